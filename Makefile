@@ -1,0 +1,52 @@
+# Needed beforehand: Python 3.11 or newer and Java 17. Everything else is put into .venv and .cache of this checkout.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check prove bench clean
+
+BIN := .venv/bin
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+
+help:
+	@echo 'make install | demo | test | check | prove | bench | clean'
+
+install: .venv/installed
+	@$(BIN)/python -m calque.sandbox.install
+
+.venv/installed: pyproject.toml
+	@[ -n '$(PYTHON)' ] || { echo 'calque: Python 3.11 or newer is missing. calque is written in it.' \
+	  'Install it (Debian, Ubuntu: apt install python3 python3-venv), or say make PYTHON=/path/to/python.' >&2; exit 69; }
+	@'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || { echo 'calque: The module venv is missing.' \
+	  'The virtual environment is made with it. Install it (Debian, Ubuntu: apt install python3-venv).' >&2; exit 69; }
+	@version=$$('$(JAVA)' -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' || true); \
+	  [ "$${version:-0}" -ge 17 ] || { echo 'calque: Java 17 is missing. Spark and the metastores run on it.' \
+	  'Install it (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME to one.' >&2; exit 69; }
+	'$(PYTHON)' -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev]'
+	@touch $@
+
+demo: install
+	$(BIN)/calque demo
+
+test: install
+	$(BIN)/python -m pytest --ignore=tests/bench --ignore=tests/prove
+
+check: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/unit tests/property --hypothesis-profile=check
+
+prove: install
+	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) --hypothesis-profile=prove --timeout=0
+
+bench: install
+	$(BIN)/python -m pytest tests/bench --timeout=0 -s
+
+clean:
+	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

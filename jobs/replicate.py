@@ -1,0 +1,40 @@
+"""spark-submit jobs/replicate.py [-c calque.toml] [--target NAME]… [--until head|EVENT_ID]: journal → targets."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from calque.commands.options import DEFAULT_CONFIG, head_or_event, targets_option
+from calque.commands.output import print_error
+from calque.config import load
+from calque.errors import CalqueError
+from calque.job import run_job
+from calque.wiring import Wiring
+
+
+@click.command()
+@click.option("-c", "--config", metavar="FILE", default=DEFAULT_CONFIG, show_default=True, help="The configuration.")
+@click.option("--until", metavar="head|EVENT_ID", type=head_or_event, help="Stop when every target is at that event.")
+@targets_option
+def replicate(config: str, until: str | int | None, targets: tuple[str, ...]) -> int:
+    """Replicate from the journal, which jobs/capture.py fills, to each target."""
+    loaded = load(config)
+    return run_job(Wiring(loaded), loaded.select(targets), until, capture=False)
+
+
+def main() -> int:
+    """The exit code, as `calque run` has it."""
+    try:
+        return int(replicate.main(standalone_mode=False) or 0)
+    except click.ClickException as error:
+        print_error(error.format_message(), "See --help")
+        return 64
+    except CalqueError as error:
+        print_error(str(error))
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""The columns of evidence and ledger tables, and values of the model as their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from calque.core.continuity import carries_files
+from calque.model.files import File
+from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState
+
+Row = Mapping[str, Any]
+
+
+def struct_list(**fields: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.struct(list(fields.items())))
+
+
+TEXTS = pa.list_(pa.string())
+FILES = struct_list(path=pa.string(), size=pa.int64(), modified_ns=pa.int64(), checksum=pa.string())
+BRIDGES = pa.list_(pa.struct([("table", pa.string()), ("from", pa.int64()), ("to", pa.int64())]))
+
+EPOCHS = pa.schema(
+    [
+        pa.field("epoch", pa.int64(), nullable=False),
+        pa.field("event_id", pa.int64()),
+        pa.field("from_event_id", pa.int64()),
+        pa.field("published_at", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("tables", pa.int64()),
+        pa.field("events", pa.int64()),
+        pa.field("hops", pa.int64()),
+        pa.field("calls", pa.int64()),
+        pa.field("files", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("quarantined", TEXTS),
+        pa.field("bridges", BRIDGES),
+        pa.field("in_parts", TEXTS),
+        pa.field("rebasing", TEXTS),
+        pa.field("digest", pa.string()),
+        pa.field("previous_digest", pa.string()),
+    ]
+)
+OBJECTS = pa.schema(
+    [
+        pa.field("epoch", pa.int64(), nullable=False),
+        pa.field("database", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("partition", pa.string()),
+        pa.field("incarnation", pa.string()),
+        pa.field("event_id", pa.int64()),
+        pa.field("change", pa.string()),
+        pa.field("location", pa.string()),
+        pa.field("fingerprint", pa.string()),
+        pa.field("files", FILES),
+        pa.field("delta_version", pa.int64()),
+        pa.field("carries_files", pa.bool_()),
+    ]
+)
+TABLES = pa.schema(
+    [
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("kind", pa.string()),
+        pa.field("database", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("state", pa.string()),
+        pa.field("shows", pa.int64()),
+        pa.field("reason", pa.string()),
+        pa.field("since_event", pa.int64()),
+        pa.field("owned", pa.string()),
+        pa.field("removed", pa.bool_()),
+    ]
+)
+"""Of several rows for one (kind, database, table) the one with the greatest `sequence` counts, unless `removed`."""
+
+
+def file_record(file: File) -> Row:
+    return {"path": file.path, "size": file.size, "modified_ns": file.modified_ns, "checksum": file.checksum}
+
+
+def files_of(rows: Iterable[Row] | None) -> tuple[File, ...]:
+    return tuple(File(row["path"], row["size"], row["modified_ns"], row["checksum"]) for row in rows or ())
+
+
+def epoch_record(epoch: Epoch) -> Row:
+    plain = {name: getattr(epoch, name) for name in EPOCHS.names}
+    bridges = [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in epoch.bridges]
+    return {**plain, "bridges": bridges}
+
+
+def epoch_of(row: Row) -> Epoch:
+    lists = {name: tuple(row[name]) for name in ("quarantined", "in_parts", "rebasing")}
+    bridges = tuple(Bridge(each["table"], each["from"], each["to"]) for each in row["bridges"])
+    return Epoch(**{**row, **lists, "bridges": bridges})
+
+
+def object_record(row: ObjectRow, epoch: int) -> Row:
+    return {
+        "epoch": epoch,
+        "database": row.database,
+        "table": row.table,
+        "partition": row.partition,
+        "incarnation": row.incarnation,
+        "event_id": row.event_id,
+        "change": row.change,
+        "location": row.location,
+        "fingerprint": row.fingerprint,
+        "files": [file_record(file) for file in row.files],
+        "delta_version": row.delta_version,
+        "carries_files": carries_files(row),
+    }
+
+
+def object_of(row: Row) -> ObjectRow:
+    return ObjectRow(
+        row["database"],
+        row["table"],
+        row["partition"],
+        row["incarnation"],
+        row["event_id"],
+        row["change"],
+        row["location"],
+        row["fingerprint"],
+        files_of(row["files"]),
+        row["delta_version"],
+    )
+
+
+def table_record(row: TableRow, sequence: int) -> Row:
+    return {
+        "sequence": sequence,
+        "kind": row.kind,
+        "database": row.database,
+        "table": row.table,
+        "state": row.state.value,
+        "shows": row.shows,
+        "reason": row.reason,
+        "since_event": row.since_event,
+        "owned": row.owned,
+        "removed": False,
+    }
+
+
+def removed_record(key: tuple[str, str, str], sequence: int) -> Row:
+    kind, database, table = key
+    return {"sequence": sequence, "kind": kind, "database": database, "table": table, "removed": True}
+
+
+def table_of(row: Row) -> TableRow:
+    return TableRow(
+        row["database"],
+        row["table"],
+        TableState(row["state"]),
+        row["shows"],
+        row["reason"],
+        row["since_event"],
+        row["kind"],
+        row["owned"],
+    )

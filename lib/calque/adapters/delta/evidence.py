@@ -1,0 +1,77 @@
+"""The evidence as a Delta table (port `EvidenceStore`).
+
+A row per listing; of two for one state the one with the greater `sequence` counts. The application transaction
+`considered` carries the event id up to which all was looked at, `sequence` the number of the last append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from calque.adapters.delta.columns import FILES, file_record, files_of
+from calque.adapters.delta.snapshot import Change, Snapshot
+from calque.adapters.delta.table import RangedTable
+from calque.model.files import Evidence, Listing
+from calque.model.names import EventId
+
+CONSIDERED = "considered"
+SEQUENCE = "sequence"
+SCHEMA = pa.schema(
+    [
+        pa.field("event_id", pa.int64(), nullable=False),
+        pa.field("sequence", pa.int64()),
+        pa.field("location", pa.string()),
+        pa.field("missing", pa.bool_()),
+        pa.field("files", FILES),
+    ]
+)
+
+
+class DeltaEvidence:
+    """The evidence at `location`, a path or URI. `storage_options` are delta-rs's."""
+
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self._table = RangedTable(location, SCHEMA, (CONSIDERED, SEQUENCE), storage_options)
+
+    def considered(self) -> EventId:
+        return self._table.snapshot().marks.get(CONSIDERED, 0)
+
+    def append(self, evidence: Sequence[Evidence], considered: EventId) -> None:
+        def decide(snapshot: Snapshot) -> Change | None:
+            before, sequence = snapshot.marks.get(CONSIDERED, 0), snapshot.marks.get(SEQUENCE, 0) + 1
+            if not evidence and considered <= before:
+                return None
+            files = self._table.write([table_of(evidence, sequence)])
+            return Change(add=files, marks={CONSIDERED: max(before, considered), SEQUENCE: sequence})
+
+        self._table.commit(decide)
+        self._table.compact()
+
+    def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
+        rows = self._table.read(sorted(set(ids)))
+        return {(found.event_id, found.listing.location): found.listing for found in evidence_of(rows)}
+
+    def forget(self, upto: EventId) -> int:
+        return self._table.forget(upto)
+
+
+def table_of(evidence: Iterable[Evidence], sequence: int) -> pa.Table:
+    rows = [
+        {
+            "event_id": found.event_id,
+            "sequence": sequence,
+            "location": found.listing.location,
+            "missing": found.listing.missing,
+            "files": [file_record(file) for file in found.listing.files],
+        }
+        for found in evidence
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def evidence_of(rows: pa.Table) -> Iterator[Evidence]:
+    """In order of writing."""
+    for row in rows.sort_by("sequence").to_pylist():
+        yield Evidence(row["event_id"], Listing(row["location"], files_of(row["files"]), row["missing"]))

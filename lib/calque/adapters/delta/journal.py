@@ -1,0 +1,79 @@
+"""The journal as a Delta table (port `Journal`).
+
+A row per event, in files whose ranges of event ids tile the log. The application transaction `journal` carries the
+last event id; it outlives rows that are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from calque.adapters.delta.snapshot import Change, Keys, Snapshot
+from calque.adapters.delta.table import RangedTable
+from calque.core.continuity import check_continues, check_there, first_and_last
+from calque.core.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
+from calque.errors import Broken
+from calque.model.journal import Entry, Event
+from calque.model.names import EventId, Span
+
+LAST = "journal"
+
+
+class DeltaJournal:
+    """The journal at `location`, a path or URI. `storage_options` are delta-rs's (keys, endpoint and the like)."""
+
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self._location = location
+        self._table = RangedTable(location, SCHEMA, (LAST,), storage_options)
+
+    def last(self) -> EventId | None:
+        return self._table.snapshot().marks.get(LAST)
+
+    def oldest(self) -> EventId | None:
+        files = self._table.snapshot().files
+        return files[0].low if files else None
+
+    def append(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
+        first, last = first_and_last(rows)
+        files = self._table.write([rows])
+
+        def decide(snapshot: Snapshot) -> Change:
+            check_continues(snapshot.marks.get(LAST), first, self._location)
+            return Change(add=files, marks={LAST: last})
+
+        try:
+            self._table.commit(decide)
+        except Broken:
+            self._table.discard(files)
+            raise
+        self._table.compact()
+
+    def entries(self, span: Span) -> Sequence[Entry]:
+        return tuple(entries_of(self._rows(range(span.after + 1, span.upto + 1), ENTRY_COLUMNS)))
+
+    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
+        return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), SCHEMA.names))}
+
+    def forget(self, upto: EventId) -> int:
+        return self._table.forget(upto)
+
+    def restart(self, at: EventId) -> None:
+        self._table.commit(lambda snapshot: Change(remove=snapshot.files, marks={LAST: at}))
+
+    def _rows(self, ids: Keys, columns: Sequence[str]) -> pa.Table:
+        def read(snapshot: Snapshot) -> pa.Table:
+            if ids:
+                check_there(ids[0], ids[-1], *ends(snapshot))
+            return self._table.read_files(snapshot.holding(ids), ids, columns)
+
+        return self._table.consistently(read)
+
+
+def ends(snapshot: Snapshot) -> tuple[EventId, EventId]:
+    """The oldest event id that is there (the next one when none is), and the last."""
+    last = snapshot.marks.get(LAST, 0)
+    return (snapshot.files[0].low if snapshot.files else last + 1), last

@@ -1,0 +1,271 @@
+"""A target's ledger as three Delta tables below one folder: `epochs`, `objects`, `tables` (port `Ledger`).
+
+Epoch numbers rise one by one, so rows of `objects` count exactly when their number is at most the last epoch's.
+Rows above it were left by a crash; the next `publish` removes them in the commit that writes its own. So that this
+never hits rows that are about to count, a handle takes the ledger over at its first `publish`: in `epochs`, then in
+`objects`, each in one commit, after which older handles can add to neither.
+
+`forget` keeps the epoch rows that the newest rows of unchanged objects belong to, so that these still count for every
+reader; `epochs` and `objects` show them no more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calque.adapters.delta.columns import EPOCHS, OBJECTS, epoch_of, epoch_record, object_of, object_record
+from calque.adapters.delta.latest import LatestEpochs, ObjectKey, RecentRows, key_of
+from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
+from calque.adapters.delta.states import DeltaStates, StateKey
+from calque.adapters.delta.table import RangedTable
+from calque.core.continuity import carries_files, next_epoch
+from calque.core.digest import in_order
+from calque.errors import Broken
+from calque.model.ledger import Epoch, ObjectRow, TableRow
+
+EPOCH = "epoch"
+FORGOTTEN = "forgotten"
+"""The application transaction that carries the number below which epochs are not shown."""
+WRITER = "writer"
+"""The application transaction that carries the number of the handle that may publish."""
+KEY_COLUMNS = (EPOCH, "database", "table", "partition", "carries_files")
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """Which rows of a file `forget` keeps, how many, and the forgotten epochs that they belong to."""
+
+    mask: pa.Array
+    rows: int
+    epochs: frozenset[int]
+
+
+def passed(failpoint: str) -> None:
+    """Nothing stands at the failpoint."""
+
+
+class DeltaLedger:
+    """The ledger below `folder`, a path or URI. `storage_options` are delta-rs's. `failpoint` is called with
+    `ledger.objects`, `ledger.tables` and `ledger.epoch` after each of these writes."""
+
+    def __init__(
+        self,
+        folder: str,
+        storage_options: Mapping[str, str] | None = None,
+        failpoint: Callable[[str], None] = passed,
+    ) -> None:
+        self._folder = folder.rstrip("/")
+        self._failpoint = failpoint
+        self._epochs = RangedTable(f"{self._folder}/epochs", EPOCHS, (EPOCH, FORGOTTEN, WRITER), storage_options)
+        self._objects = RangedTable(f"{self._folder}/objects", OBJECTS, (WRITER,), storage_options)
+        self._states = DeltaStates(f"{self._folder}/tables", storage_options)
+        self._start()
+
+    def __getstate__(self) -> dict[str, object]:
+        kept = ("_folder", "_failpoint", "_epochs", "_objects", "_states")
+        return {name: getattr(self, name) for name in kept}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.RLock()
+        self._last: Epoch | None = None
+        self._writer = 0
+        self._latest = LatestEpochs()
+        self._indexed = 0
+        self._recent = RecentRows()
+
+    def last_epoch(self) -> Epoch | None:
+        number = self._epochs.snapshot().marks.get(EPOCH)
+        if number is None:
+            return None
+        with self._lock:
+            if self._last is None or self._last.epoch != number:
+                self._last = self._read_epochs(range(number, number + 1))[-1]
+            return self._last
+
+    def epochs(self) -> Sequence[Epoch]:
+        marks = self._epochs.snapshot().marks
+        return self._read_epochs(range(marks.get(FORGOTTEN, 0), marks.get(EPOCH, -1) + 1))
+
+    def objects(self, epoch: int) -> Sequence[ObjectRow]:
+        marks = self._epochs.snapshot().marks
+        if not marks.get(FORGOTTEN, 0) <= epoch <= marks.get(EPOCH, -1):
+            return ()
+        return in_order([object_of(row) for row in self._objects.read(range(epoch, epoch + 1)).to_pylist()])
+
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+        with self._lock:
+            sealed = next_epoch(self.last_epoch(), epoch, objects)
+            if sealed is not None and not self._writer:
+                self._take_over()
+                sealed = next_epoch(self.last_epoch(), epoch, objects)
+            if sealed is None:
+                return
+            rows = in_order(objects)
+            self._index_up_to(sealed.epoch - 1)
+            self._write_objects(sealed.epoch, rows)
+            self._failpoint("ledger.objects")
+            self._states.put(tables)
+            self._failpoint("ledger.tables")
+            self._write_epoch(sealed)
+            self._failpoint("ledger.epoch")
+            self._last = sealed
+            self._remember(sealed.epoch, rows)
+        self._objects.compact(below=sealed.epoch)
+        self._epochs.compact()
+
+    def tables(self) -> Mapping[StateKey, TableRow]:
+        return self._states.read()
+
+    def put_tables(self, rows: Sequence[TableRow]) -> None:
+        self._states.put(rows)
+
+    def remove_tables(self, keys: Sequence[StateKey]) -> None:
+        self._states.remove(keys)
+
+    def latest_objects(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, ObjectRow]:
+        with self._lock:
+            self._index_up_to(self._epochs.snapshot().marks.get(EPOCH, 0))
+            wanted = {key: epoch for key in keys if (epoch := self._latest.find(key)) is not None}
+            found = {key: row for key, epoch in wanted.items() if (row := self._recent.find(key, epoch)) is not None}
+        missing = {key: epoch for key, epoch in wanted.items() if key not in found}
+        if missing:
+            read = self._objects.consistently(lambda snapshot: self._fetch(snapshot, missing))
+            with self._lock:
+                for key, row in read.items():
+                    self._recent.put(missing[key], row)
+            found.update(read)
+        return found
+
+    def forget(self, before_epoch: int) -> int:
+        last = self.last_epoch()
+        if last is None:
+            return 0
+        before = min(before_epoch, last.epoch)
+        count = sum(epoch.epoch < before for epoch in self.epochs())
+        with self._lock:
+            self._index_up_to(last.epoch)
+            worth = self._objects.consistently(lambda snapshot: self._worth_keeping(snapshot, before))
+        owners = pa.array(sorted({epoch for mask in worth.values() for epoch in mask.epochs}), pa.int64())
+        sparse = {file: mask for file, mask in worth.items() if mask.rows < file.rows / 2}
+        self._epochs.rewrite(
+            lambda snapshot: [file for file in snapshot.files if file.low < before],
+            lambda file: retained(self._epochs.read_files([file]), before, owners),
+            {FORGOTTEN: before},
+        )
+        self._objects.rewrite(
+            lambda snapshot: [file for file in snapshot.files if file in sparse],
+            lambda file: self._objects.read_files([file]).filter(sparse[file].mask),
+        )
+        return count
+
+    def _read_epochs(self, numbers: range) -> Sequence[Epoch]:
+        return tuple(epoch_of(row) for row in self._epochs.read(numbers).sort_by(EPOCH).to_pylist())
+
+    def _take_over(self) -> None:
+        number = 0
+
+        def decide(snapshot: Snapshot) -> Change:
+            nonlocal number
+            number = snapshot.marks.get(WRITER, 0) + 1
+            return Change(marks={WRITER: number})
+
+        self._epochs.commit(decide)
+        self._writer = number
+
+    def _write_objects(self, epoch: int, rows: Sequence[ObjectRow]) -> None:
+        written = self._objects.write(
+            [pa.Table.from_pylist([object_record(row, epoch) for row in rows], schema=OBJECTS)]
+        )
+
+        def decide(snapshot: Snapshot) -> Change | None:
+            self._demand_writer(snapshot)
+            left_by_a_crash = tuple(file for file in snapshot.files if file.high >= epoch)
+            first = snapshot.marks.get(WRITER, 0) < self._writer
+            change = Change(add=written, remove=left_by_a_crash, marks={WRITER: self._writer})
+            return change if written or left_by_a_crash or first else None
+
+        self._objects.commit(decide)
+
+    def _write_epoch(self, epoch: Epoch) -> None:
+        written = self._epochs.write([pa.Table.from_pylist([epoch_record(epoch)], schema=EPOCHS)])
+
+        def decide(snapshot: Snapshot) -> Change:
+            self._demand_writer(snapshot)
+            return Change(add=written, marks={EPOCH: epoch.epoch})
+
+        self._epochs.commit(decide)
+
+    def _demand_writer(self, snapshot: Snapshot) -> None:
+        if snapshot.marks.get(WRITER, 0) > self._writer:
+            raise Broken(
+                f"The ledger {self._folder} can't be written any more",
+                "Another process has begun to publish to it",
+                "Make sure that one calque only replicates to this target, then start it again",
+            )
+
+    def _remember(self, epoch: int, rows: Sequence[ObjectRow]) -> None:
+        carrying = [row for row in rows if carries_files(row)]
+        self._latest.add(map(key_of, carrying), epoch)
+        for row in carrying:
+            self._recent.put(epoch, row)
+        self._indexed = epoch
+
+    def _index_up_to(self, last: int) -> None:
+        """Take the keys of epochs that other handles published into the index."""
+        if self._indexed >= last:
+            return
+        rows = self._objects.read(range(self._indexed + 1, last + 1), KEY_COLUMNS)
+        rows = rows.filter(rows["carries_files"]).sort_by(EPOCH)
+        epochs, keys = rows[EPOCH].to_pylist(), keys_of(rows)
+        for epoch, key in zip(epochs, keys, strict=True):
+            self._latest.add((key,), epoch)
+        self._indexed = last
+
+    def _fetch(self, snapshot: Snapshot, wanted: Mapping[ObjectKey, int]) -> dict[ObjectKey, ObjectRow]:
+        epochs = sorted(set(wanted.values()))
+        names, partitions = pa.array({key[1] for key in wanted}), pa.array({key[2] for key in wanted})
+
+        def match(rows: pa.Table) -> pa.ChunkedArray:
+            named = pc.and_(pc.is_in(rows["table"], names), pc.is_in(rows["partition"], partitions))
+            return pc.and_(named, rows["carries_files"])
+
+        rows = self._objects.matching(snapshot.holding(epochs), epochs, KEY_COLUMNS, match)
+        found = {}
+        for row in rows.sort_by(EPOCH).to_pylist():
+            key = (row["database"], row["table"], row["partition"])
+            if wanted.get(key) == row[EPOCH]:
+                found[key] = object_of(row)
+        return found
+
+    def _worth_keeping(self, snapshot: Snapshot, before: int) -> dict[DataFile, Worth]:
+        """Of each file with rows below `before`, the rows that are not, and those that are the newest of an object."""
+        return {file: self._worth_of(file, before) for file in snapshot.files if file.low < before}
+
+    def _worth_of(self, file: DataFile, before: int) -> Worth:
+        rows = self._objects.read_files([file], None, KEY_COLUMNS)
+        epochs, carrying, keys = rows[EPOCH].to_pylist(), rows["carries_files"].to_pylist(), keys_of(rows)
+        mask = [
+            epoch >= before or (carries and self._latest.find(key) == epoch)
+            for epoch, carries, key in zip(epochs, carrying, keys, strict=True)
+        ]
+        old = frozenset(epoch for epoch, kept in zip(epochs, mask, strict=True) if kept and epoch < before)
+        return Worth(pa.array(mask, pa.bool_()), sum(mask), old)
+
+
+def retained(rows: pa.Table, before: int, owners: pa.Array) -> pa.Table:
+    """The epoch rows from `before` on, and those that kept object rows belong to."""
+    return rows.filter(pc.or_(pc.greater_equal(rows[EPOCH], before), pc.is_in(rows[EPOCH], owners)))
+
+
+def keys_of(rows: pa.Table) -> list[ObjectKey]:
+    columns = (rows[name].to_pylist() for name in ("database", "table", "partition"))
+    return list(zip(*columns, strict=True))

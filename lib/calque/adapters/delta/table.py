@@ -1,0 +1,479 @@
+"""A Delta table that grows by small commits and is read by ranges of one integer column, its key.
+
+The data files are known in memory with the least and greatest key in each (`snapshot`), kept up to date from the
+commits that were added since (`_delta_log/N.json`): nothing is listed, and a span is read from the few files that hold
+it.
+
+Every commit is compare-and-swap on the table's version: it lands directly on the state it was decided on, or the
+decision is made again. (delta-rs by itself lets two rewrites of the same files pass one after the other, which would
+double their rows.)
+
+Log clean-up (`PROPERTIES`) keeps a commit at a few milliseconds; without it each one costs more than the last. A
+handle that fell behind the clean-up, and a data file that was merged away, are met by opening the table anew.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from deltalake.transaction import AddAction, RemoveAction
+
+from calque.adapters.delta.parquet import groups_holding, key_range, row_groups, with_keys
+from calque.adapters.delta.snapshot import (
+    NOT_THERE,
+    NOTHING,
+    Change,
+    DataFile,
+    Keys,
+    Snapshot,
+    advanced,
+    in_order,
+    small_run,
+    without_statistics,
+)
+from calque.errors import Unavailable
+
+PROPERTIES = {
+    "delta.checkpointInterval": "20",
+    "delta.logRetentionDuration": "interval 5 seconds",
+    "delta.enableExpiredLogCleanup": "true",
+    "delta.deletedFileRetentionDuration": "interval 1 hours",
+}
+SMALL_BYTES = 1 << 20
+"""Below it a file is read faster by one thread."""
+LINGER_SECONDS = 600
+"""So long a file that was merged away stays for readers who have not noticed."""
+ATTEMPTS = 30
+
+T = TypeVar("T")
+
+
+class Moved(Exception):
+    """Another commit came first; never leaves this module."""
+
+
+class RangedTable:
+    """`location` is a path or URI; `schema`'s first column is the key, a 64-bit integer; `marks` are the application
+    names whose numbers `Snapshot.marks` shows. Opened at the first use, created at the first commit, and closed when
+    pickled. Safe from several threads.
+
+    Every method may raise `Unavailable`; after one from `commit` it is unknown whether the commit was made."""
+
+    def __init__(
+        self,
+        location: str,
+        schema: pa.Schema,
+        marks: Sequence[str] = (),
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.location = location
+        self.schema = schema
+        self.key = schema.names[0]
+        self._uri = local_path(location) or location
+        self._marks = tuple(marks)
+        self._options = dict(storage_options or {})
+        self._start()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in ("location", "schema", "key", "_uri", "_marks", "_options")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.RLock()
+        self._snapshot = NOT_THERE
+        self._handle: DeltaTable | None = None
+        self._files: pafs.FileSystem | None = None
+        self._merged_away: deque[tuple[float, str]] = deque()
+        self._delta_schema = Schema.from_arrow(self.schema)
+
+    def snapshot(self) -> Snapshot:
+        """The newest version; `NOT_THERE` before the first commit. Two look-ups of a name when nothing changed."""
+        with self._lock:
+            try:
+                self._catch_up()
+            except (DeltaError, OSError) as error:
+                raise self._unavailable("read", error) from error
+            return self._snapshot
+
+    def commit(self, decide: Callable[[Snapshot], Change | None]) -> Snapshot:
+        """Apply what `decide` makes of the newest version, atomically and on exactly that version. `decide` is called
+        again when another commit came between, and may raise. None changes nothing."""
+        for attempt in range(ATTEMPTS):
+            with self._lock:
+                base = self.snapshot()
+                change = decide(base)
+                if change is None:
+                    return base
+                try:
+                    self._commit_on(base, change)
+                except Moved:
+                    pass
+                else:
+                    return self.snapshot()
+            time.sleep(0.002 * attempt)
+        raise Unavailable(
+            f"The table {self.location} could not be written",
+            f"Other writers came first {ATTEMPTS} times in a row",
+            "Look for another calque that uses the same state folder",
+        )
+
+    def write(self, rows: Iterable[pa.Table]) -> tuple[DataFile, ...]:
+        """Write the rows to one data file that nothing refers to yet; no file when there are no rows."""
+        groups = row_groups(rows)
+        first = next(groups, None)
+        if first is None:
+            return ()
+        try:
+            return (self._written(chain([first], groups)),)
+        except OSError as error:
+            raise self._unavailable("written", error) from error
+
+    def discard(self, files: Iterable[DataFile]) -> None:
+        """Delete data files that were written and are certainly not committed."""
+        for file in files:
+            self._delete(file.path)
+
+    def read(self, keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows with those keys, files in order of key, rows as written; `columns` begin with the key."""
+        return self.consistently(lambda snapshot: self.read_files(snapshot.holding(keys), keys, columns))
+
+    def consistently(self, read: Callable[[Snapshot], T]) -> T:
+        """What `read` returns on the newest version; done again when its files were merged away meanwhile."""
+        for _ in range(3):
+            try:
+                return read(self.snapshot())
+            except FileNotFoundError:
+                self._reopen()
+            except OSError as error:
+                raise self._unavailable("read", error) from error
+        raise Unavailable(
+            f"The table {self.location} could not be read",
+            "Data files that its log names were missing three times in a row",
+            "Look for something that deletes files below this folder, then try again",
+        )
+
+    def read_files(
+        self, files: Iterable[DataFile], keys: Keys | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows of these files, or those of them with the wanted keys. Raises OSError."""
+        names = list(columns or self.schema.names)
+        pieces = [piece for file in files for piece in self.pieces(file, keys, names)]
+        if not pieces:
+            return pa.schema([self.schema.field(name) for name in names]).empty_table()
+        return pa.concat_tables(pieces)
+
+    def matching(
+        self,
+        files: Iterable[DataFile],
+        keys: Keys,
+        columns: Sequence[str],
+        match: Callable[[pa.Table], pa.ChunkedArray],
+    ) -> pa.Table:
+        """Whole rows with wanted keys for which `match`, a mask over `columns`, is true; other columns are read only
+        where one matches. Raises OSError."""
+        found = [self.schema.empty_table()]
+        for file in files:
+            with self._opened(file) as parquet:
+                for number in groups_holding(parquet, keys):
+                    mask = match(parquet.read_row_group(number, columns=list(columns)))
+                    if pc.any(mask).as_py():
+                        rows = parquet.read_row_group(number).filter(mask)
+                        found.append(with_keys(rows, self.key, keys).cast(self.schema))
+        return pa.concat_tables(found)
+
+    def pieces(self, file: DataFile, keys: Keys | None, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The rows of one file, row group by row group, without the groups that can't hold a wanted key."""
+        threads = file.size > SMALL_BYTES
+        with self._opened(file) as parquet:
+            for number in groups_holding(parquet, keys):
+                rows = parquet.read_row_group(number, columns=list(columns), use_threads=threads)
+                yield rows if keys is None else with_keys(rows, self.key, keys)
+
+    @contextmanager
+    def _opened(self, file: DataFile) -> Iterator[pq.ParquetFile]:
+        with self._file_system().open_input_file(file.path) as source, pq.ParquetFile(source) as parquet:
+            yield parquet
+
+    def compact(self, below: int | None = None) -> int:
+        """Merge small files when there are many, so that the number of files stays small however many commits there
+        were; only files whose keys are at most `below`. How many files were merged."""
+        run = small_run(self.snapshot().files, below)
+        return self.merge(run) if run else 0
+
+    def merge(self, run: Sequence[DataFile], keep: Callable[[pa.Table], pa.Table] | None = None) -> int:
+        """Write the rows of these files, or what `keep` leaves of them, to one file in their place, unless one of them
+        has gone meanwhile. How many files were merged."""
+        rows = (piece for file in run for piece in self.pieces(file, None, self.schema.names))
+        try:
+            merged = self.write(rows if keep is None else map(keep, rows))
+        except FileNotFoundError:
+            return 0
+        done = False
+
+        def decide(snapshot: Snapshot) -> Change | None:
+            nonlocal done
+            done = set(run) <= set(snapshot.files)
+            return Change(add=merged, remove=tuple(run), rearranges=keep is None) if done else None
+
+        self.commit(decide)
+        if done:
+            return len(run)
+        self.discard(merged)
+        return 0
+
+    def forget(self, upto: int) -> int:
+        """Remove the rows with keys at or below `upto`: whole files, and the beginning of a file at the edge. How many
+        rows went."""
+        return self.rewrite(
+            lambda snapshot: [file for file in snapshot.files if file.low <= upto],
+            lambda file: None if file.high <= upto else self.read_files([file], range(upto + 1, file.high + 1)),
+        )
+
+    def rewrite(
+        self,
+        choose: Callable[[Snapshot], Iterable[DataFile]],
+        keep: Callable[[DataFile], pa.Table | None],
+        marks: Mapping[str, int] = NOTHING,
+    ) -> int:
+        """Put in the place of each chosen file the rows that `keep` leaves of it, in one commit with `marks`; a file
+        of which it leaves all stays. How many rows went. Then delete data files that nothing has needed for long."""
+        kept: dict[DataFile, tuple[DataFile, ...]] = {}
+        gone = 0
+
+        def decide(snapshot: Snapshot) -> Change | None:
+            nonlocal gone
+            chosen = tuple(choose(snapshot))
+            for file in chosen:
+                if file not in kept:
+                    rows = keep(file)
+                    whole = rows is not None and rows.num_rows == file.rows
+                    kept[file] = (file,) if whole else self.write([rows] if rows is not None else [])
+            remove = tuple(file for file in chosen if kept[file] != (file,))
+            add = tuple(new for file in remove for new in kept[file])
+            gone = sum(file.rows for file in remove) - sum(file.rows for file in add)
+            return Change(add, remove, marks) if remove or marks else None
+
+        def prepare_then_commit(snapshot: Snapshot) -> None:
+            decide(snapshot)
+            self.commit(decide)
+
+        self.consistently(prepare_then_commit)
+        self._vacuum()
+        return gone
+
+    def _vacuum(self) -> None:
+        """Delete data files that were removed, or written and never committed, more than an hour ago."""
+        with self._lock:
+            version = self.snapshot().version
+            if version < 0:
+                return
+            try:
+                self._handle_at(version).vacuum(retention_hours=1, dry_run=False, full=True)
+            except (Moved, DeltaError, OSError):
+                self._handle = None
+
+    def _file_system(self) -> pafs.FileSystem:
+        with self._lock:
+            if self._files is None:
+                if local_path(self.location) is None:
+                    self._files = pafs.PyFileSystem(DeltaStorageHandler(self._uri, self._options))
+                else:
+                    self._files = pafs.SubTreeFileSystem(self._uri, pafs.LocalFileSystem())
+            return self._files
+
+    def _catch_up(self) -> None:
+        if self._snapshot is NOT_THERE:
+            self._open()
+            return
+        snapshot = self._snapshot
+        while (text := self._commit_text(snapshot.version + 1)) is not None:
+            snapshot = advanced(snapshot, text, self.key, self.location)
+        self._snapshot = snapshot
+        # No next commit is no news only while this version's own commit is there: the clean-up removes the oldest.
+        if not self._there(commit_path(snapshot.version)):
+            self._reopen()
+
+    def _reopen(self) -> None:
+        with self._lock:
+            self._snapshot, self._handle = NOT_THERE, None
+            self._open()
+
+    def _open(self) -> None:
+        """Load the newest version as a whole. A commit's clean-up may remove what is being read: hence attempts."""
+        if not self._there("_delta_log"):
+            return
+        problem: Exception | None = None
+        for attempt in range(ATTEMPTS):
+            try:
+                handle = DeltaTable(self._uri, storage_options=self._options)
+                adds = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
+                marks = {name: handle.transaction_version(name) for name in self._marks}
+            except TableNotFoundError:
+                return
+            except (DeltaError, OSError) as error:
+                problem = error
+                time.sleep(0.005 * attempt)
+            else:
+                files = in_order(self._known(row) for row in adds)
+                known = {name: number for name, number in marks.items() if number is not None}
+                self._snapshot, self._handle = Snapshot(handle.version(), files, known), handle
+                return
+        raise self._unavailable("opened", problem) from problem
+
+    def _known(self, add: Mapping[str, object]) -> DataFile:
+        path = unquote(str(add["path"]))
+        match add:
+            case {"size_bytes": int(size), "num_records": int(rows)}:
+                low, high = add.get(f"min.{self.key}"), add.get(f"max.{self.key}")
+                if isinstance(low, int) and isinstance(high, int):
+                    return DataFile(path, size, rows, low, high)
+        raise without_statistics(path, self.key, self.location)
+
+    def _commit_on(self, base: Snapshot, change: Change) -> None:
+        """One commit directly on `base`; `Moved` when it is not the newest version any more."""
+        handle = self._handle_at(base.version) if base.version >= 0 else self._created()
+        token = uuid.uuid4().hex
+        properties = CommitProperties(
+            custom_metadata={"calque": token},
+            max_commit_retries=0,
+            app_transactions=[Transaction(name, number) for name, number in change.marks.items()],
+        )
+        try:
+            handle.create_write_transaction(
+                self._actions(change), "append", self._delta_schema, commit_properties=properties
+            )
+        except (DeltaError, OSError) as error:
+            self._handle = None
+            # What comes after a commit (checkpoint, clean-up) can fail too.
+            if token not in (self._commit_text(base.version + 1) or ""):
+                if self.snapshot().version > base.version:
+                    raise Moved from error
+                raise self._unavailable("written", error) from error
+        self._bury(change.remove)
+
+    def _actions(self, change: Change) -> list[AddAction | RemoveAction]:
+        now = time.time_ns() // 1_000_000
+        adds = [
+            AddAction(file.path, file.size, {}, now, not change.rearranges, statistics(file, self.key))
+            for file in change.add
+        ]
+        removes = [RemoveAction(file.path, not change.rearranges, now, file.size, {}) for file in change.remove]
+        return [*adds, *removes]
+
+    def _handle_at(self, version: int) -> DeltaTable:
+        """The open handle, at that version; `Moved` when the table has gone on."""
+        try:
+            if self._handle is not None and self._handle.version() != version:
+                self._handle.update_incremental()
+        except (DeltaError, OSError):
+            self._handle = None
+        try:
+            handle = self._handle or DeltaTable(self._uri, storage_options=self._options)
+        except (DeltaError, OSError) as error:
+            raise self._unavailable("opened", error) from error
+        self._handle = handle
+        if handle.version() != version:
+            raise Moved
+        return handle
+
+    def _created(self) -> DeltaTable:
+        """Create the table, unless another does; always `Moved`, so that the decision is made on what there is now."""
+        configuration = {**PROPERTIES, "delta.dataSkippingStatsColumns": self.key}
+        try:
+            DeltaTable.create(
+                self._uri, self._delta_schema, "ignore", configuration=configuration, storage_options=self._options
+            )
+        except (DeltaError, OSError) as error:
+            if self.snapshot() is NOT_THERE:
+                raise self._unavailable("created", error) from error
+        raise Moved
+
+    def _written(self, groups: Iterable[pa.Table]) -> DataFile:
+        if local_path(self.location) is not None:
+            Path(self._uri).mkdir(parents=True, exist_ok=True)
+        files = self._file_system()
+        path = f"{uuid.uuid4().hex}.parquet"
+        ranges: list[tuple[int, int]] = []
+        count = 0
+        with files.open_output_stream(path) as sink:
+            with pq.ParquetWriter(
+                sink, self.schema, compression="zstd", write_statistics=[self.key], store_schema=False
+            ) as writer:
+                for group in groups:
+                    writer.write_table(group.cast(self.schema))
+                    ranges.append(key_range(group, self.key))
+                    count += group.num_rows
+            size = sink.tell()
+        return DataFile(path, size, count, min(low for low, _ in ranges), max(high for _, high in ranges))
+
+    def _bury(self, removed: Iterable[DataFile]) -> None:
+        now = time.monotonic()
+        self._merged_away.extend((now, file.path) for file in removed)
+        while self._merged_away and self._merged_away[0][0] < now - LINGER_SECONDS:
+            self._delete(self._merged_away.popleft()[1])
+
+    def _delete(self, path: str) -> None:
+        try:
+            self._file_system().delete_file(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise self._unavailable("tidied", error) from error
+
+    def _there(self, path: str) -> bool:
+        return bool(self._file_system().get_file_info(path).type != pafs.FileType.NotFound)
+
+    def _commit_text(self, version: int) -> str | None:
+        path = commit_path(version)
+        if not self._there(path):
+            return None
+        try:
+            with self._file_system().open_input_stream(path) as source:
+                return bytes(source.read()).decode()
+        except FileNotFoundError:
+            return None
+
+    def _unavailable(self, done: str, error: Exception | None) -> Unavailable:
+        return Unavailable(
+            f"The table {self.location} could not be {done}",
+            str(error),
+            "Check that the folder can be reached and written, then try again",
+        )
+
+
+def local_path(location: str) -> str | None:
+    """The path of a plain path or `file:` URI; None for other schemes."""
+    parts = urlsplit(location)
+    if len(parts.scheme) > 1 and parts.scheme != "file":
+        return None
+    return str(Path(unquote(parts.path) if parts.scheme == "file" else location).absolute())
+
+
+def commit_path(version: int) -> str:
+    return f"_delta_log/{version:020}.json"
+
+
+def statistics(file: DataFile, key: str) -> str:
+    return json.dumps(
+        {"numRecords": file.rows, "minValues": {key: file.low}, "maxValues": {key: file.high}, "nullCount": {key: 0}}
+    )

@@ -1,0 +1,11 @@
+"""Directories of data, local and remote: the plug for `ports.Storage`.
+
+`FileStorage` does everything in this process, with threads. `SparkStorage` hands long copies and listings to Spark and
+the rest to a `FileStorage`. What is particular to one kind of file system is behind the small socket in `system`.
+"""
+
+from calque.adapters.files.spark import SparkStorage
+from calque.adapters.files.storage import FileStorage
+from calque.adapters.files.system import Durability, Systems
+
+__all__ = ["Durability", "FileStorage", "SparkStorage", "Systems"]

@@ -1,0 +1,198 @@
+"""The port `Storage` with long copies and listings spread over Spark: `SparkStorage`.
+
+A bin is one Spark job of one task, so that each reports as it finishes and the fair scheduler lets others in between.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+from calque.adapters.files.copy import Pace, require_own_targets
+from calque.adapters.files.storage import FileStorage
+from calque.errors import CalqueError, Unavailable
+from calque.model.files import Listing
+from calque.ports import Copied, CopyTask, Found
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE_WEIGHT = 256 << 10
+"""What a file costs beside its bytes, in bytes."""
+MOST_JOBS = 256
+ALONE = Pace(threads=1, files=32)
+"""Of local files in an executor, where other tasks keep the other cores busy."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What goes to Spark, and how. Copies of up to `few_files` with up to `few_bytes` in all, listings of up to
+    `few_locations` and checksums of up to `few_checksums` files stay on the driver."""
+
+    pool: str = "calque"
+    """The fair scheduler's pool."""
+    bins_per_core: int = 3
+    few_files: int = 64
+    few_bytes: int = 16 << 20
+    few_locations: int = 1000
+    few_checksums: int = 64
+
+
+class SparkStorage:
+    """`FileStorage` here and on the executors, which need calque installed and sight of the same locations. `session`
+    is asked for a session when the first long work comes, so that without any no JVM is started."""
+
+    def __init__(self, files: FileStorage, session: Callable[[], SparkSession], spread: Spread | None = None) -> None:
+        self._files, self._session, self._spread = files, session, spread or Spread()
+        self._executors_files = FileStorage(files.systems, local=ALONE)
+
+    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
+        if len(locations) <= self._spread.few_locations:
+            return self._files.list(locations)
+        found = self._run("list", list(dict.fromkeys(locations)), _same_weight, _list_bin, _silent)
+        return {location: found[location] for location in locations}
+
+    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+        """Progress comes for each file in turn, a bin's files together when it is done."""
+        require_own_targets(tasks)
+        if len(tasks) <= self._spread.few_files and sum(task.size for task in tasks) <= self._spread.few_bytes:
+            return self._files.copy(tasks, progress)
+        found = self._run("copy", list(dict.fromkeys(tasks)), _copy_weight, _copy_bin, progress or _silent)
+        return [found[task] for task in tasks]
+
+    def publish(self, renames: Sequence[tuple[str, str]]) -> None:
+        self._files.publish(renames)
+
+    def make_directories(self, locations: Sequence[str]) -> None:
+        self._files.make_directories(locations)
+
+    def exists(self, location: str) -> bool:
+        return self._files.exists(location)
+
+    def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        if len(paths) <= self._spread.few_checksums:
+            return self._files.checksums(paths)
+        found = self._run("checksum", list(dict.fromkeys(paths)), _same_weight, _checksum_bin, _silent)
+        return {path: checksum for path, checksum in found.items() if checksum}
+
+    def remove(self, locations: Sequence[str]) -> None:
+        self._files.remove(locations)
+
+    def children(self, location: str) -> Sequence[str]:
+        return self._files.children(location)
+
+    def entries(self, location: str) -> Sequence[Found]:
+        return self._files.entries(location)
+
+    def _run(
+        self,
+        verb: str,
+        items: Sequence[Item],
+        weight: Callable[[Item], int],
+        work: Callable[[FileStorage, Sequence[Item]], Sequence[Result]],
+        progress: Callable[[Result], None],
+    ) -> Mapping[Item, Result]:
+        """`work` on each bin of the items, in executors; its results by item."""
+        context = self._session().sparkContext
+        bins = packed(items, weight, context.defaultParallelism * self._spread.bins_per_core)
+        group = f"calque-{verb}-{uuid4().hex}"
+        files = self._executors_files
+
+        def one(number: int) -> Sequence[Result] | Failure:
+            context.setLocalProperty("spark.scheduler.pool", self._spread.pool)
+            context.setJobGroup(group, f"calque: {verb} bin {number + 1} of {len(bins)}, {len(bins[number])} items")
+            done = context.parallelize([bins[number]], 1).map(lambda part: _attempted(work, files, part))
+            return done.collect()[0]
+
+        results: dict[Item, Result] = {}
+        with ThreadPoolExecutor(min(len(bins), MOST_JOBS), thread_name_prefix=f"spark-{verb}") as pool:
+            futures = {pool.submit(one, number): number for number in range(len(bins))}
+            try:
+                for future in as_completed(futures):
+                    for item, result in zip(bins[futures[future]], _finished(verb, future), strict=True):
+                        results[item] = result
+                        progress(result)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                context.cancelJobGroup(group)
+                raise
+        return results
+
+
+def packed(items: Sequence[Item], weight: Callable[[Item], int], bins: int) -> Sequence[tuple[Item, ...]]:
+    """The items in at most `bins` bins of about equal weight, none empty: the heaviest first into the lightest bin."""
+    weighed = sorted(((weight(item), number) for number, item in enumerate(items)), reverse=True)
+    lightest: list[tuple[int, int]] = [(0, number) for number in range(min(bins, len(items)))]
+    content: list[list[int]] = [[] for _ in lightest]
+    for heavy, item in weighed:
+        load, number = lightest[0]
+        content[number].append(item)
+        heapq.heapreplace(lightest, (load + heavy, number))
+    return [tuple(items[number] for number in sorted(numbers)) for numbers in content]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error as it travels from an executor, since Spark passes on only its text."""
+
+    kind: type[CalqueError]
+    what: str
+    why: str
+    todo: str
+
+
+def _silent(_: object) -> None:
+    return
+
+
+def _copy_weight(task: CopyTask) -> int:
+    return task.size + FILE_WEIGHT
+
+
+def _same_weight(_: str) -> int:
+    return 1
+
+
+def _copy_bin(files: FileStorage, tasks: Sequence[CopyTask]) -> Sequence[Copied]:
+    return files.copy(tasks)
+
+
+def _list_bin(files: FileStorage, locations: Sequence[str]) -> Sequence[Listing]:
+    return tuple(files.list(locations).values())
+
+
+def _checksum_bin(files: FileStorage, paths: Sequence[str]) -> Sequence[str]:
+    found = files.checksums(paths)
+    return [found.get(path, "") for path in paths]
+
+
+def _attempted(
+    work: Callable[[FileStorage, Sequence[Item]], Sequence[Result]], files: FileStorage, part: Sequence[Item]
+) -> Sequence[Result] | Failure:
+    try:
+        return work(files, part)
+    except CalqueError as error:
+        return Failure(type(error), error.what, error.why, error.todo)
+
+
+def _finished(verb: str, future: Future[Sequence[Result] | Failure]) -> Sequence[Result]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        result = future.result()
+    except (Py4JError, PySparkException) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise Unavailable(
+            f"Spark could not {verb} files", " ".join(lines[:2])[:500], "Look at Spark's log; it is tried again"
+        ) from error
+    if isinstance(result, Failure):
+        raise result.kind(result.what, result.why, result.todo)
+    return result

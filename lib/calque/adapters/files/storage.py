@@ -1,0 +1,163 @@
+"""The port `Storage` in this process: `FileStorage`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from calque.adapters.files.copy import Pace, copy_all, same_content
+from calque.adapters.files.copy import _checksum as checksum
+from calque.adapters.files.system import System, Systems, trouble
+from calque.core.layout import join, place
+from calque.errors import Refused, Unavailable
+from calque.model.files import Listing
+from calque.ports import Copied, CopyTask, Found
+
+LOCAL = Pace(threads=2, files=32)
+REMOTE = Pace(threads=16, files=1)
+
+
+class FileStorage:
+    """Directories on any file system that `Systems` opens. It can be pickled. Location spellings: `core.layout`.
+
+    On object stores a directory exists as long as a file below it does, and `make_directories` does nothing.
+    """
+
+    def __init__(self, systems: Systems | None = None, local: Pace = LOCAL) -> None:
+        self.systems, self._local = systems or Systems(), local
+
+    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
+        """Raises `Refused` for the first location that is a file or may not be read, naming it."""
+        if len(locations) < 2 or _local(locations):
+            return {location: self._listing(location) for location in dict.fromkeys(locations)}
+        with ThreadPoolExecutor(min(REMOTE.threads, len(locations)), thread_name_prefix="list") as pool:
+            return dict(zip(locations, pool.map(self._listing, locations), strict=True))
+
+    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+        if not tasks:
+            return []
+        local = _local([location for task in tasks for location in (task.source, task.target)])
+        return copy_all(tasks, self.systems, self._local if local else REMOTE, progress)
+
+    def publish(self, renames: Sequence[tuple[str, str]]) -> None:
+        """Raises `Unavailable` when a staged file is missing on both sides: it must be staged again; `Refused` when
+        another file lies at a target."""
+        for staged, target in renames:
+            self._publish(staged, target)
+
+    def make_directories(self, locations: Sequence[str]) -> None:
+        for location in locations:
+            system, path = self.systems.at(location)
+            try:
+                system.make_directory(path)
+            except OSError as error:
+                raise trouble("make", location, error) from error
+
+    def exists(self, location: str) -> bool:
+        system, path = self.systems.at(location)
+        try:
+            return system.facts(path) is not None
+        except OSError as error:
+            raise trouble("look at", location, error) from error
+
+    def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        """A file that is replaced while it is read may have a checksum that neither content has."""
+        wanted = list(dict.fromkeys(paths))
+        threads = (self._local if _local(wanted) else REMOTE).threads
+        with ThreadPoolExecutor(threads, thread_name_prefix="checksum") as pool:
+            found = dict(zip(wanted, pool.map(self._checksum, wanted), strict=True))
+        return {path: checksum for path, checksum in found.items() if checksum}
+
+    def remove(self, locations: Sequence[str]) -> None:
+        """Links are removed, what they lead to is not. A whole file system or bucket is refused."""
+        for location in locations:
+            if place(location).path == "/":
+                raise Refused(
+                    f"{location} is not removed", "it is a whole file system", "Look for the cause and report it"
+                )
+            system, path = self.systems.at(location)
+            try:
+                system.remove(path)
+            except OSError as error:
+                raise trouble("remove", location, error) from error
+
+    def children(self, location: str) -> Sequence[str]:
+        system, path = self.systems.at(location)
+        try:
+            return system.children(path)
+        except OSError as error:
+            raise trouble("list", location, error) from error
+
+    def entries(self, location: str) -> Sequence[Found]:
+        names = self.children(location)
+        if len(names) < 2 or _local([location]):
+            found = [self._entry(location, name) for name in names]
+        else:
+            with ThreadPoolExecutor(min(REMOTE.threads, len(names)), thread_name_prefix="entries") as pool:
+                found = list(pool.map(lambda name: self._entry(location, name), names))
+        return [entry for entry in found if entry is not None]
+
+    def _entry(self, location: str, name: str) -> Found | None:
+        system, path = self.systems.at(join(location, name))
+        try:
+            facts = system.facts(path)
+        except OSError as error:
+            raise trouble("look at", join(location, name), error) from error
+        return Found(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory) if facts else None
+
+    def _listing(self, location: str) -> Listing:
+        system, path = self.systems.at(location)
+        try:
+            files = system.below(path)
+        except OSError as error:
+            raise trouble("list", location, error) from error
+        return Listing(location, tuple(files or ()), missing=files is None)
+
+    def _checksum(self, location: str) -> str:
+        """Empty when there is no such file."""
+        system, path = self.systems.at(location)
+        try:
+            found = system.facts(path)
+            return "" if found is None or found.directory else checksum(system, path, found.size)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise trouble("read", location, error) from error
+
+    def _publish(self, staged: str, target: str) -> None:
+        system, staged_path = self.systems.at(staged)
+        other, target_path = self.systems.at(target)
+        if system is not other:
+            raise Refused(
+                f"{staged} can't be published as {target}", "they are on two file systems", "Stage it beside its target"
+            )
+        try:
+            self._rename(system, staged_path, target_path)
+        except FileNotFoundError as error:
+            raise Unavailable(
+                f"{staged} can't be published", "it is not there, nor is its target", "It is staged again"
+            ) from error
+        except FileExistsError as error:
+            raise Refused(
+                f"{staged} can't be published",
+                f"another file lies at {target}",
+                "Find out who wrote it, and remove it if nothing uses it",
+            ) from error
+        except OSError as error:
+            raise trouble("rename a staged file to", target, error) from error
+
+    def _rename(self, system: System, staged: str, target: str) -> None:
+        waiting, there = system.facts(staged), system.facts(target)
+        if there is None:
+            if waiting is None:
+                raise FileNotFoundError(staged)
+            system.rename(staged, target)
+        elif waiting is not None:
+            # A rename that died between its two halves, or a file that was staged again after it was published.
+            if waiting.size != there.size or not same_content((system, staged), (system, target), there.size):
+                raise FileExistsError(target)
+            system.remove(staged)
+
+
+def _local(locations: Sequence[str]) -> bool:
+    return all(location.startswith(("/", "file:")) for location in locations)

@@ -1,0 +1,128 @@
+"""What copying and listing need of one file system, and which file system a location is on."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from threading import Lock
+from typing import Any, Protocol
+
+from calque.core.layout import place
+from calque.errors import CalqueError, Refused, Unavailable
+from calque.model.files import File
+
+
+class Durability(Enum):
+    """When a written file counts as written."""
+
+    VERIFIED = "verified"
+    """When it was read back with the right checksum. It outlives the process, but perhaps not the loss of power at
+    its host: what such a loss took is found by `verify`."""
+    SYNCED = "synced"
+    """The same, and the file and its directory were synced to the device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`version` differs between two files that followed each other under one name, as far as the system can tell."""
+
+    size: int
+    modified_ns: int
+    version: str = ""
+    directory: bool = False
+
+
+class System(Protocol):
+    """One file system; paths are its own. Every method raises `OSError` and nothing else, `FileNotFoundError` and
+    `PermissionError` in particular; methods may be called from several threads at once."""
+
+    def facts(self, path: str) -> Facts | None:
+        """Links are followed. None when there is nothing."""
+
+    def below(self, path: str) -> Sequence[File] | None:
+        """The data files below a directory, sorted; None when it is missing. `NotADirectoryError` for a file."""
+
+    def children(self, path: str) -> Sequence[str]:
+        """Names directly below a directory, sorted; empty when it is missing."""
+
+    def chunks(self, path: str, size: int) -> Iterator[memoryview]:
+        """A file's content, expected to be `size` bytes. A chunk is valid until the next one is asked for."""
+
+    def create(self, path: str, chunks: Iterable[memoryview]) -> None:
+        """Write a new file, its parents too. An exception that `chunks` raises comes through; a part may be left."""
+
+    def date(self, path: str, modified_ns: int) -> None:
+        """Give a file the time of another, where the system can; elsewhere nothing happens."""
+
+    def rename(self, path: str, target: str) -> None:
+        """The target's parents are made. Nothing lies at the target, the caller saw to that."""
+
+    def make_directory(self, path: str) -> None:
+        """With its parents; one that exists is fine."""
+
+    def remove(self, path: str) -> None:
+        """A file or a directory with all below; links are not followed; missing is fine."""
+
+
+class Systems:
+    """The file systems in use, opened when first needed. It can be pickled; each process opens its own."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        durability: Durability = Durability.VERIFIED,
+    ) -> None:
+        """`options` are fsspec's, by scheme as locations spell it (`s3a`, `hdfs`)."""
+        self._options = {scheme: dict(values) for scheme, values in (options or {}).items()}
+        self._durability = durability
+        self._lock = Lock()
+        self._open: dict[tuple[str, str], tuple[System, Callable[[str, str], str]]] = {}
+
+    def __reduce__(self) -> tuple[type[Systems], tuple[Mapping[str, Mapping[str, Any]], Durability]]:
+        return Systems, (self._options, self._durability)
+
+    def at(self, location: str) -> tuple[System, str]:
+        """The file system of a location, and the location's path there."""
+        where = place(location)
+        key = (where.scheme, where.authority)
+        found = self._open.get(key)
+        if found is None:
+            with self._lock:
+                found = self._open.get(key) or self._open.setdefault(key, self._opened(*key))
+        system, path = found
+        return system, path(where.authority, where.path)
+
+    def _opened(self, scheme: str, authority: str) -> tuple[System, Callable[[str, str], str]]:
+        if scheme == "file":
+            from calque.adapters.files.local import LocalSystem
+
+            if authority:
+                raise Refused(
+                    f"file://{authority}/ is on another host",
+                    "local files are read by path only",
+                    "Mount it, and name it by its path here",
+                )
+            return LocalSystem(self._durability), lambda _, path: path
+        from calque.adapters.files.remote import open_remote
+
+        return open_remote(scheme, authority, self._options.get(scheme, {}))
+
+
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+OF_THE_NAME = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.ELOOP, errno.EINVAL}
+"""Errors that concern one name and would be the same at the next attempt."""
+
+
+def trouble(doing: str, location: str, error: OSError) -> CalqueError:
+    """What to raise for an error of a file system; `doing` is an infinitive phrase ("list", "write to")."""
+    why = f"{type(error).__name__}: {error.strerror or error}"
+    if isinstance(error, PermissionError) or error.errno in _REFUSED:
+        return Refused(f"Not permitted to {doing} {location}", why, "Give the user that runs calque the right to it")
+    if error.errno in _FULL:
+        return Unavailable(f"No room to {doing} {location}", why, "Free or add space; it is tried again")
+    if isinstance(error, NotADirectoryError | IsADirectoryError) or error.errno in OF_THE_NAME:
+        return Refused(f"Can't {doing} {location}", why, "Put right what lies there, or its name")
+    return Unavailable(f"Can't {doing} {location} now", why, "Look at the storage; it is tried again")

@@ -1,0 +1,1 @@
+"""The world in dictionaries, for tests and for trying things out."""

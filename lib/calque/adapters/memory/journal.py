@@ -1,0 +1,62 @@
+"""The journal in memory (port `Journal`). Two holders of one object are two writers of one journal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from calque.core.continuity import check_continues, check_there, first_and_last
+from calque.core.rows import entries_of, events_of
+from calque.model.journal import Entry, Event
+from calque.model.names import EventId, Span
+
+
+class MemoryJournal:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: dict[EventId, tuple[Entry, Event]] = {}
+        self._last: EventId | None = None
+
+    def last(self) -> EventId | None:
+        return self._last
+
+    def oldest(self) -> EventId | None:
+        with self._lock:
+            return min(self._rows, default=None)
+
+    def append(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
+        first, last = first_and_last(rows)
+        with self._lock:
+            check_continues(self._last, first, "in memory")
+            for entry, event in zip(entries_of(rows), events_of(rows), strict=True):
+                self._rows[entry.event_id] = (entry, event)
+            self._last = last
+
+    def entries(self, span: Span) -> Sequence[Entry]:
+        return tuple(entry for entry, _ in self._found(range(span.after + 1, span.upto + 1)))
+
+    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
+        return {event.event_id: event for _, event in self._found(sorted(set(ids)))}
+
+    def forget(self, upto: EventId) -> int:
+        with self._lock:
+            gone = [event_id for event_id in self._rows if event_id <= upto]
+            for event_id in gone:
+                del self._rows[event_id]
+            return len(gone)
+
+    def restart(self, at: EventId) -> None:
+        with self._lock:
+            self._rows.clear()
+            self._last = at
+
+    def _found(self, ids: Sequence[EventId]) -> list[tuple[Entry, Event]]:
+        with self._lock:
+            if ids:
+                last = self._last or 0
+                check_there(ids[0], ids[-1], min(self._rows, default=last + 1), last)
+            return [self._rows[event_id] for event_id in ids]

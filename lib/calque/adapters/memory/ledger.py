@@ -1,0 +1,82 @@
+"""A target's ledger in memory (port `Ledger`)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from calque.core.continuity import carries_files, next_epoch
+from calque.core.digest import in_order
+from calque.model.ledger import Epoch, ObjectRow, TableRow
+
+Key = tuple[str, str, str]
+
+
+def passed(failpoint: str) -> None:
+    """Nothing stands at the failpoint."""
+
+
+class MemoryLedger:
+    """`failpoint` is called with `ledger.objects`, `ledger.tables` and `ledger.epoch` after each of these writes."""
+
+    def __init__(self, failpoint: Callable[[str], None] = passed) -> None:
+        self._lock = threading.RLock()
+        self._failpoint = failpoint
+        self._epochs: dict[int, Epoch] = {}
+        self._objects: dict[int, tuple[ObjectRow, ...]] = {}
+        self._tables: dict[Key, TableRow] = {}
+        self._latest: dict[Key, ObjectRow] = {}
+
+    def last_epoch(self) -> Epoch | None:
+        with self._lock:
+            return self._epochs[max(self._epochs)] if self._epochs else None
+
+    def epochs(self) -> Sequence[Epoch]:
+        with self._lock:
+            return tuple(self._epochs[number] for number in sorted(self._epochs))
+
+    def objects(self, epoch: int) -> Sequence[ObjectRow]:
+        with self._lock:
+            return self._objects.get(epoch, ()) if epoch in self._epochs else ()
+
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+        with self._lock:
+            sealed = next_epoch(self.last_epoch(), epoch, objects)
+            if sealed is None:
+                return
+            self._objects[sealed.epoch] = in_order(objects)
+            self._failpoint("ledger.objects")
+            self.put_tables(tables)
+            self._failpoint("ledger.tables")
+            self._epochs[sealed.epoch] = sealed
+            self._latest.update({key_of(row): row for row in in_order(objects) if carries_files(row)})
+            self._failpoint("ledger.epoch")
+
+    def tables(self) -> Mapping[Key, TableRow]:
+        with self._lock:
+            return dict(self._tables)
+
+    def put_tables(self, rows: Sequence[TableRow]) -> None:
+        with self._lock:
+            self._tables.update({(row.kind, row.database, row.table): row for row in rows})
+
+    def remove_tables(self, keys: Sequence[Key]) -> None:
+        with self._lock:
+            for key in keys:
+                self._tables.pop(key, None)
+
+    def latest_objects(self, keys: Iterable[Key]) -> Mapping[Key, ObjectRow]:
+        with self._lock:
+            return {key: self._latest[key] for key in keys if key in self._latest}
+
+    def forget(self, before_epoch: int) -> int:
+        with self._lock:
+            gone = [number for number in sorted(self._epochs)[:-1] if number < before_epoch]
+            for number in gone:
+                del self._epochs[number]
+                del self._objects[number]
+            return len(gone)
+
+
+def key_of(row: ObjectRow) -> Key:
+    return row.database, row.table, row.partition

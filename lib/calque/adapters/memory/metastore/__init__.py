@@ -1,0 +1,16 @@
+"""A whole metastore in dictionaries: `store` is its state and its writers' calls, `catalog` the ports on it."""
+
+from calque.adapters.memory.metastore.catalog import MemoryCatalog, MemoryLog, MemoryReader
+from calque.adapters.memory.metastore.habits import HIVE_3, HIVE_4, Habits
+from calque.adapters.memory.metastore.store import Directories, MemoryMetastore
+
+__all__ = [
+    "HIVE_3",
+    "HIVE_4",
+    "Directories",
+    "Habits",
+    "MemoryCatalog",
+    "MemoryLog",
+    "MemoryMetastore",
+    "MemoryReader",
+]

@@ -1,0 +1,182 @@
+"""The metastore's ports on a `MemoryMetastore`.
+
+A call may be watched: `before` runs ahead of each with the method's name, `after` behind it. What they raise ends the
+call there; what they do at the metastore happens between two calls, never inside one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from calque.adapters.memory.metastore.notices import key_names
+from calque.adapters.memory.metastore.store import MemoryMetastore
+from calque.model.hive import Database, Function, Partition, Table
+from calque.model.journal import Event
+from calque.model.names import EventId, TableName, partition_name, partition_values
+from calque.model.policy import Abilities
+from calque.ports import Conflict
+
+EVENT_PARAMETER = "calque.event"
+
+Watch = Callable[[str], None]
+
+
+def unwatched(_: str) -> None:
+    """Let every call pass."""
+
+
+class MemoryLog:
+    """`ports.EventLog`."""
+
+    def __init__(self, metastore: MemoryMetastore, before: Watch = unwatched, after: Watch = unwatched) -> None:
+        self.metastore = metastore
+        self._watched = watching(before, after)
+
+    def current(self) -> EventId:
+        with self._watched("current"):
+            return self.metastore.current()
+
+    def read(self, after: EventId, limit: int) -> Sequence[Event]:
+        with self._watched("read"):
+            return tuple(self.metastore.events(after)[: max(limit, 0)])
+
+
+class MemoryReader:
+    """`ports.CatalogReader`."""
+
+    def __init__(self, metastore: MemoryMetastore, before: Watch = unwatched, after: Watch = unwatched) -> None:
+        self.metastore = metastore
+        self._watched = watching(before, after)
+
+    def databases(self) -> Sequence[str]:
+        with self._watched("databases"):
+            return tuple(self.metastore.databases())
+
+    def tables(self, database: str) -> Sequence[str]:
+        with self._watched("tables"):
+            return tuple(self.metastore.tables(database))
+
+    def functions(self, database: str) -> Sequence[str]:
+        with self._watched("functions"):
+            return tuple(self.metastore.functions(database))
+
+    def database(self, name: str) -> Database | None:
+        with self._watched("database"):
+            try:
+                return self.metastore.the_database(name)
+            except Conflict:
+                return None
+
+    def table(self, name: TableName) -> Table | None:
+        with self._watched("table"):
+            try:
+                return self.metastore.the_table(name).table
+            except Conflict:
+                return None
+
+    def function(self, name: TableName) -> Function | None:
+        with self._watched("function"):
+            return self.metastore.function(name)
+
+    def partition_names(self, name: TableName) -> Sequence[str]:
+        with self._watched("partition_names"), self.metastore.locked():
+            try:
+                stored = self.metastore.the_table(name)
+            except Conflict:
+                return ()
+            keys = key_names(stored.table)
+            return tuple(sorted(partition_name(keys, values) for values in stored.partitions))
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        with self._watched("partitions"), self.metastore.locked():
+            try:
+                stored = self.metastore.the_table(name)
+            except Conflict:
+                return {}
+            found = {wanted: stored.partitions.get(partition_values(wanted)) for wanted in names}
+            return {wanted: partition for wanted, partition in found.items() if partition}
+
+
+class MemoryCatalog(MemoryReader):
+    """`ports.Catalog`."""
+
+    def __init__(
+        self,
+        metastore: MemoryMetastore,
+        abilities: Abilities | None = None,
+        before: Watch = unwatched,
+        after: Watch = unwatched,
+    ) -> None:
+        super().__init__(metastore, before, after)
+        self._abilities = abilities or Abilities(compare_and_swap=metastore.habits.compare_and_swap)
+
+    def abilities(self) -> Abilities:
+        return self._abilities
+
+    def create_database(self, database: Database) -> None:
+        with self._watched("create_database"):
+            self.metastore.create_database(database)
+
+    def alter_database(self, name: str, database: Database) -> None:
+        with self._watched("alter_database"):
+            self.metastore.alter_database(name, database)
+
+    def drop_database(self, name: str) -> None:
+        with self._watched("drop_database"):
+            self.metastore.drop_database(name, delete_data=False)
+
+    def create_table(self, table: Table) -> None:
+        with self._watched("create_table"):
+            self.metastore.create_table(table)
+
+    def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
+        with self._watched("alter_table"), self.metastore.locked():
+            if expected_event and self.metastore.habits.compare_and_swap:
+                self._check_event(name, expected_event)
+            self.metastore.alter_table(name, table, cascade=cascade)
+
+    def drop_table(self, name: TableName) -> None:
+        with self._watched("drop_table"):
+            self.metastore.drop_table(name, delete_data=False)
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        with self._watched("add_partitions"):
+            self.metastore.add_partitions(name, partitions)
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        with self._watched("alter_partitions"):
+            self.metastore.alter_partitions(name, partitions)
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
+        with self._watched("rename_partition"):
+            self.metastore.rename_partition(name, values, partition)
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
+        with self._watched("drop_partitions"):
+            self.metastore.drop_partitions(name, names, delete_data=False)
+
+    def create_function(self, function: Function) -> None:
+        with self._watched("create_function"):
+            self.metastore.create_function(function)
+
+    def drop_function(self, name: TableName) -> None:
+        with self._watched("drop_function"):
+            self.metastore.drop_function(name)
+
+    def _check_event(self, name: TableName, expected: str) -> None:
+        parameters = self.metastore.the_table(name).table.parameters or {}
+        if EVENT_PARAMETER in parameters and parameters[EVENT_PARAMETER] != expected:
+            raise Conflict(f"{name} has been modified: {EVENT_PARAMETER} is {parameters[EVENT_PARAMETER]}")
+
+
+def watching(before: Watch, after: Watch) -> Callable[[str], AbstractContextManager[None]]:
+    """A context for each remote call, with the two watches around it."""
+
+    @contextmanager
+    def watched(method: str) -> Iterator[None]:
+        before(method)
+        yield
+        after(method)
+
+    return watched

@@ -1,0 +1,49 @@
+"""What differs between the metastores that `MemoryMetastore` can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """`bulk_events`: a call for many partitions is one event, not one for each. `table_ids`: tables carry `id`.
+    `compare_and_swap`: an expected event is looked at. `write_ids`: messages of alterations carry `writeId`.
+    `spelled_names`: CREATE_TABLE is logged with names as the client spelled them. `truncate_pairs`: truncating writes
+    a second, ordinary alteration behind each. `empty_truncate`: truncating a plain table with an empty list of
+    partitions is logged. `own_managed_place`: managed tables lie in the warehouse wherever their database does.
+    `lists_external`: ADD_PARTITION has a list of files (here always empty) for external tables too."""
+
+    bulk_events: bool
+    table_ids: bool
+    compare_and_swap: bool
+    write_ids: bool
+    spelled_names: bool
+    truncate_pairs: bool
+    empty_truncate: bool
+    own_managed_place: bool
+    lists_external: bool
+
+
+HIVE_3 = Habits(
+    bulk_events=False,
+    table_ids=False,
+    compare_and_swap=False,
+    write_ids=False,
+    spelled_names=True,
+    truncate_pairs=True,
+    empty_truncate=False,
+    own_managed_place=False,
+    lists_external=True,
+)
+HIVE_4 = Habits(
+    bulk_events=True,
+    table_ids=True,
+    compare_and_swap=True,
+    write_ids=True,
+    spelled_names=False,
+    truncate_pairs=False,
+    empty_truncate=True,
+    own_managed_place=True,
+    lists_external=False,
+)

@@ -1,0 +1,436 @@
+"""A metastore in dictionaries, with the log, the places and the quirks of a real one.
+
+Its methods are what a writer at the source does (`sandbox.writer.HiveClient` has the same ones for a real server);
+`MemoryCatalog` and `MemoryLog` are the ports on it. Statistics are not computed. Data are moved and removed through
+`Directories`, where one is given.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import NoReturn, Protocol
+
+from calque.adapters.memory.metastore import notices
+from calque.adapters.memory.metastore.habits import HIVE_4, Habits
+from calque.adapters.memory.metastore.notices import Notice, key_names
+from calque.adapters.memory.metastore.stored import (
+    dated,
+    partition_place,
+    placed,
+    stored_database,
+    stored_function,
+    stored_partition,
+    stored_table,
+)
+from calque.errors import Refused
+from calque.model.hive import Database, Function, Partition, Table, is_partitioned, is_view, location_of
+from calque.model.journal import Event
+from calque.model.names import EventId, TableName, partition_values, table_name
+from calque.ports import Conflict
+
+NAME = re.compile(r"\w+", re.ASCII)
+
+
+class Directories(Protocol):
+    """Where the data lie that a metastore moves and deletes on its own."""
+
+    def move(self, source: str, target: str) -> None: ...
+
+    def remove(self, location: str) -> None: ...
+
+
+class NoDirectories:
+    """Nobody cares about data."""
+
+    def move(self, source: str, target: str) -> None: ...
+
+    def remove(self, location: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Stored:
+    """A table with its partitions, by values. `made`: how many tables had been created by then."""
+
+    table: Table
+    made: int
+    partitions: dict[tuple[str, ...], Partition] = field(default_factory=dict)
+
+    def named(self, names: Sequence[str]) -> list[Partition]:
+        """All of the named partitions; raises `Conflict` when one is missing."""
+        found = [self.partitions.get(partition_values(name)) for name in names]
+        return [partition if partition else missing("partition", str(self.table.name)) for partition in found]
+
+
+class MemoryMetastore:
+    """A whole metastore; safe from several threads, each call is one transaction.
+
+    `warehouse` is the place of managed tables; `external` that of new databases where it differs (Hive 4).
+    `clock` gives seconds since the epoch. Raises `Conflict` and `Refused` as `ports.Catalog` does.
+    """
+
+    def __init__(
+        self,
+        habits: Habits = HIVE_4,
+        warehouse: str = "file:/warehouse",
+        external: str | None = None,
+        clock: Callable[[], float] = time.time,
+        directories: Directories | None = None,
+    ) -> None:
+        self.habits = habits
+        self.warehouse = warehouse
+        self.external = external or warehouse
+        self.directories = directories or NoDirectories()
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._last_id: EventId = 0
+        self._tables_made = 0
+        self._log: list[Event] = []
+        self._functions: dict[TableName, Function] = {}
+        self._tables: dict[TableName, Stored] = {}
+        self._databases = {"default": stored_database(Database("default", "Default Hive database"), warehouse)}
+
+    def create_database(self, database: Database) -> None:
+        with self._lock:
+            if not NAME.fullmatch(database.name):
+                raise Refused(f"{database.name} is not a valid object name")
+            if database.name.lower() in self._databases:
+                exists("database", database.name)
+            place = database.location or f"{self.external}/{database.name.lower()}.db"
+            created = stored_database(database, place)
+            self._databases[created.name] = created
+            self._write(notices.database_created(created))
+
+    def alter_database(self, name: str, database: Database) -> None:
+        with self._lock:
+            before = self.the_database(name)
+            after = replace(stored_database(database, database.location or str(before.location)), name=before.name)
+            self._databases[before.name] = after
+            self._write(notices.database_altered(before, after))
+
+    def drop_database(self, name: str, *, cascade: bool = False, delete_data: bool = True) -> None:
+        """With `cascade`, functions are dropped first, materialised views next, then tables as they were made."""
+        with self._lock:
+            database = self.the_database(name)
+            tables = [key for key in self._tables if key.database == database.name]
+            functions = [key for key in self._functions if key.database == database.name]
+            if not cascade and (tables or functions):
+                raise Conflict(f"Database {name} is not empty")
+            for function in functions:
+                self.drop_function(function)
+            for table in sorted(tables, key=self._drop_order):
+                self.drop_table(table, delete_data=delete_data)
+            del self._databases[database.name]
+            self._write(notices.database_dropped(database, self.habits))
+
+    def create_table(self, table: Table) -> None:
+        with self._lock:
+            self.the_database(table.database)
+            if not NAME.fullmatch(table.name):
+                raise Refused(f"{table.name} is not a valid object name")
+            name = table_name(table.database, table.name)
+            if name in self._tables:
+                exists("table", str(name))
+            now = self._now()
+            self._tables_made += 1
+            table_id = self._tables_made if self.habits.table_ids else None
+            created = replace(dated(stored_table(table), now), create_time=now, id=table_id)
+            if not location_of(created) and not is_view(created):
+                created = placed(created, self._managed_place(name))
+            self._tables[name] = Stored(created, self._tables_made)
+            self._write(notices.table_created(self._as_logged(created, table)))
+
+    def alter_table(self, name: TableName, table: Table, *, cascade: bool = False) -> None:
+        with self._lock:
+            stored = self.the_table(name)
+            before = stored.table
+            after = replace(dated(stored_table(table), self._now()), create_time=before.create_time, id=before.id)
+            new_name = table_name(after.database, after.name)
+            old_name = table_name(before.database, before.name)
+            if new_name != old_name:
+                self.the_database(new_name.database)
+                if new_name in self._tables:
+                    exists("new table", str(new_name))
+            moved = self._moved(before, after)
+            partitions = [self._carried(partition, before, moved, cascade) for partition in stored.partitions.values()]
+            if location_of(moved) != location_of(after):
+                self.directories.move(str(location_of(before)), str(location_of(moved)))
+            del self._tables[old_name]
+            carried = {partition.values: partition for partition in partitions}
+            self._tables[new_name] = Stored(moved, stored.made, carried)
+            as_given = replace(moved, create_time=table.create_time or 0)
+            self._write(notices.table_altered(before, as_given, self.habits))
+
+    def truncate_table(self, name: TableName, partitions: Sequence[str] | None = None) -> None:
+        """Empty the table, or the named partitions. Hive logs nothing for an empty list, except 4 for plain tables."""
+        with self._lock:
+            stored = self.the_table(name)
+            if is_partitioned(stored.table):
+                chosen = list(stored.partitions.values()) if partitions is None else stored.named(partitions)
+                for partition in chosen:
+                    self.directories.remove(str(location_of(partition)))
+                self._write_truncated(stored.table, chosen)
+                return
+            self.directories.remove(str(location_of(stored.table)))
+            if partitions is None or self.habits.empty_truncate:
+                self._write(notices.table_altered(stored.table, stored.table, self.habits, truncates=True))
+                if self.habits.truncate_pairs:
+                    self._write(notices.table_altered(stored.table, stored.table, self.habits))
+
+    def drop_table(self, name: TableName, *, delete_data: bool = True) -> None:
+        with self._lock:
+            stored = self.the_table(name)
+            del self._tables[table_name(*name)]
+            if delete_data and stored.table.type == "MANAGED_TABLE":
+                for partition in stored.partitions.values():
+                    self.directories.remove(str(location_of(partition)))
+                self.directories.remove(str(location_of(stored.table)))
+            self._write(notices.table_dropped(stored.table))
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        with self._lock:
+            stored = self.the_table(name)
+            now = self._now()
+            added: dict[tuple[str, ...], Partition] = {}
+            for given in partitions:
+                self._check_of(stored, given)
+                if given.values in stored.partitions or given.values in added:
+                    exists("partition", str(given.values))
+                partition = replace(dated(stored_partition(given, stored.table), now), create_time=now)
+                if not location_of(partition):
+                    partition = placed(partition, partition_place(stored.table, partition))
+                added[partition.values] = partition
+            stored.partitions.update(added)
+            self._write(notices.partitions_added(stored.table, tuple(added.values()), self.habits))
+
+    def append_partition(self, name: TableName, values: Sequence[str]) -> Partition:
+        with self._lock:
+            table = self.the_table(name).table
+            partition = Partition(tuple(values), storage=table.storage)
+            self.add_partitions(name, [placed(partition, None)])
+            return self.the_table(name).partitions[tuple(values)]
+
+    def alter_partition(self, name: TableName, partition: Partition) -> None:
+        with self._lock:
+            stored = self.the_table(name)
+            before, after = self._replace_partitions(stored, [partition])[0]
+            self._write(notices.partition_altered(stored.table, before, after, self.habits))
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        with self._lock:
+            stored = self.the_table(name)
+            changes = self._replace_partitions(stored, partitions)
+            self._write_altered(stored.table, changes)
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
+        """A managed partition moves to its new natural place; an external one stays where it was."""
+        with self._lock:
+            stored = self.the_table(name)
+            before = stored.partitions.get(tuple(values)) or missing("partition", str(values))
+            self._check_of(stored, partition)
+            if partition.values != before.values and partition.values in stored.partitions:
+                exists("partition", str(partition.values))
+            after = dated(stored_partition(partition, stored.table), self._now())
+            place = str(location_of(before))
+            if stored.table.type == "MANAGED_TABLE":
+                place = partition_place(stored.table, after)
+                self.directories.move(str(location_of(before)), place)
+            after = placed(after, place)
+            del stored.partitions[before.values]
+            stored.partitions[after.values] = after
+            self._write(notices.partition_altered(stored.table, before, after, self.habits))
+
+    def drop_partitions(self, name: TableName, names: Sequence[str], *, delete_data: bool = True) -> None:
+        with self._lock:
+            stored = self.the_table(name)
+            dropped = stored.named(names)
+            for partition in dropped:
+                stored.partitions.pop(partition.values, None)
+                if delete_data and stored.table.type == "MANAGED_TABLE":
+                    self.directories.remove(str(location_of(partition)))
+            for group in self._grouped(dropped):
+                self._write(notices.partitions_dropped(stored.table, group))
+
+    def exchange_partitions(
+        self, specification: Mapping[str, str], source: TableName, target: TableName
+    ) -> Sequence[Partition]:
+        """Move matching partitions with their directories: ADD_PARTITION there, then DROP_PARTITION here."""
+        with self._lock:
+            origin, destination = self.the_table(source), self.the_table(target)
+            keys = key_names(origin.table)
+            matching = [
+                partition
+                for partition in origin.partitions.values()
+                if specification.items() <= dict(zip(keys, partition.values, strict=True)).items()
+            ]
+            if not matching:
+                missing("partition", str(specification))
+            if any(partition.values in destination.partitions for partition in matching):
+                exists("partition", str(specification))
+            moved = [stored_partition(partition, destination.table) for partition in matching]
+            moved = [placed(partition, partition_place(destination.table, partition)) for partition in moved]
+            for before, after in zip(matching, moved, strict=True):
+                self.directories.move(str(location_of(before)), str(location_of(after)))
+                del origin.partitions[before.values]
+                destination.partitions[after.values] = after
+            self._write(notices.partitions_added(destination.table, moved, self.habits))
+            for partition in matching:
+                self._write(notices.partitions_dropped(origin.table, [partition]))
+            return tuple(moved)
+
+    def insert(
+        self, name: TableName, files: Sequence[str], *, values: Sequence[str] | None = None, replace: bool = False
+    ) -> None:
+        """Tell of files that were written: full paths, or already `path#checksum#root#subdirectory`."""
+        with self._lock:
+            stored = self.the_table(name)
+            partition = None
+            if values is not None:
+                partition = stored.partitions.get(tuple(values)) or missing("partition", str(values))
+            written = [file if "#" in file else f"{file}###" for file in files]
+            self._write(notices.inserted(stored.table, partition, written, replace))
+
+    def create_function(self, function: Function) -> None:
+        with self._lock:
+            self.the_database(function.database)
+            name = table_name(function.database, function.name)
+            if name in self._functions:
+                exists("function", str(name))
+            self._functions[name] = stored_function(function, self._now())
+            self._write(notices.function_created(self._functions[name]))
+
+    def drop_function(self, name: TableName) -> None:
+        with self._lock:
+            function = self._functions.pop(table_name(*name), None) or missing("function", str(name))
+            self._write(notices.function_dropped(function))
+
+    def current(self) -> EventId:
+        with self._lock:
+            return self._last_id
+
+    def events(self, after: EventId = 0) -> list[Event]:
+        with self._lock:
+            return [event for event in self._log if event.event_id > after]
+
+    def purge(self, upto: EventId) -> None:
+        """Forget events at or below `upto`, as the server's cleaner does."""
+        with self._lock:
+            self._log = [event for event in self._log if event.event_id > upto]
+
+    def databases(self) -> list[str]:
+        with self._lock:
+            return sorted(self._databases)
+
+    def tables(self, database: str) -> list[str]:
+        with self._lock:
+            return sorted(name.table for name in self._tables if name.database == database.lower())
+
+    def functions(self, database: str) -> list[str]:
+        with self._lock:
+            return sorted(name.table for name in self._functions if name.database == database.lower())
+
+    def function(self, name: TableName) -> Function | None:
+        with self._lock:
+            return self._functions.get(table_name(*name))
+
+    def the_database(self, name: str) -> Database:
+        """Raises `Conflict` when it is missing."""
+        with self._lock:
+            return self._databases.get(name.lower()) or missing("database", name)
+
+    def the_table(self, name: TableName) -> Stored:
+        """Raises `Conflict` when it is missing. The partitions are the live ones: read them under `locked`."""
+        with self._lock:
+            return self._tables.get(table_name(*name)) or missing("table", str(name))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        with self._lock:
+            yield
+
+    def _drop_order(self, name: TableName) -> tuple[bool, int]:
+        stored = self._tables[name]
+        return stored.table.type != "MATERIALIZED_VIEW", stored.made
+
+    def _as_logged(self, created: Table, given: Table) -> Table:
+        """CREATE_TABLE shows type and keys as the client gave them, not as they are stored."""
+        shown = replace(created, type=given.type, partition_keys=given.partition_keys or ())
+        return replace(shown, name=given.name, database=given.database) if self.habits.spelled_names else shown
+
+    def _managed_place(self, name: TableName) -> str:
+        database = self.the_database(name.database)
+        if not self.habits.own_managed_place:
+            return f"{database.location}/{name.table}"
+        place = self.warehouse if name.database == "default" else f"{self.warehouse}/{name.database}.db"
+        return f"{database.managed_location or place}/{name.table}"
+
+    def _moved(self, before: Table, after: Table) -> Table:
+        """A managed table at its natural place moves when it is renamed, unless it is given another."""
+        old, new = table_name(before.database, before.name), table_name(after.database, after.name)
+        natural = before.type == "MANAGED_TABLE" and location_of(before) == self._managed_place(old)
+        stays = location_of(after) in (None, location_of(before))
+        return placed(after, self._managed_place(new)) if old != new and natural and stays else after
+
+    def _carried(self, partition: Partition, before: Table, after: Table, cascade: bool) -> Partition:
+        """A partition after a change of its table: names, the table's move, and columns when they cascade."""
+        place, old, new = str(location_of(partition)), str(location_of(before)), str(location_of(after))
+        if before.type == "MANAGED_TABLE" and table_name(before.database, before.name) != table_name(
+            after.database, after.name
+        ):
+            place = new + place[len(old) :] if place.startswith(old + "/") else place
+        carried = replace(placed(partition, place), database=after.database, table=after.name)
+        if cascade and carried.storage and after.storage:
+            carried = replace(carried, storage=replace(carried.storage, columns=after.storage.columns))
+        return carried
+
+    def _replace_partitions(self, stored: Stored, partitions: Sequence[Partition]) -> list[tuple[Partition, Partition]]:
+        now = self._now()
+        changes = []
+        for given in partitions:
+            before = stored.partitions.get(tuple(given.values)) or missing("partition", str(given.values))
+            after = dated(stored_partition(given, stored.table), now)
+            changes.append((before, after if location_of(after) else placed(after, location_of(before))))
+        stored.partitions.update((after.values, after) for _, after in changes)
+        return changes
+
+    def _write_altered(self, table: Table, changes: Sequence[tuple[Partition, Partition]]) -> None:
+        if self.habits.bulk_events:
+            self._write(notices.partitions_altered(table, [after for _, after in changes], self.habits))
+            return
+        for before, after in changes:
+            self._write(notices.partition_altered(table, before, after, self.habits))
+
+    def _write_truncated(self, table: Table, partitions: Sequence[Partition]) -> None:
+        if not self.habits.truncate_pairs:
+            if partitions:
+                self._write(notices.partitions_altered(table, partitions, self.habits, truncates=True))
+            return
+        for partition in partitions:
+            self._write(notices.partition_altered(table, partition, partition, self.habits, truncates=True))
+            self._write(notices.partition_altered(table, partition, partition, self.habits))
+
+    def _grouped(self, partitions: Sequence[Partition]) -> Sequence[Sequence[Partition]]:
+        return [partitions] if self.habits.bulk_events else [[partition] for partition in partitions]
+
+    def _check_of(self, stored: Stored, partition: Partition) -> None:
+        if len(partition.values) != len(stored.table.partition_keys or ()):
+            raise Refused(f"{stored.table.name} has other partition keys than {partition.values}")
+
+    def _write(self, notice: Notice) -> None:
+        self._last_id += 1
+        self._log.append(notices.logged(notice, self._last_id, self._now()))
+
+    def _now(self) -> int:
+        return int(self._clock())
+
+
+def missing(kind: str, name: str) -> NoReturn:
+    raise Conflict(f"{kind} {name} does not exist")
+
+
+def exists(kind: str, name: str) -> NoReturn:
+    raise Conflict(f"{kind} {name} already exists")

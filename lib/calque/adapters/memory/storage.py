@@ -1,0 +1,225 @@
+"""Directories of data in a dictionary: the port `Storage` for tests that need no disk, and their writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import RLock
+
+from xxhash import xxh3_128_hexdigest
+
+from calque.core.layout import is_data, place
+from calque.errors import Broken, Refused, Unavailable
+from calque.model.files import File, Listing
+from calque.ports import Copied, CopyTask, Found
+
+FIRST_NS = 1_700_000_000_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    content: bytes
+    modified_ns: int
+
+
+class MemoryStorage:
+    """Every location of every scheme, in one store. Times of files never repeat and never go back.
+
+    `before` is called with a call's name and what it is about before each call that a real storage would make on its
+    own: ("list", location), ("copy", source), ("publish", target), ("make", location), ("exists", location),
+    ("checksum", path), ("remove", location), ("children", location), ("entries", location). It may raise what the port
+    allows, and may change files.
+    """
+
+    def __init__(self, now_ns: Callable[[], int] | None = None) -> None:
+        self.before: Callable[[str, str], None] = lambda _call, _about: None
+        self._now_ns = now_ns or (lambda: FIRST_NS)
+        self._latest = 0
+        self._lock = RLock()
+        self._files: dict[str, Stored] = {}
+        self._directories: dict[str, int] = {}
+        """When something was last made, renamed or removed in each."""
+
+    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
+        return {location: self._listing(location) for location in locations}
+
+    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+        if len({task.target for task in tasks}) != len(set(tasks)):
+            raise Broken("Different files are to be copied to one target", "each object has a directory of its own")
+        results = []
+        for task in tasks:
+            self.before("copy", task.source)
+            results.append(self._copied(task))
+            if progress:
+                progress(results[-1])
+        return results
+
+    def publish(self, renames: Sequence[tuple[str, str]]) -> None:
+        for staged, target in renames:
+            self.before("publish", target)
+            with self._lock:
+                self._publish(staged, _key(staged), target, _key(target))
+
+    def make_directories(self, locations: Sequence[str]) -> None:
+        for location in locations:
+            self.before("make", location)
+            with self._lock:
+                if _key(location) in self._files:
+                    raise Refused(f"Can't make {location}", "a file lies there", "Remove it if nothing uses it")
+                self._add_directory(_key(location))
+
+    def exists(self, location: str) -> bool:
+        self.before("exists", location)
+        with self._lock:
+            return _key(location) in self._files or _key(location) in self._directories
+
+    def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        found = {}
+        for path in paths:
+            self.before("checksum", path)
+            with self._lock:
+                if (stored := self._files.get(_key(path))) is not None:
+                    found[path] = xxh3_128_hexdigest(stored.content)
+        return found
+
+    def remove(self, locations: Sequence[str]) -> None:
+        for location in locations:
+            self.before("remove", location)
+            if place(location).path == "/":
+                raise Refused(f"{location} is not removed", "it is a whole file system")
+            with self._lock:
+                key = _key(location)
+                for path in [path for path in self._files if path == key or path.startswith(key + "/")]:
+                    del self._files[path]
+                for path in [path for path in self._directories if path == key or path.startswith(key + "/")]:
+                    del self._directories[path]
+                self._changed(_above(key))
+
+    def children(self, location: str) -> Sequence[str]:
+        self.before("children", location)
+        above = _key(location).rstrip("/") + "/"
+        with self._lock:
+            below = [path for path in (*self._files, *self._directories) if path.startswith(above)]
+        return sorted({path.removeprefix(above).split("/", 1)[0] for path in below})
+
+    def entries(self, location: str) -> Sequence[Found]:
+        self.before("entries", location)
+        above = _key(location).rstrip("/") + "/"
+        with self._lock:
+            files = [
+                Found(path.removeprefix(above), len(stored.content), stored.modified_ns)
+                for path, stored in self._files.items()
+                if path.startswith(above) and "/" not in path.removeprefix(above)
+            ]
+            directories = [
+                Found(path.removeprefix(above), 0, changed_ns, directory=True)
+                for path, changed_ns in self._directories.items()
+                if path.startswith(above) and "/" not in path.removeprefix(above)
+            ]
+        return sorted(files + directories, key=lambda found: found.name)
+
+    def write(self, location: str, content: bytes) -> None:
+        """Write or replace a whole file, as a writer at the source does."""
+        with self._lock:
+            self._put(_key(location), content)
+
+    def append(self, location: str, content: bytes) -> None:
+        with self._lock:
+            self._put(_key(location), self._files[_key(location)].content + content)
+
+    def delete(self, location: str) -> None:
+        """Delete one file; its directory stays."""
+        with self._lock:
+            del self._files[_key(location)]
+            self._changed(_above(_key(location)))
+
+    def touch(self, location: str) -> None:
+        """A new time for the same content."""
+        with self._lock:
+            self._put(_key(location), self._files[_key(location)].content)
+
+    def read(self, location: str) -> bytes:
+        """The content. `FileNotFoundError` when there is no such file."""
+        with self._lock:
+            if (found := self._files.get(_key(location))) is None:
+                raise FileNotFoundError(location)
+            return found.content
+
+    def paths(self) -> Sequence[str]:
+        """Every file, hidden ones too, sorted."""
+        with self._lock:
+            return sorted(self._files)
+
+    def _listing(self, location: str) -> Listing:
+        self.before("list", location)
+        key = _key(location)
+        above = key.rstrip("/") + "/"
+        with self._lock:
+            if key in self._files:
+                raise Refused(f"Can't list {location}", "it is a file", "Put right what lies there")
+            files = tuple(
+                File(path[len(above) :], len(stored.content), stored.modified_ns)
+                for path, stored in sorted(self._files.items())
+                if path.startswith(above) and is_data(path[len(above) :])
+            )
+            return Listing(location, files, missing=key not in self._directories)
+
+    def _copied(self, task: CopyTask) -> Copied:
+        with self._lock:
+            source, target = self._files.get(_key(task.source)), self._files.get(_key(task.target))
+            if source is None:
+                return Copied(task, problem=f"{task.source} is not there any more.")
+            if (len(source.content), source.modified_ns) != (task.size, task.modified_ns):
+                return Copied(task, problem=f"{task.source} is not the file that was listed.")
+            checksum = xxh3_128_hexdigest(source.content)
+            if _key(task.target) in self._directories or (target and target.content != source.content):
+                return Copied(task, problem=f"{task.target} is there already with other content.")
+            if target:
+                self._files[_key(task.target)] = source
+                return Copied(task, checksum)
+            self._put(_key(task.target), source.content)
+            self._files[_key(task.target)] = source
+            return Copied(task, checksum, bytes_moved=task.size)
+
+    def _publish(self, staged: str, staged_key: str, target: str, target_key: str) -> None:
+        waiting, there = self._files.get(staged_key), self._files.get(target_key)
+        if waiting is None:
+            if there is None:
+                raise Unavailable(f"{staged} can't be published", "it is not there, nor is its target")
+            return
+        if there is not None and there.content != waiting.content:
+            raise Refused(f"{staged} can't be published", f"another file lies at {target}")
+        if there is None:
+            self._add_directory(_above(target_key))
+            self._files[target_key] = waiting
+            self._changed(_above(target_key))
+        del self._files[staged_key]
+        self._changed(_above(staged_key))
+
+    def _put(self, key: str, content: bytes) -> None:
+        self._latest = max(self._latest + 1, self._now_ns())
+        self._add_directory(_above(key))
+        self._files[key] = Stored(content, self._latest)
+        self._changed(_above(key))
+
+    def _add_directory(self, key: str) -> None:
+        made = False
+        while key and key not in self._directories:
+            self._directories[key] = self._now_ns()
+            made, key = True, _above(key)
+        if made:
+            self._changed(key)
+
+    def _changed(self, directory: str) -> None:
+        """Something was made, renamed or removed in it."""
+        if directory in self._directories:
+            self._directories[directory] = self._now_ns()
+
+
+def _key(location: str) -> str:
+    return str(place(location))
+
+
+def _above(key: str) -> str:
+    """The directory that a file or directory is in; empty above a root."""
+    return str(place(key.rpartition("/")[0])) if place(key).path.count("/") > 1 else ""

@@ -1,0 +1,181 @@
+"""The objects of a metastore: read by `HiveReader`, read and written by `HiveCatalog`.
+
+Each writing method is one Thrift call and one transaction at the server; facts of what else a call does on its own are
+in the comments beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from calque.adapters.metastore import messages
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.faults import settled
+from calque.adapters.metastore.messages import (
+    AddPartitionsRequest,
+    AlterTableRequest,
+    Call,
+    Context,
+    CreateTableRequest,
+    DropPartitionsRequest,
+    Fault,
+    Lacking,
+    PartitionsByName,
+    TableRequest,
+    TableResult,
+)
+from calque.errors import Unavailable
+from calque.model.hive import Database, Function, Partition, Table
+from calque.model.names import TableName, partition_values
+from calque.model.policy import Abilities
+from calque.ports import Conflict
+
+ALL = -1
+READ_BATCH = 1000
+"""Names of one `get_partitions_by_names`: servers turn them into one SQL statement each."""
+
+EVENT_PARAMETER = "calque.event"
+KEEP_STATISTICS: Mapping[str, str] = {"DO_NOT_UPDATE_STATS": "true"}
+
+
+class HiveReader:
+    """`ports.CatalogReader` over Thrift. What is missing is answered as such, never as an error."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def databases(self) -> Sequence[str]:
+        return self._call(messages.GET_ALL_DATABASES) or ()
+
+    def tables(self, database: str) -> Sequence[str]:
+        return self._found(messages.GET_ALL_TABLES, database) or ()
+
+    def functions(self, database: str) -> Sequence[str]:
+        return self._found(messages.GET_FUNCTIONS, database, "*") or ()
+
+    def database(self, name: str) -> Database | None:
+        found: Database | None = self._found(messages.GET_DATABASE, name)
+        return found
+
+    def table(self, name: TableName) -> Table | None:
+        found: TableResult | None = self._found(messages.GET_TABLE, TableRequest(*name))
+        return found.table if found else None
+
+    def function(self, name: TableName) -> Function | None:
+        found: Function | None = self._found(messages.GET_FUNCTION, *name)
+        return found
+
+    def partition_names(self, name: TableName) -> Sequence[str]:
+        return self._found(messages.GET_PARTITION_NAMES, *name, ALL) or ()
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        by_values = {partition_values(wanted): wanted for wanted in names}
+        return {
+            by_values[partition.values]: partition
+            for batch in batches(names, READ_BATCH)
+            for partition in self._found(messages.GET_PARTITIONS_BY_NAMES, *name, batch) or ()
+            if partition.values in by_values
+        }
+
+    def _found(self, call: Call, *arguments: Any) -> Any:
+        """The call's result, or None where the server says that the thing does not exist."""
+        try:
+            return self._call(call, *arguments)
+        except Conflict:
+            return None
+
+    def _call(self, call: Call, *arguments: Any) -> Any:
+        try:
+            return self.client.call(call, *arguments)
+        except Fault as fault:
+            raise settled(fault, call) from fault
+
+
+class HiveCatalog(HiveReader):
+    """`ports.Catalog` over Thrift. `abilities` says whether the server has compare-and-swap: `world` finds it out."""
+
+    def __init__(self, client: Client, abilities: Abilities) -> None:
+        super().__init__(client)
+        self._abilities = abilities
+        self._lacking: set[Call] = set()
+
+    def abilities(self) -> Abilities:
+        return self._abilities
+
+    def create_database(self, database: Database) -> None:
+        self._call(messages.CREATE_DATABASE, database)
+
+    def alter_database(self, name: str, database: Database) -> None:
+        # 2.3 keeps description and location as they are and replaces parameters and owner only.
+        self._call(messages.ALTER_DATABASE, name, database)
+
+    def drop_database(self, name: str) -> None:
+        try:
+            self._call(messages.DROP_DATABASE, name, False, False)
+        except Unavailable:
+            # 2.3 and 3.1 answer a missing database with a NullPointerException.
+            if self.database(name) is None:
+                raise Conflict(f"database {name} does not exist") from None
+            raise
+
+    def create_table(self, table: Table) -> None:
+        context = Context(KEEP_STATISTICS)
+        self._newest(
+            (messages.CREATE_TABLE_REQUEST, CreateTableRequest(table, context)),
+            (messages.CREATE_TABLE, table, context),
+        )
+
+    def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
+        context = Context(alter_properties(cascade, expected_event))
+        self._newest(
+            (messages.ALTER_TABLE_REQUEST, AlterTableRequest(*name, table, context)),
+            (messages.ALTER_TABLE, *name, table, context),
+        )
+
+    def drop_table(self, name: TableName) -> None:
+        self._call(messages.DROP_TABLE, *name, False, Context())
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        self._call(messages.ADD_PARTITIONS, AddPartitionsRequest(*name, tuple(partitions)))
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        self._call(messages.ALTER_PARTITIONS, *name, tuple(partitions), Context(KEEP_STATISTICS))
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
+        self._call(messages.RENAME_PARTITION, *name, tuple(values), partition)
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
+        self._call(messages.DROP_PARTITIONS, DropPartitionsRequest(*name, PartitionsByName(tuple(names))))
+
+    def create_function(self, function: Function) -> None:
+        self._call(messages.CREATE_FUNCTION, function)
+
+    def drop_function(self, name: TableName) -> None:
+        self._call(messages.DROP_FUNCTION, *name)
+
+    def _newest(self, newer: tuple[Any, ...], older: tuple[Any, ...]) -> None:
+        """Make the first of two equivalent calls that the server has."""
+        if newer[0] not in self._lacking:
+            try:
+                self._call(*newer)
+                return
+            except Lacking:
+                self._lacking.add(newer[0])
+        self._call(*older)
+
+
+def alter_properties(cascade: bool, expected_event: str) -> dict[str, str]:
+    """The environment of an alter_table: see `ports.Catalog.alter_table`."""
+    properties = dict(KEEP_STATISTICS)
+    if cascade:
+        properties["CASCADE"] = "true"
+    if expected_event:
+        properties["expected_parameter_key"] = EVENT_PARAMETER
+        properties["expected_parameter_value"] = expected_event
+    return properties
+
+
+def batches(names: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    for start in range(0, len(names), size):
+        yield tuple(names[start : start + size])

@@ -1,0 +1,198 @@
+"""Connections to a metastore: a bounded pool, one connection for each call under way.
+
+Sockets never travel: a pickled client opens its own connections where it arrives.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TApplicationException, TMessageType
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+from calque.adapters.metastore.messages import Call, Fault, Lacking
+from calque.adapters.metastore.wire import decoded_result, encoded_arguments
+from calque.errors import Refused, Unavailable
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_PORT = 9083
+READ_BUFFER = 1 << 18
+LONGEST_STRING = 1 << 30
+"""Bytes. More is no answer of a metastore but another protocol on its port."""
+
+
+class Client:
+    """Calls to the metastore at one of `uris` (`thrift://host:port`, comma-separated, tried in order).
+
+    Safe from several threads: at most `connections` calls are under way, further ones wait. Times are seconds.
+    """
+
+    def __init__(
+        self, uris: str, *, connect_timeout: float = 10.0, call_timeout: float = 600.0, connections: int = 8
+    ) -> None:
+        self.uris = uris
+        self.connect_timeout = connect_timeout
+        self.call_timeout = call_timeout
+        self.connections = connections
+        self.addresses = tuple(address(uri) for uri in uris.split(",") if uri.strip())
+        if not self.addresses:
+            raise Refused("No metastore address is given", "The list of URIs is empty", "Give thrift://host:port")
+        self._clear()
+
+    def call(self, call: Call, *arguments: Any) -> Any:
+        """Send the call and return its result.
+
+        Raises `Fault` (an exception that the service declares), `Lacking` (the server does not know the call) and
+        `Unavailable`. A call that only reads is sent once more when its connection breaks.
+        """
+        request = encoded_arguments(call, arguments)
+        for attempt in (1, 2):
+            with self._connection() as connection:
+                try:
+                    return connection.exchange(call, request)
+                except (Fault, Lacking, ServerProblem) as answer:
+                    if isinstance(answer, ServerProblem):
+                        connection.broken = answer.breaks
+                        raise self._unavailable(call, str(answer)) from answer
+                    raise
+                except (OSError, EOFError, TTransportException, TProtocolException, OverflowError) as lost:
+                    connection.broken = True
+                    if attempt == 2 or not call.reads:
+                        raise self._unavailable(call, str(lost)) from lost
+                except BaseException:
+                    connection.broken = True
+                    raise
+        raise AssertionError
+
+    def close(self) -> None:
+        """Close idle connections; the client stays usable."""
+        while connection := self._idle_connection():
+            connection.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(self.connections)
+        self._idle: list[Connection] = []
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """A connection of one's own; it goes back to the pool unless it broke."""
+        with self._places:
+            connection = self._idle_connection() or self._new_connection()
+            try:
+                yield connection
+            finally:
+                if connection.broken:
+                    connection.close()
+                else:
+                    with self._lock:
+                        self._idle.append(connection)
+
+    def _idle_connection(self) -> Connection | None:
+        """One that the other side has not closed, so that a call is not lost to a server that was restarted."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection: Connection = self._idle.pop()
+            if connection.is_open():
+                return connection
+            connection.close()
+
+    def _new_connection(self) -> Connection:
+        problems = []
+        for host, port in self.addresses:
+            try:
+                handle = socket.create_connection((host, port), timeout=self.connect_timeout)
+            except OSError as problem:
+                logger.debug("no connection to %s:%d: %s", host, port, problem)
+                problems.append(f"{host}:{port}: {problem}")
+                continue
+            return Connection(handle, self.call_timeout)
+        raise Unavailable(
+            f"No metastore answers at {self.uris}",
+            "; ".join(problems),
+            "Check the address and that the service runs; the call is tried again",
+        )
+
+    def _unavailable(self, call: Call, why: str) -> Unavailable:
+        outcome = "" if call.reads else "; whether it changed anything is unknown"
+        return Unavailable(
+            f"The metastore at {self.uris} did not complete {call.name}{outcome}",
+            why or "The connection broke",
+            "The state is read again and the call repeated; look into the metastore's log when this goes on",
+        )
+
+
+class ServerProblem(Exception):
+    """The server answered with a failure that the service does not declare."""
+
+    def __init__(self, text: str, breaks: bool) -> None:
+        self.breaks = breaks
+        super().__init__(text)
+
+
+class Connection:
+    """One socket, used by one thread at a time. `broken`: its stream is not at the beginning of an answer."""
+
+    def __init__(self, handle: socket.socket, call_timeout: float) -> None:
+        handle.settimeout(call_timeout)
+        handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.broken = False
+        self._socket = TSocket()
+        self._socket.setHandle(handle)
+        self._transport = TBufferedTransport(self._socket, READ_BUFFER)
+        self._protocol = TBinaryProtocol(
+            self._transport,
+            strictRead=True,
+            string_length_limit=LONGEST_STRING,
+            container_length_limit=LONGEST_STRING,
+        )
+
+    def exchange(self, call: Call, request: bytes) -> Any:
+        self._protocol.writeMessageBegin(call.name, TMessageType.CALL, 0)
+        self._transport.write(request)
+        self._transport.flush()
+        _, kind, _ = self._protocol.readMessageBegin()
+        if kind == TMessageType.EXCEPTION:
+            raise self._problem()
+        return decoded_result(call, self._protocol)
+
+    def is_open(self) -> bool:
+        return bool(self._socket.isOpen())
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _problem(self) -> Lacking | ServerProblem:
+        problem = TApplicationException()
+        problem.read(self._protocol)
+        if problem.type == TApplicationException.UNKNOWN_METHOD:
+            return Lacking(str(problem))
+        return ServerProblem(str(problem), breaks=problem.type != TApplicationException.INTERNAL_ERROR)
+
+
+def address(uri: str) -> tuple[str, int]:
+    """Host and port of `thrift://host:port`."""
+    parts = urlsplit(uri.strip())
+    if parts.scheme != "thrift" or not parts.hostname:
+        raise Refused(f"{uri!r} is no address of a metastore", "It must look like thrift://host:9083", "Correct it")
+    return parts.hostname, parts.port or DEFAULT_PORT

@@ -1,0 +1,38 @@
+"""What a declared exception of the service means to calque."""
+
+from __future__ import annotations
+
+import re
+
+from calque.adapters.metastore.messages import Call, Fault
+from calque.errors import Refused, Unavailable
+from calque.ports import Conflict
+
+CONFLICTS = frozenset({"AlreadyExists", "NoSuchObject", "UnknownDB", "UnknownTable"})
+CONFLICT_TEXT = re.compile(
+    r"""(does|do)(n't|\ not)\ exist | already\ exist | not\ found | (is|are)\ missing
+      | has\ been\ modified | is\ not\ empty
+      | NoSuchObjectException|AlreadyExistsException
+      | not\ matching\ with\ old\ parts\ size   # 4.x: alter_partitions of one that is not there
+      | \bdatabase\ [\w.]+$ | ^[\w.]+$           # nothing but the name of the database that is not there
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+REFUSALS = frozenset({"InvalidObject", "InvalidOperation", "InvalidInput"})
+
+
+def settled(fault: Fault, call: Call) -> Conflict | Refused | Unavailable:
+    """The error of ours that `fault`, answered to `call`, stands for.
+
+    Servers declare the same condition differently (an alter of a missing table is InvalidOperation in one, Meta in
+    another), so texts count where the type does not decide.
+    """
+    if fault.kind in CONFLICTS or CONFLICT_TEXT.search(fault.text):
+        return Conflict(f"{call.name}: {fault.text or fault.kind}")
+    if fault.kind in REFUSALS:
+        return Refused(f"The metastore refused {call.name}", fault.text, "Correct the object, or leave it out")
+    return Unavailable(
+        f"The metastore failed in {call.name}; nothing was changed",
+        fault.text,
+        "It is tried again; look into the metastore's log when this goes on",
+    )

@@ -1,0 +1,359 @@
+"""Requests, answers and calls of the metastore's Thrift service that calque uses, as data.
+
+Source of the numbers: Hive's `hive_metastore.thrift` of 4.x; where 2.3 or 3.1 differ, it is said. Arguments of calls
+and declared exceptions are numbered from 1 without gaps in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from calque.model import hive
+from calque.model.hive import TEXT_MAP, Database, Function, Kind, ListOf, Partition, Table
+from calque.model.journal import Event
+
+TEXTS = ListOf("string")
+
+PROCESSOR = "calque"
+CAPABILITIES = (
+    "MANAGE_RAW_METADATA",
+    "ACCEPTS_UNMODIFIED_METADATA",
+    "EXTREAD",
+    "EXTWRITE",
+    "HIVEBUCKET2",
+    "HIVECACHEINVALIDATE",
+    "HIVEFULLACIDREAD",
+    "HIVEFULLACIDWRITE",
+    "HIVEMANAGEDINSERTREAD",
+    "HIVEMANAGEDINSERTWRITE",
+    "HIVEMANAGESTATS",
+    "HIVEMQT",
+    "HIVESQL",
+    "CONNECTORREAD",
+    "CONNECTORWRITE",
+)
+"""What calque declares to a Hive 4 metastore, so that its metadata transformer passes objects on as they are stored."""
+
+INSERT_ONLY_TABLES = 2
+"""`ClientCapability`: without it a Hive 3 server refuses to give insert-only transactional tables."""
+
+
+class Fault(Exception):
+    """An exception that the service declares, by its name without `Exception`."""
+
+    def __init__(self, kind: str, text: str | None = None) -> None:
+        self.kind, self.text = kind, text or ""
+        super().__init__(f"{kind}: {self.text}")
+
+
+class Lacking(Exception):
+    """The server does not have the call; the connection stays usable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One remote procedure. `reads`: it changes nothing, so that it may be sent again after a lost connection."""
+
+    name: str
+    arguments: tuple[Kind, ...] = ()
+    result: Kind | None = None
+    faults: tuple[str, ...] = ()
+    reads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Any of the service's exceptions: they all have a text alone."""
+
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`EnvironmentContext`. 3.1 fails on one without properties, so they are there, if empty."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCapabilities:
+    values: tuple[int, ...] = (INSERT_ONLY_TABLES,)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRequest:
+    database: str
+    table: str
+    client: ClientCapabilities = ClientCapabilities()
+    processor_capabilities: tuple[str, ...] = CAPABILITIES
+    processor: str = PROCESSOR
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableRequest:
+    table: Table
+    context: Context | None = None
+    processor_capabilities: tuple[str, ...] = CAPABILITIES
+    processor: str = PROCESSOR
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTableRequest:
+    database: str
+    name: str
+    table: Table
+    context: Context | None = None
+    processor_capabilities: tuple[str, ...] = CAPABILITIES
+    processor: str = PROCESSOR
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTableResult:
+    """Empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitionsRequest:
+    database: str
+    table: str
+    partitions: tuple[Partition, ...]
+    if_not_exists: bool = False
+    need_result: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsResult:
+    partitions: tuple[Partition, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsByName:
+    """`RequestPartsSpec`, of which only names are used."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropPartitionsRequest:
+    database: str
+    table: str
+    partitions: PartitionsByName
+    delete_data: bool = False
+    if_exists: bool = False
+    context: Context | None = None
+    need_result: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventRequest:
+    after: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    event_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """`InsertEventRequestData` as it is from 3.0 on (2.3 has no `replace` and counts from the files)."""
+
+    replace: bool
+    files: tuple[str, ...]
+    checksums: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FiredData:
+    inserted: Inserted
+
+
+@dataclass(frozen=True, slots=True)
+class FireRequest:
+    successful: bool
+    data: FiredData
+    database: str
+    table: str
+    values: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """Empty, as far as calque reads it."""
+
+
+class EventMaker:
+    """Makes an `Event` of the fields that the server sent: absent ones are empty.
+
+    Thrift's codec calls what it takes for an immutable class with the fields as keywords, and it recognises such a
+    class by its `__setattr__`.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError(name)
+
+    def __new__(  # type: ignore[misc]
+        cls,
+        event_id: int = 0,
+        event_time: int = 0,
+        event_type: str = "",
+        database: str = "",
+        table: str = "",
+        message: str = "",
+        message_format: str = "",
+        catalog: str = "",
+    ) -> Event:
+        return Event(event_id, event_time, event_type, catalog, database, table, message_format, message)
+
+
+MAKERS: Mapping[type, type] = MappingProxyType({Event: EventMaker})
+"""What makes a structure from its fields where that is not the class itself."""
+
+FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
+    {
+        **hive.FIELDS,
+        Declared: ((1, "text", "string"),),
+        Context: ((1, "properties", TEXT_MAP),),
+        ClientCapabilities: ((1, "values", ListOf("i32")),),
+        TableRequest: (
+            (1, "database", "string"),
+            (2, "table", "string"),
+            (3, "client", ClientCapabilities),
+            (8, "processor_capabilities", TEXTS),
+            (9, "processor", "string"),
+        ),
+        TableResult: ((1, "table", Table),),
+        CreateTableRequest: (
+            (1, "table", Table),
+            (2, "context", Context),
+            (9, "processor_capabilities", TEXTS),
+            (10, "processor", "string"),
+        ),
+        AlterTableRequest: (
+            (2, "database", "string"),
+            (3, "name", "string"),
+            (4, "table", Table),
+            (5, "context", Context),
+            (8, "processor_capabilities", TEXTS),
+            (9, "processor", "string"),
+        ),
+        AlterTableResult: (),
+        AddPartitionsRequest: (
+            (1, "database", "string"),
+            (2, "table", "string"),
+            (3, "partitions", ListOf(Partition)),
+            (4, "if_not_exists", "bool"),
+            (5, "need_result", "bool"),
+        ),
+        PartitionsResult: ((1, "partitions", ListOf(Partition)),),
+        PartitionsByName: ((1, "names", TEXTS),),
+        DropPartitionsRequest: (
+            (1, "database", "string"),
+            (2, "table", "string"),
+            (3, "partitions", PartitionsByName),
+            (4, "delete_data", "bool"),
+            (5, "if_exists", "bool"),
+            (7, "context", Context),
+            (8, "need_result", "bool"),
+        ),
+        EventRequest: ((1, "after", "i64"), (2, "limit", "i32")),
+        Event: (
+            (1, "event_id", "i64"),
+            (2, "event_time", "i32"),
+            (3, "event_type", "string"),
+            (4, "database", "string"),
+            (5, "table", "string"),
+            (6, "message", "string"),
+            (7, "message_format", "string"),
+            (8, "catalog", "string"),
+        ),
+        Events: ((1, "events", ListOf(Event)),),
+        Current: ((1, "event_id", "i64"),),
+        Inserted: ((1, "replace", "bool"), (2, "files", TEXTS), (3, "checksums", TEXTS)),
+        FiredData: ((1, "inserted", Inserted),),
+        FireRequest: (
+            (1, "successful", "bool"),
+            (2, "data", FiredData),
+            (3, "database", "string"),
+            (4, "table", "string"),
+            (5, "values", TEXTS),
+        ),
+        Fired: (),
+    }
+)
+
+GET_ALL_DATABASES = Call("get_all_databases", (), TEXTS, ("Meta",), reads=True)
+GET_DATABASE = Call("get_database", ("string",), Database, ("NoSuchObject", "Meta"), reads=True)
+GET_ALL_TABLES = Call("get_all_tables", ("string",), TEXTS, ("Meta",), reads=True)
+GET_TABLE = Call("get_table_req", (TableRequest,), TableResult, ("Meta", "NoSuchObject"), reads=True)
+GET_PARTITION_NAMES = Call(
+    "get_partition_names", ("string", "string", "i16"), TEXTS, ("NoSuchObject", "Meta"), reads=True
+)
+GET_PARTITIONS_BY_NAMES = Call(
+    "get_partitions_by_names", ("string", "string", TEXTS), ListOf(Partition), ("Meta", "NoSuchObject"), reads=True
+)
+GET_FUNCTIONS = Call("get_functions", ("string", "string"), TEXTS, ("Meta",), reads=True)
+GET_FUNCTION = Call("get_function", ("string", "string"), Function, ("Meta", "NoSuchObject"), reads=True)
+
+CREATE_DATABASE = Call("create_database", (Database,), None, ("AlreadyExists", "InvalidObject", "Meta"))
+ALTER_DATABASE = Call("alter_database", ("string", Database), None, ("Meta", "NoSuchObject"))
+DROP_DATABASE = Call("drop_database", ("string", "bool", "bool"), None, ("NoSuchObject", "InvalidOperation", "Meta"))
+
+CREATED = ("AlreadyExists", "InvalidObject", "Meta", "NoSuchObject")
+CREATE_TABLE = Call("create_table_with_environment_context", (Table, Context), None, CREATED)
+CREATE_TABLE_REQUEST = Call("create_table_req", (CreateTableRequest,), None, CREATED)
+ALTER_TABLE = Call(
+    "alter_table_with_environment_context", ("string", "string", Table, Context), None, ("InvalidOperation", "Meta")
+)
+ALTER_TABLE_REQUEST = Call("alter_table_req", (AlterTableRequest,), AlterTableResult, ("InvalidOperation", "Meta"))
+DROP_TABLE = Call(
+    "drop_table_with_environment_context", ("string", "string", "bool", Context), None, ("NoSuchObject", "Meta")
+)
+TRUNCATE_TABLE = Call("truncate_table", ("string", "string", TEXTS), None, ("Meta",))
+
+ADDED = ("InvalidObject", "AlreadyExists", "Meta")
+ADD_PARTITIONS = Call("add_partitions_req", (AddPartitionsRequest,), PartitionsResult, ADDED)
+APPEND_PARTITION = Call("append_partition", ("string", "string", TEXTS), Partition, ADDED)
+ALTER_PARTITION = Call(
+    "alter_partition_with_environment_context",
+    ("string", "string", Partition, Context),
+    None,
+    ("InvalidOperation", "Meta"),
+)
+ALTER_PARTITIONS = Call(
+    "alter_partitions_with_environment_context",
+    ("string", "string", ListOf(Partition), Context),
+    None,
+    ("InvalidOperation", "Meta"),
+)
+RENAME_PARTITION = Call("rename_partition", ("string", "string", TEXTS, Partition), None, ("InvalidOperation", "Meta"))
+DROP_PARTITIONS = Call("drop_partitions_req", (DropPartitionsRequest,), PartitionsResult, ("NoSuchObject", "Meta"))
+EXCHANGE_PARTITIONS = Call(
+    "exchange_partitions",
+    (TEXT_MAP, "string", "string", "string", "string"),
+    ListOf(Partition),
+    ("Meta", "NoSuchObject", "InvalidObject", "InvalidInput"),
+)
+
+CREATE_FUNCTION = Call("create_function", (Function,), None, CREATED)
+DROP_FUNCTION = Call("drop_function", ("string", "string"), None, ("NoSuchObject", "Meta"))
+
+GET_NEXT_NOTIFICATION = Call("get_next_notification", (EventRequest,), Events, reads=True)
+GET_CURRENT_EVENT_ID = Call("get_current_notificationEventId", (), Current, reads=True)
+FIRE_LISTENER_EVENT = Call("fire_listener_event", (FireRequest,), Fired)
+
+GET_CONFIG_VALUE = Call("get_config_value", ("string", "string"), "string", ("ConfigValSecurity",), reads=True)
+GET_VERSION = Call("getVersion", (), "string", reads=True)

@@ -1,0 +1,117 @@
+"""How values look on the wire: Thrift's binary protocol, read and written by Thrift's own C codec.
+
+The codec is driven by *specs*: for each structure a tuple, indexed by field number, of `(number, type, attribute, type
+arguments, default)`. They are built here from tables of fields (`model.hive.FIELDS` and those of `messages`), so there
+is no generated code: values are made straight from the wire as the frozen dataclasses of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from thrift.protocol.fastbinary import decode_binary, encode_binary
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.Thrift import TType
+
+from calque.adapters.metastore.messages import FIELDS, MAKERS, Call, Declared, Fault
+from calque.model.hive import Kind, ListOf, MapOf
+
+Spec = tuple[tuple[int, int, str, Any, None] | None, ...]
+
+SCALARS: Mapping[str, int] = {
+    "string": TType.STRING,
+    "bool": TType.BOOL,
+    "i16": TType.I16,
+    "i32": TType.I32,
+    "i64": TType.I64,
+}
+SUCCESS = "success"
+
+
+def encoded_arguments(call: Call, arguments: tuple[Any, ...]) -> bytes:
+    """The argument structure of a call."""
+    values = {f"a{number}": with_dicts(argument) for number, argument in enumerate(arguments, 1)}
+    encoded: bytes = encode_binary(SimpleNamespace(**values), [SimpleNamespace, argument_spec(call)])
+    return encoded
+
+
+def decoded_result(call: Call, protocol: TBinaryProtocol) -> Any:
+    """What the call returned, read from the protocol's transport; raises the `Fault` that the server declared."""
+    answer = vars(decode_binary(None, protocol, [SimpleNamespace, result_spec(call)]))
+    result = answer.pop(SUCCESS, None)
+    for kind, declared in answer.items():
+        raise Fault(kind, declared.text)
+    return result
+
+
+@cache
+def argument_spec(call: Call) -> Spec:
+    return spec_of(tuple((number, f"a{number}", kind) for number, kind in enumerate(call.arguments, 1)))
+
+
+@cache
+def result_spec(call: Call) -> Spec:
+    """Field 0 is the result; the declared exceptions follow, each under its name."""
+    declared = spec_of(tuple((number, name, Declared) for number, name in enumerate(call.faults, 1)))
+    success = None if call.result is None else (0, *typed(SUCCESS, call.result), None)
+    return success, *declared[1:]
+
+
+@cache
+def struct_spec(structure: type) -> Spec:
+    return spec_of(FIELDS[structure])
+
+
+def spec_of(fields: tuple[tuple[int, str, Kind], ...]) -> Spec:
+    slots: list[tuple[int, int, str, Any, None] | None] = [None] * (max((field[0] for field in fields), default=0) + 1)
+    for number, name, kind in fields:
+        slots[number] = (number, *typed(name, kind), None)
+    return tuple(slots)
+
+
+def typed(name: str, kind: Kind) -> tuple[int, str, Any]:
+    code, arguments = encoding(kind)
+    return code, name, arguments
+
+
+def encoding(kind: Kind) -> tuple[int, Any]:
+    """The wire type and the codec's arguments for it. Lists are immutable, that is tuples, also as keys of maps."""
+    match kind:
+        case ListOf(item):
+            return TType.LIST, (*encoding(item), True)
+        case MapOf(key, value):
+            return TType.MAP, (*encoding(key), *encoding(value), False)
+        case str():
+            return SCALARS[kind], "UTF8" if kind == "string" else None
+        case type():
+            return TType.STRUCT, [MAKERS.get(kind, kind), struct_spec(kind)]
+
+
+def with_dicts(value: Any) -> Any:
+    """`value` with every mapping in it a `dict`: the C codec writes no others."""
+    match value:
+        case str() | int() | None:
+            return value
+        case tuple() | list():
+            return value if not value or isinstance(value[0], str) else tuple(with_dicts(item) for item in value)
+        case dict():
+            return value
+        case Mapping():
+            return dict(value)
+    structure: type = type(value)
+    changed = {
+        name: new
+        for name, old in ((name, getattr(value, name)) for name in containers(structure))
+        if (new := with_dicts(old)) is not old
+    }
+    return replace(value, **changed) if changed else value
+
+
+@cache
+def containers(structure: type) -> tuple[str, ...]:
+    """The fields that hold more than a scalar."""
+    return tuple(name for _, name, kind in FIELDS[structure] if not isinstance(kind, str))

@@ -1,0 +1,140 @@
+"""The journal as a stream: the offset is the event id, and evidence or a bumped counter wakes it too.
+
+Frames carry the rows without their messages, of spans larger than `small` only; the driver reads smaller ones itself.
+"""
+
+# ruff: noqa: N802, ARG002  (names and arguments are Spark's)
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from calque.adapters.spark.contiguous import checked, missing
+from calque.adapters.spark.log_source import partitions_of
+from calque.adapters.spark.packed import OPTION, pack, unpack
+from calque.adapters.spark.watch import Offset, Watch, count, offset
+from calque.core import rows
+from calque.errors import Broken
+from calque.model.journal import Entry, Event
+from calque.model.names import EventId, Span
+from calque.ports import EvidenceStore, Journal
+
+SCHEMA = pa.schema([rows.SCHEMA.field(name) for name in rows.ENTRY_COLUMNS])
+
+
+@dataclass(frozen=True, slots=True)
+class JournalStream:
+    """The journal after `starting`, as a target's query reads it.
+
+    `open` is called in other processes: a module's function, or `functools.partial` of one, over small values without
+    secrets. `wake` is a local file (see `watch.bump`). `poll` and `wait` are seconds.
+    """
+
+    open: Callable[[], tuple[Journal, EvidenceStore]]
+    starting: EventId
+    wake: Path
+    poll: float = 0.02
+    wait: float = 5.0
+    max_events: int = 100_000
+    small: int = 5_000
+    partition: int = 20_000
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """The streaming frame, with the columns of `SCHEMA`; the metastore's own names (`catalog`, `database`,
+        `table`) are empty in it, the key columns are not."""
+        session.dataSource.register(JournalSource)
+        return session.readStream.format(JournalSource.name()).option(OPTION, pack(self)).load()
+
+
+class JournalSource(DataSource):
+    """Spark's handle on a `JournalStream`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "calque_journal"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(SCHEMA)
+
+    def streamReader(self, schema: StructType) -> JournalReader:
+        return JournalReader(cast(JournalStream, unpack(self.options[OPTION])))
+
+
+class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """As `log_source.LogReader`."""
+
+    def __init__(self, stream: JournalStream) -> None:
+        self._stream = stream
+        self._opened: tuple[Journal, EvidenceStore] | None = None
+        self._watch = Watch(self._newest, self._compare, self._wakes, stream.poll, stream.wait)
+
+    def __reduce__(self) -> tuple[type[JournalReader], tuple[JournalStream]]:
+        return JournalReader, (self._stream,)
+
+    def initialOffset(self) -> Offset:
+        return offset(self._stream.starting, 0)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._stream.max_events)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> Offset:
+        return self._watch.latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+
+    def reportLatestOffset(self) -> Offset | None:
+        return self._watch.seen()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._watch.freeze()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        span = Span(start["event_id"], end["event_id"])
+        return partitions_of(span, self._stream.small, self._stream.partition)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        span: Span = partition.value
+        journal, _ = self._stream.open()
+        entries = journal.entries(span)
+        last = checked((entry.event_id for entry in entries), span.after)
+        if last < span.upto:
+            raise missing(Span(last, span.upto), "the journal ends there")
+        yield from table_of(entries).combine_chunks().to_batches()
+
+    def _newest(self) -> EventId:
+        last = self._open()[0].last()
+        return self._stream.starting if last is None else last
+
+    def _wakes(self) -> int:
+        """Both counts only grow, so that their sum changes when either does."""
+        return count(self._stream.wake) + self._open()[1].considered()
+
+    def _open(self) -> tuple[Journal, EvidenceStore]:
+        if self._opened is None:
+            self._opened = self._stream.open()
+        return self._opened
+
+    def _compare(self, start: EventId, newest: EventId) -> None:
+        """A journal may lie behind `starting`: a target can be told to start ahead of it, and waits for it then."""
+        if newest < start != self._stream.starting:
+            raise Broken(
+                f"The journal ends at event {newest}, but this target read event {start} of it already",
+                "The journal was replaced by an older one while the target's checkpoint was kept",
+                "Bring the newer journal back, or remove the target's checkpoint and start again",
+            )
+
+
+def table_of(entries: Sequence[Entry]) -> pa.Table:
+    """The entries as one Arrow table of `SCHEMA`."""
+    return rows.table_of((bare(entry), entry.keys) for entry in entries).select(list(rows.ENTRY_COLUMNS))
+
+
+def bare(entry: Entry) -> Event:
+    return Event(entry.event_id, entry.event_time, entry.event_type, "", "", "", "", "")

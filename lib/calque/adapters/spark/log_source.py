@@ -1,0 +1,138 @@
+"""The metastore's notification log as a stream: the offset is the event id.
+
+A span of at most `small` events gets no partitions, hence no tasks: the driver reads it itself (facts: the job behind a
+one-event frame costs 70–85 ms, the read in it 2 ms). A larger one is read by tasks, `partition` events each.
+"""
+
+# ruff: noqa: N802, ARG002  (names and arguments are Spark's)
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from calque.adapters.spark.contiguous import checked, missing, went_back
+from calque.adapters.spark.packed import OPTION, pack, unpack
+from calque.adapters.spark.watch import Offset, Watch, count, offset
+from calque.core import rows
+from calque.model.names import EventId, Span
+from calque.ports import EventLog
+
+
+@dataclass(frozen=True, slots=True)
+class LogStream:
+    """A source's log after `starting`, as a query reads it.
+
+    `open` is called in other processes, also of other machines when there are executors: a module's function, or
+    `functools.partial` of one, over small values without secrets. `wake` is a local file (see `watch.bump`). `poll`
+    and `wait` are seconds: between looks at the log, and how long one call waits for news.
+    """
+
+    open: Callable[[], EventLog]
+    starting: EventId
+    wake: Path
+    poll: float = 0.25
+    wait: float = 5.0
+    max_events: int = 20_000
+    """No batch spans more. `query.rows_of` holds a span's messages in memory, in both processes."""
+    small: int = 1_000
+    """Spans of at most so many events carry no frame."""
+    partition: int = 10_000
+    page: int = 1_000
+    """Events of one read, and rows of one Arrow batch."""
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """The streaming frame, with the columns of `core.rows.SCHEMA`."""
+        session.dataSource.register(LogSource)
+        return session.readStream.format(LogSource.name()).option(OPTION, pack(self)).load()
+
+
+class LogSource(DataSource):
+    """Spark's handle on a `LogStream`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "calque_log"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(rows.SCHEMA)
+
+    def streamReader(self, schema: StructType) -> LogReader:
+        return LogReader(cast(LogStream, unpack(self.options[OPTION])))
+
+
+class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One lives in the source process of the query; a copy of it in each task calls nothing but `read`.
+
+    It opens the log when it first needs it, and is pickled as its description alone (facts: Spark builds a reader
+    twice and pickles it).
+    """
+
+    def __init__(self, stream: LogStream) -> None:
+        self._stream = stream
+        self._log: EventLog | None = None
+        self._watch = Watch(self._newest, compare, lambda: count(stream.wake), stream.poll, stream.wait)
+
+    def __reduce__(self) -> tuple[type[LogReader], tuple[LogStream]]:
+        return LogReader, (self._stream,)
+
+    def initialOffset(self) -> Offset:
+        return offset(self._stream.starting, 0)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._stream.max_events)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> Offset:
+        return self._watch.latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+
+    def reportLatestOffset(self) -> Offset | None:
+        return self._watch.seen()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._watch.freeze()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        span = Span(start["event_id"], end["event_id"])
+        return partitions_of(span, self._stream.small, self._stream.partition)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return pages(self._stream.open(), partition.value, self._stream.page)
+
+    def _newest(self) -> EventId:
+        if self._log is None:
+            self._log = self._stream.open()
+        return self._log.current()
+
+
+def compare(start: EventId, newest: EventId) -> None:
+    """A log that ends before `start` would look like one without news for ever (facts)."""
+    if newest < start:
+        raise went_back(start, newest)
+
+
+def partitions_of(span: Span, small: int, size: int) -> list[InputPartition]:
+    """The span in pieces of at most `size` events, each the `Span` of one task; none when the driver reads it."""
+    if span.upto - span.after <= small:
+        return []
+    return [InputPartition(Span(after, min(after + size, span.upto))) for after in range(span.after, span.upto, size)]
+
+
+def pages(log: EventLog, span: Span, page: int) -> Iterator[pa.RecordBatch]:
+    """The rows of exactly `span`, in Arrow batches of at most `page` rows. Raises `Gap` and `Broken`."""
+    from calque.core.keys import keys_of
+
+    last = span.after
+    while last < span.upto:
+        events = log.read(last, min(page, span.upto - last))
+        if not events:
+            raise missing(Span(last, span.upto), "the log ends there")
+        last = checked((event.event_id for event in events), last)
+        yield from rows.table_of((event, keys_of(event)) for event in events).combine_chunks().to_batches()

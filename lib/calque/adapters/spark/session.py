@@ -1,0 +1,170 @@
+"""A quiet Spark session on this machine that starts fast; under spark-submit, whatever session that brings.
+
+The settings are measured (facts: engine). Its JVM needs about 400 MB, each Python worker 50–160 MB.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from calque.errors import Refused
+
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment when spark-submit started this process: the JVM runs already."""
+
+NOT_FOR_SPARK = ("METASTORE_CONF_DIR", "HIVE_CONF_DIR", "SPARK_HOME", "SPARK_CONNECT_MODE")
+"""Spark's JVM must not inherit these: settings of a metastore, and another Spark than the installed one."""
+
+STREAMING = {
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.pollingDelay": "50ms",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.numRecentProgressUpdates": "5",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.python.worker.reuse": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+}
+LOCAL = {
+    "spark.master": "local[2]",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.driver.maxResultSize": "0",
+}
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+JVM = (*QUICK_START, "-Xss4m", "-Djava.net.preferIPv4Stack=true")
+
+
+def session(
+    app_name: str,
+    jars: Sequence[Path],
+    local_dir: Path,
+    conf: Mapping[str, str] | None = None,
+    archive: Path | None = None,
+) -> SparkSession:
+    """The process's session; the first call starts it, and `conf` wins over the settings here.
+
+    `jars` go on the class path; with Delta's among them the session speaks Delta. Scratch files, and what the JVM says
+    (`spark.log`), go below `local_dir`. `archive` is a file of `archive.make_archive`; one that is
+    missing or no longer fits is ignored. Under spark-submit the JVM, its class path and its log are spark-submit's,
+    and its settings win.
+    What a function of ours raises inside a query is reported by the query alone, not by py4j's logger too.
+    Raises `Refused` when no JVM can be started.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
+    if SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()
+    wanted = STREAMING | (DELTA if speaks_delta(jars) else {})
+    if SUBMITTED in os.environ:
+        return submitted(app_name, wanted | dict(conf or {}))
+    wanted |= LOCAL | of_folder(local_dir) | on_class_path(jars)
+    wanted["spark.driver.extraJavaOptions"] = shlex.join((*java_options(local_dir), *from_archive(archive)))
+    return launched(app_name, wanted | dict(conf or {}), local_dir)
+
+
+def speaks_delta(jars: Sequence[Path]) -> bool:
+    return any(jar.name.startswith("delta-spark") for jar in jars)
+
+
+def of_folder(local_dir: Path) -> dict[str, str]:
+    local_dir.mkdir(parents=True, exist_ok=True)
+    return {
+        "spark.local.dir": str(local_dir.resolve()),
+        "spark.sql.warehouse.dir": str(local_dir.resolve() / "warehouse"),
+    }
+
+
+def on_class_path(jars: Sequence[Path]) -> dict[str, str]:
+    """`spark.jars` would put them on a child class loader, which an archive can't hold (facts)."""
+    path = os.pathsep.join(str(jar) for jar in jars)
+    return {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path} if path else {}
+
+
+def java_options(local_dir: Path) -> tuple[str, ...]:
+    return (
+        *JVM,
+        f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+        f"-Djava.io.tmpdir={local_dir.resolve()}",
+    )
+
+
+def from_archive(archive: Path | None) -> tuple[str, ...]:
+    """Without `-Xlog` a JVM whose class path differs says so on standard output."""
+    if archive is None or not archive.is_file():
+        return ()
+    return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
+
+
+def submitted(app_name: str, wanted: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.appName(app_name)
+    SparkContext._ensure_initialized()
+    given = SparkConf()
+    for key, value in wanted.items():
+        if not given.contains(key):
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def launched(app_name: str, wanted: Mapping[str, str], local_dir: Path) -> SparkSession:
+    """A session on a JVM of our own. The JVM lies in a process group of its own, so that a Ctrl-C ends nothing but what
+    we end; it ends with this process, however that ends."""
+    settings = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(wanted.items()))
+    log = local_dir / "spark.log"
+    before = log.stat().st_size if log.exists() else 0
+    with for_spark(os.environ), log.open("ab") as output:
+        streams = {"stdout": output, "stderr": output, "start_new_session": True}
+        try:
+            gateway = launch_gateway(settings, streams)  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError as problem:
+            raise Refused(
+                "Spark's JVM does not start", first_line(log, before), "Install Java 17 and set JAVA_HOME"
+            ) from problem
+    return SparkSession(SparkContext(conf=settings, gateway=gateway))
+
+
+@contextmanager
+def for_spark(environment: MutableMapping[str, str]) -> Iterator[None]:
+    """The environment without `NOT_FOR_SPARK`, and with quick options for the small JVM that composes the command."""
+    before = dict(environment)
+    for name in NOT_FOR_SPARK:
+        environment.pop(name, None)
+    environment.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_START))
+    try:
+        yield
+    finally:
+        environment.clear()
+        environment.update(before)
+
+
+def first_line(log: Path, after: int) -> str:
+    """What the log said first behind its byte `after`."""
+    lines = log.read_bytes()[after:].decode(errors="replace").strip().splitlines()
+    return lines[0] if lines else "It said nothing"

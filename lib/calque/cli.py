@@ -1,0 +1,168 @@
+"""The command line: `calque COMMAND`. Every way out of a command becomes one line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from calque.commands import (
+    adopt,
+    bootstrap,
+    check,
+    demo,
+    epochs,
+    init,
+    pause,
+    plan,
+    quarantine,
+    reload,
+    repair,
+    replay,
+    run,
+    sql,
+    status,
+    sweep,
+    verify,
+    wait,
+)
+from calque.commands.groups import Commands, need_command
+from calque.commands.options import Settings, examples, shared
+from calque.commands.output import print_error
+from calque.errors import Broken, CalqueError, Unavailable
+from calque.nearest import nearest
+
+USAGE = 64
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code. `arguments` are the process's own when not given."""
+    settings = Settings()
+    try:
+        return _invoke(list(sys.argv[1:] if arguments is None else arguments), settings)
+    except click.ClickException as error:
+        print_error(*_usage(error))
+        return USAGE
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Unavailable.exit_code
+    except KeyboardInterrupt:
+        print_error("interrupted", "Not all was done", "Run it again")
+        return Unavailable.exit_code
+    except CalqueError as error:
+        _show_traceback(settings)
+        print_error(str(error))
+        return error.exit_code
+    except Exception as error:
+        _show_traceback(settings)
+        todo = "Report the traceback above" if settings.debug else "Run it again with --debug, and report the traceback"
+        print_error(f"{type(error).__name__}: {error}".rstrip(": "), "This is a defect of calque", todo)
+        return Broken.exit_code
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples("calque demo", "calque init", "calque check", "calque run --until head", "calque status --json"),
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda *given: _version(*given),
+    help="Print the version.",
+)
+@shared
+@click.pass_context
+def commands(context: click.Context) -> None:
+    """Replicate Hive-metastore warehouses, without ever showing a state that the source was never in.
+
+    \b
+    Exit codes: 0 done, 1 differences found, 64 usage, 65 refused, 70 broken,
+    75 unavailable or not all of it could be done.
+    """
+    need_command(context)
+
+
+for _command in (
+    demo.command,
+    init.command,
+    check.command,
+    run.command,
+    status.command,
+    plan.command,
+    bootstrap.command,
+    replay.command,
+    pause.pause_command,
+    pause.resume_command,
+    reload.command,
+    quarantine.command,
+    adopt.command,
+    verify.command,
+    repair.command,
+    epochs.command,
+    wait.command,
+    sweep.command,
+    sql.command,
+):
+    commands.add_command(_command)
+
+
+def _invoke(arguments: list[str], settings: Settings) -> int:
+    try:
+        with commands.make_context("calque", arguments, obj=settings) as context:
+            code = commands.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: click.ClickException) -> tuple[str, str, str]:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    todo = f"See '{context.command_path if context else 'calque'} --help'"
+    match error:
+        case click.NoSuchOption():
+            known = [name for option in context.command.params for name in option.opts] if context else []
+            names = [name for name in [*known, "--help"] if name.startswith("-")]
+            return f'there is no option "{error.option_name}"', nearest(error.option_name, names), todo
+        case click.MissingParameter():
+            return f"{_parameter(error)} is missing", "The command needs it", todo
+        case click.BadParameter():
+            return f"{_parameter(error)}: {error.message}", "", todo
+        case click.ClickException():
+            return error.message[:1].lower() + error.message[1:], "", todo
+
+
+def _parameter(error: click.BadParameter) -> str:
+    if isinstance(error.param, click.Argument):
+        return error.param.make_metavar(error.ctx) if error.ctx else str(error.param.name)
+    return error.param.opts[-1] if error.param else "a value"
+
+
+def _version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"calque {_installed_version()}")
+        context.exit()
+
+
+def _installed_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("calque")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _show_traceback(settings: Settings) -> None:
+    if settings.debug:
+        traceback.print_exc()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

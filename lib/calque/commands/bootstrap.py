@@ -1,0 +1,43 @@
+"""`calque bootstrap`: read tables again, exactly, while the stream goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from calque.commands.options import Settings, examples, shared, tables_option, target_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calque.config import Config
+
+
+@click.command(
+    "bootstrap", epilog=examples("calque bootstrap --target dr", "calque bootstrap --target dr --tables 'sales.*'")
+)
+@target_option
+@tables_option
+@shared
+@click.pass_obj
+def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
+    """Read tables again, exactly, while the stream goes on.
+
+    Marks them as unknown; `calque run` does the reading.
+    """
+    config = settings.load()
+    config.select((target,))
+    return run(settings, config, target, tables)
+
+
+def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
+    """No `tables` means all."""
+    from calque.commands.output import print_json
+    from calque.requests import Action, ask
+    from calque.wiring import Wiring
+
+    ask(Wiring(config), target, Action.BOOTSTRAP, tables)
+    if settings.json:
+        print_json({"target": target, "tables": list(tables)})
+    return 0

@@ -1,0 +1,108 @@
+"""`calque check`: the configuration, and the world it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from calque.commands.options import Settings, examples, shared
+
+if TYPE_CHECKING:
+    from calque.config import Config
+    from calque.engine.check import Finding, Findings, Target
+    from calque.wiring import Wiring
+
+
+@click.command("check", epilog=examples("calque check", "calque check -c /etc/calque/dr.toml --json"))
+@shared
+@click.pass_obj
+def command(settings: Settings) -> int:
+    """Validate the configuration and the world.
+
+    Looks at metastores, the log's listener, permissions, storage, compare-and-swap, tables that can't be replicated and
+    shared or nested locations; prints what is wrong and how to mend it. Exit 75 when something can't be reached, 65
+    when something must be changed.
+    """
+    return run(settings, settings.load())
+
+
+def run(settings: Settings, config: Config) -> int:
+    from calque.commands.output import print_error, print_json
+    from calque.errors import Refused, Unavailable
+
+    findings = look(config)
+    if settings.json:
+        print_json({"ok": findings.ok, "findings": findings.found})
+    else:
+        print_findings(findings)
+    if findings.unreachable:
+        print_error("not everything can be reached", "See the findings", "Check again when it answers")
+        return Unavailable.exit_code
+    if not findings.ok:
+        print_error("something must be changed", "See the findings that are errors", "Mend them, and check again")
+        return Refused.exit_code
+    return 0
+
+
+def look(config: Config) -> Findings:
+    """Check the world of a configuration."""
+    from calque.adapters.metastore.client import Client
+    from calque.engine.check import Source, check
+    from calque.servers import MetastoreServer
+    from calque.supported import unsupported
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    side = wiring.source()
+    client = Client(",".join(config.source.metastore))
+    source = Source(
+        MetastoreServer(client), side.log, side.catalog, side.storage, allow_weak_log=config.source.allow_weak_log
+    )
+    return check(source, [target_of(wiring, name) for name in config.targets], unsupported(config))
+
+
+def target_of(wiring: Wiring, name: str) -> Target:
+    from secrets import token_hex
+
+    from calque.engine.check import Target
+    from calque.model.names import OURS
+    from calque.servers import MetastoreServer
+
+    side = wiring.target(name)
+    server = MetastoreServer(wiring.client(name))
+    return Target(side.policy, server, side.catalog, side.storage, write_probe, f"{OURS}_probe_{token_hex(6)}")
+
+
+def write_probe(location: str) -> None:
+    """Write a file below the location and remove it. Raises `Refused` and `Unavailable`, naming the place."""
+    from secrets import token_hex
+
+    from calque.adapters.files.system import Systems, trouble
+    from calque.core.layout import join
+    from calque.model.names import OURS
+
+    file = join(location, f"{OURS}_probe_{token_hex(6)}")
+    system, path = Systems().at(file)
+    try:
+        system.create(path, [memoryview(b"calque check")])
+        system.remove(path)
+    except OSError as error:
+        raise trouble("write below", location, error) from error
+
+
+def print_findings(findings: Findings) -> None:
+    from calque.commands.output import print_line
+
+    for where in dict.fromkeys(finding.where for finding in findings.found):
+        print_line(f"{where}:")
+        for finding in findings.found:
+            if finding.where == where:
+                print_line(f"  {finding.severity.value}: {text_of(finding)}")
+    print_line("All is well." if findings.ok else "Not all is well.")
+
+
+def text_of(finding: Finding) -> str:
+    from calque.errors import sentence
+
+    return " ".join(sentence(part) for part in (finding.what, finding.why, finding.todo) if part)

@@ -1,0 +1,116 @@
+"""`calque demo`: the whole thing on this machine, from metastores to a verified replica."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calque.commands.options import Settings, duration, examples, shared
+from calque.commands.output import print_json, print_line, print_table
+from calque.errors import Unavailable
+
+if TYPE_CHECKING:
+    from calque.sandbox.demo.outcome import Outcome, TargetOutcome
+
+SECONDS = 30.0
+SHOWN = 20
+HEADINGS = ("target", "result", "position", "tables", "partitions", "files compared", "epochs")
+MORE_HEADINGS = ("events", "hops", "events/hop", "calls", "files copied", "bytes", "bridges")
+
+
+@click.command("demo", epilog=examples("calque demo", "calque demo --targets 3 --seconds 60 --keep /tmp/demo"))
+@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Work in this folder and leave it there.")
+@click.option("--targets", metavar="N", type=click.IntRange(min=1), default=2, show_default=True, help="How many.")
+@click.option("--seconds", metavar="S", type=duration, help="How long the writer writes.  [default: 30s]")
+@shared
+@click.pass_obj
+def command(settings: Settings, keep: Path | None, targets: int, seconds: float | None) -> int:
+    """Replicate a sample warehouse between real metastores.
+
+    Starts a source, targets and a writer that keeps changing the source; shows progress; stops the writer, drains, and
+    verifies every target. Exit 0 only if they are equal.
+    """
+    return run(settings, keep, targets, seconds)
+
+
+def run(settings: Settings, keep: Path | None, targets: int, seconds: float | None) -> int:
+    """The writer writes that long after every target shows something; None is 30 seconds."""
+    from calque.sandbox.demo.run import run_demo
+
+    out = sys.stderr if settings.json else sys.stdout
+    outcome = run_demo(keep, targets, SECONDS if seconds is None else seconds, out)
+    if settings.json:
+        print_json(document(outcome))
+    else:
+        summarise(outcome)
+    return outcome.code
+
+
+def document(outcome: Outcome) -> dict[str, Any]:
+    """`calque demo --json`."""
+    return {
+        "equal": outcome.code == 0,
+        "source": {"head": outcome.head, "changes": outcome.changes, "seconds": round(outcome.seconds, 1)},
+        "targets": {
+            name: {
+                "equal": target.code == 0,
+                "position": target.position,
+                "work": target.work,
+                "verify": target.verified.document,
+                "problems": problems(target),
+            }
+            for name, target in outcome.targets.items()
+        },
+        "kept": str(outcome.kept) if outcome.kept else None,
+    }
+
+
+def problems(target: TargetOutcome) -> list[str]:
+    return [answer.problem for answer in (target.waited, target.verified) if answer.problem]
+
+
+def summarise(outcome: Outcome) -> None:
+    changes = sum(outcome.changes.values())
+    print_line(f"\nThe source made {changes} changes in {outcome.seconds:.0f} s and is at event {outcome.head}.\n")
+    print_table((*HEADINGS, *MORE_HEADINGS), [row(name, target) for name, target in outcome.targets.items()])
+    for name, target in outcome.targets.items():
+        for problem in problems(target):
+            print_line(f"{name}: {problem}")
+        differences = target.verified.document.get("differences", ())
+        for difference in differences[:SHOWN]:
+            print_line(f"{name}: {told(difference)}")
+        if len(differences) > SHOWN:
+            print_line(f"{name}: and {len(differences) - SHOWN} more differences")
+        for aside in target.verified.document.get("set_aside", ()):
+            print_line(f"{name}: {aside['table']} is set aside ({aside['state']}): {aside['reason']}")
+    if outcome.kept:
+        print_line(f"\nKept in {outcome.kept}: the files, ledgers and logs. The metastores have stopped.")
+
+
+def row(name: str, target: TargetOutcome) -> tuple[object, ...]:
+    work = target.work
+    compared = target.verified.document.get("compared", {})
+    counts = tuple(compared.get(kind) for kind in ("tables", "partitions", "files"))
+    done = (work.events, work.hops, work.events_per_hop, work.calls, work.files, work.bytes, work.bridges)
+    return name, result(target), target.position, *counts, work.epochs, *done
+
+
+def result(target: TargetOutcome) -> str:
+    match target.code:
+        case 0:
+            return "equal"
+        case 1:
+            return "differs"
+        case Unavailable.exit_code:
+            return "incomplete"
+        case _:
+            return "failed"
+
+
+def told(difference: dict[str, Any]) -> str:
+    place = f"{difference['table']}/{difference['partition']}" if difference.get("partition") else difference["table"]
+    sides = f"source {difference.get('source')}, target {difference.get('target')}"
+    return f"{place}: {difference['kind']} {difference.get('what') or ''}: {sides}"

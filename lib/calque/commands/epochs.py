@@ -1,0 +1,240 @@
+"""`calque epochs`: the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calque.commands.groups import Commands, need_command
+from calque.commands.options import (
+    EpochReference,
+    Settings,
+    epoch_reference,
+    examples,
+    one_target,
+    shared,
+    targets_option,
+)
+from calque.model.names import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from calque.config import Config
+    from calque.model.ledger import Epoch, ObjectRow
+    from calque.wiring import Wiring
+
+
+@click.group(
+    "epochs", cls=Commands, epilog=examples("calque epochs list", "calque epochs show 57", "calque epochs diff 57 @812")
+)
+@shared
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Read the ledger: list epochs, show one, compare two.
+
+    N is an epoch's number, @N an event id.
+    """
+    need_command(context)
+
+
+@command.command("list", epilog=examples("calque epochs list", "calque epochs list --target dr --json"))
+@targets_option
+@shared
+@click.pass_obj
+def list_command(settings: Settings, targets: Sequence[str]) -> int:
+    """List epochs, oldest first."""
+    config = settings.load()
+    return list_epochs(settings, config, one_target(config, targets))
+
+
+@command.command("show", epilog=examples("calque epochs show 57", "calque epochs show @812 --target dr"))
+@click.argument("epoch", metavar="N", type=epoch_reference)
+@targets_option
+@shared
+@click.pass_obj
+def show_command(settings: Settings, epoch: EpochReference, targets: Sequence[str]) -> int:
+    """Show what epoch N changed; @N is an event id."""
+    config = settings.load()
+    return show(settings, config, one_target(config, targets), epoch)
+
+
+@command.command("diff", epilog=examples("calque epochs diff 57 60", "calque epochs diff @700 @812 --target dr"))
+@click.argument("before", metavar="A", type=epoch_reference)
+@click.argument("after", metavar="B", type=epoch_reference)
+@targets_option
+@shared
+@click.pass_obj
+def diff_command(settings: Settings, before: EpochReference, after: EpochReference, targets: Sequence[str]) -> int:
+    """Show what changed from epoch A to epoch B; @N is an event id."""
+    config = settings.load()
+    return diff(settings, config, one_target(config, targets), before, after)
+
+
+def list_epochs(settings: Settings, config: Config, target: str) -> int:
+    from calque.commands.output import print_json, print_table
+    from calque.wiring import Wiring
+
+    rows = [row_of(epoch) for epoch in Wiring(config).ledger(target).epochs()]
+    if settings.json:
+        print_json(rows)
+    else:
+        counted = [{**row, "bridges": len(row["bridges"]), "quarantined": len(row["quarantined"])} for row in rows]
+        print_table([name.replace("_", " ") for name in ROW], [[row[name] for name in ROW] for row in counted])
+    return 0
+
+
+def show(settings: Settings, config: Config, target: str, epoch: EpochReference) -> int:
+    from calque.commands.output import print_json, print_line, print_table
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    ledger = wiring.ledger(target)
+    found = find(ledger.epochs(), epoch, target)
+    objects = [object_of(row, wiring, target) for row in ledger.objects(found.epoch)]
+    if settings.json:
+        print_json({**row_of(found), **rest_of(found), "objects": objects})
+        return 0
+    for name, value in {**row_of(found), **rest_of(found)}.items():
+        print_line(f"{name.replace('_', ' ')}: {shown(value)}")
+    print_table(
+        ("object", "change", "event id", "files", "location"),
+        [(label(row), row["change"], row["event_id"], len(row["files"]), row["location"] or None) for row in objects],
+    )
+    return 0
+
+
+def diff(settings: Settings, config: Config, target: str, before: EpochReference, after: EpochReference) -> int:
+    """What changed after epoch `before`, up to and including epoch `after`."""
+    from calque.commands.output import print_json, print_line, print_table
+    from calque.errors import Refused
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    ledger = wiring.ledger(target)
+    epochs = ledger.epochs()
+    first, last = find(epochs, before, target), find(epochs, after, target)
+    if first.epoch > last.epoch:
+        what = f"epoch {first.epoch} comes after epoch {last.epoch}"
+        raise Refused(what, "A difference goes forward", f"Write calque epochs diff {last.epoch} {first.epoch}")
+    between = [epoch for epoch in epochs if first.epoch < epoch.epoch <= last.epoch]
+    objects = changes([(epoch.epoch, row) for epoch in between for row in ledger.objects(epoch.epoch)], wiring, target)
+    totals = {name: sum(getattr(epoch, name) for epoch in between) for name in ("events", "hops", "files", "bytes")}
+    document = {"target": target, "from": row_of(first), "to": row_of(last), **totals, "objects": objects}
+    if settings.json:
+        print_json(document)
+        return 0
+    print_line(
+        f"{target}: epoch {first.epoch} (event {first.event_id}) to epoch {last.epoch} (event {last.event_id}): "
+        + ", ".join(f"{value} {name}" for name, value in totals.items())
+    )
+    print_table(
+        ("object", "changes", "files", "location"),
+        [
+            (
+                label(row),
+                ", ".join(change["change"] for change in row["changes"]),
+                None if row["files"] is None else len(row["files"]),
+                row["location"] or None,
+            )
+            for row in objects
+        ],
+    )
+    return 0
+
+
+ROW = (
+    *("epoch", "event_id", "from_event_id", "published_at", "kind", "tables", "hops", "files", "bytes", "bridges"),
+    "quarantined",
+)
+"""The fields of an epoch in a list."""
+GONE = frozenset({"drop_table", "drop_partition", "rename_away"})
+"""Changes after which an object is no longer there under its name."""
+
+
+def row_of(epoch: Epoch) -> dict[str, Any]:
+    bridges = [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in epoch.bridges]
+    return {**{name: getattr(epoch, name) for name in ROW}, "bridges": bridges}
+
+
+def rest_of(epoch: Epoch) -> dict[str, Any]:
+    """The fields that a list leaves out."""
+    names = ("events", "calls", "in_parts", "rebasing", "digest", "previous_digest")
+    return {name: getattr(epoch, name) for name in names}
+
+
+def object_of(row: ObjectRow, wiring: Wiring, target: str) -> dict[str, Any]:
+    return {
+        **named(TableName(row.database, row.table), row.partition, wiring, target),
+        "incarnation": row.incarnation,
+        "event_id": row.event_id,
+        "change": row.change,
+        "location": row.location,
+        "files": [{"path": file.path, "size": file.size, "checksum": file.checksum} for file in row.files],
+        "delta_version": row.delta_version,
+    }
+
+
+def changes(rows: Sequence[tuple[int, ObjectRow]], wiring: Wiring, target: str) -> list[dict[str, Any]]:
+    """Each changed object with its changes, oldest first. `files` and `location` are what it has at the end: null where
+    it is gone, or where no change said."""
+    grouped: dict[tuple[TableName, str], list[tuple[int, ObjectRow]]] = {}
+    for epoch, row in rows:
+        grouped.setdefault((TableName(row.database, row.table), row.partition), []).append((epoch, row))
+    found = []
+    for (table, partition), its in sorted(grouped.items()):
+        its.sort(key=lambda pair: (pair[0], pair[1].event_id))
+        gone = its[-1][1].change in GONE
+        said = None if gone else next((row for _, row in reversed(its) if row.location), None)
+        found.append(
+            {
+                **named(table, partition, wiring, target),
+                "changes": [{"epoch": epoch, "event_id": row.event_id, "change": row.change} for epoch, row in its],
+                "gone": gone,
+                "location": said.location if said else None,
+                "files": [{"path": file.path, "size": file.size, "checksum": file.checksum} for file in said.files]
+                if said
+                else None,
+            }
+        )
+    return found
+
+
+def named(table: TableName, partition: str, wiring: Wiring, target: str) -> dict[str, Any]:
+    """An object's name at the source, and the target's beside it where it differs."""
+    at = wiring.target(target).admission.name_at_target(table)
+    return {"table": str(table), **({"at_target": str(at)} if at != table else {}), "partition": partition or None}
+
+
+def label(row: Mapping[str, Any]) -> str:
+    at = f" (there {row['at_target']})" if "at_target" in row else ""
+    return f"{row['table']}{at}" + (f" {row['partition']}" if row["partition"] else "")
+
+
+def shown(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(str(item) for item in value) or "-"
+    return str(value) if value != "" else "-"
+
+
+def find(epochs: Sequence[Epoch], wanted: EpochReference, target: str) -> Epoch:
+    """The epoch of that number, or the newest one at or below that event. Raises `Refused`."""
+    from calque.errors import Refused
+
+    if not epochs:
+        raise Refused(f"{target} has no epochs yet", "Nothing was published", "Start `calque run`")
+    if wanted.is_event:
+        found = [epoch for epoch in epochs if epoch.event_id <= wanted.number]
+    else:
+        found = [epoch for epoch in epochs if epoch.epoch == wanted.number]
+    if found:
+        return found[-1]
+    name = f"no epoch at or below event {wanted.number}" if wanted.is_event else f"no epoch {wanted.number}"
+    first, last = epochs[0], epochs[-1]
+    raise Refused(
+        f"{target} has {name}",
+        f"There are epochs {first.epoch} to {last.epoch}, of events {first.event_id} to {last.event_id}; older ones "
+        "are forgotten after `grace`",
+        "Name one of them",
+    )

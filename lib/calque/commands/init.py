@@ -1,0 +1,93 @@
+"""`calque init`: write a commented configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from calque.commands.options import Settings, examples, shared
+from calque.commands.output import print_json, print_line
+from calque.errors import Refused
+
+TEMPLATE = """\
+# Configuration of calque. Durations: "500ms", "10s", "7d"; a number without a unit is seconds. Paths are URIs, or plain
+# paths relative to this file. In tables of options, a key that ends in _env names an environment variable whose value
+# is taken: "fs.s3a.secret.key_env" = "S3_SECRET".
+
+[source]
+name = "hq"
+metastore = "thrift://127.0.0.1:9083"       # a comma-separated list fails over
+poll = "250ms"                              # how often the log is asked for news
+pin = "none"                                # none | hardlink | copy: keep event-time files until every target has them
+scan = "off"                                # or a duration: look for files that changed without an event
+gap = "when_needed"                         # when_needed | stop: what to do about a hole in the log
+allow_weak_log = false                      # run although the log can't give every guarantee
+storage = {}                                # Hadoop options for reading, e.g. { "fs.s3a.endpoint" = "http://s3:9000" }
+
+[state]
+path = "state"                              # journal, evidence, ledgers, control records
+checkpoints = "checkpoints"                 # Spark's; nothing in it is truth
+
+[journal]
+format = "delta"                            # delta | kafka
+retention = "7d"
+# brokers = "127.0.0.1:9092"                # kafka only
+# topic = "hq.events"
+# options = { "security.protocol" = "SASL_SSL", "sasl.jaas.config_env" = "KAFKA_JAAS" }
+
+[window]
+max_events = 100000
+max_delay = "1s"                            # an upper bound under load; a quiet stream is applied at once
+
+# One section for each target.
+[targets.dr]
+metastore = "thrift://127.0.0.1:9084"
+warehouse = "file:///data/dr"
+include = ["*.*"]                           # database.table globs, or /regular expressions/: ["sales.*", "hr.staff"]
+exclude = []                                # exclude wins; what is not included is not replicated; e.g. ["*.tmp_*"]
+rename = {}                                 # e.g. { "sales" = "sales_dr", "hr.staff" = "people.staff" }
+start = "bootstrap"                         # or an event id at which the target is known to equal the source
+consistency = "table"                       # table | database
+atomicity = "listing"                       # listing | rows
+appends = "in_place"                        # in_place | new_directory
+data = "copy"                               # copy | none: metadata only, locations point at the source
+drops = "follow"                            # follow | keep
+grace = "1h"                                # replaced and dropped files stay that long, then `calque sweep` takes them
+max_drop = "10%"                            # of the objects and at least 10: such drops found by difference wait
+lease = "30s"                               # a writer that died or hangs is replaced after that
+external_base = ""                          # the source's full path below it, for external tables
+locations = {}                              # prefix at the source = prefix at the target, the longest wins
+strict_locations = false                    # refuse external tables that no prefix fits
+properties = {}                             # set on tables, an empty value removes; e.g. { "owner.team" = "dr" }
+storage = {}                                # Hadoop options for writing
+"""
+
+
+@click.command("init", epilog=examples("calque init", "calque init conf/dr.toml"))
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@shared
+@click.pass_obj
+def command(settings: Settings, file: Path | None) -> int:
+    """Write a commented configuration.
+
+    To FILE, or where -c says (default: calque.toml). A file that exists is never overwritten.
+    """
+    return run(settings, file or Path(settings.config))
+
+
+def run(settings: Settings, file: Path) -> int:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as out:
+            out.write(TEMPLATE)
+    except FileExistsError as error:
+        what = f"{error.filename} exists" if error.filename != str(file) else f"{file} exists already"
+        raise Refused(what, "calque init overwrites nothing", "Name another file, or remove that one") from None
+    except OSError as error:
+        raise Refused(f"{file} can't be written", str(error.strerror or error), "Name another place") from None
+    if settings.json:
+        print_json({"written": str(file)})
+    else:
+        print_line(f"Wrote {file}. Fill in [source] and [targets.dr], then run 'calque check -c {file}'.")
+    return 0

@@ -1,0 +1,155 @@
+"""What several commands take: the shared options, kinds of values, examples below a help text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from calque.errors import Refused
+from calque.nearest import nearest
+
+if TYPE_CHECKING:
+    from calque.config import Config
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_CONFIG = "calque.toml"
+EVENT_ID = click.IntRange(min=0)
+EVENT_ID_TEXT = re.compile(r"[0-9]+")
+AMOUNTS = ("none", "size", "checksum")
+
+
+@dataclass(slots=True)
+class Settings:
+    """The shared options; given before or after the command, the later one wins."""
+
+    config: str = DEFAULT_CONFIG
+    json: bool = False
+    debug: bool = False
+
+    def load(self) -> Config:
+        """The configuration, checked whole. Raises `Refused`."""
+        from calque.config import load
+
+        return load(self.config)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochReference:
+    """An epoch as the command line names it: `N` is its number, `@N` the newest epoch at or below event id N."""
+
+    number: int
+    is_event: bool
+
+
+def duration(text: str) -> float:
+    """Seconds. Like the other kinds of values below it raises a usage error for what is none."""
+    from calque.config.units import seconds
+
+    try:
+        return seconds(text)
+    except Refused as refused:
+        raise click.BadParameter(str(refused)) from None
+
+
+def head_or_event(text: str) -> str | int:
+    if text == "head":
+        return text
+    if not EVENT_ID_TEXT.fullmatch(text):
+        raise click.BadParameter(f'"{text}" is neither "head" nor an event id')
+    return int(text)
+
+
+def pattern(text: str) -> str:
+    from calque.core.patterns import parse_pattern
+
+    try:
+        parse_pattern(text)
+    except Refused as refused:
+        raise click.BadParameter(str(refused)) from None
+    return text
+
+
+def epoch_reference(text: str) -> EpochReference:
+    number = text.removeprefix("@")
+    if not EVENT_ID_TEXT.fullmatch(number):
+        raise click.BadParameter(f'"{text}" is neither an epoch\'s number nor @ and an event id')
+    return EpochReference(int(number), is_event=text != number)
+
+
+def amount_of_data(text: str) -> str:
+    if text not in AMOUNTS:
+        raise click.BadParameter(f'"{text}" is no choice. {nearest(text, AMOUNTS)}')
+    return text
+
+
+def shared(command: F) -> F:
+    """`-c`, `--json` and `--debug`, kept in `Settings`."""
+    options = (
+        click.option("-c", "--config", metavar="FILE", help="The configuration.  [default: calque.toml]", **_kept),
+        click.option("--json", is_flag=True, help="Print one JSON document and nothing else.", **_kept),
+        click.option("--debug", is_flag=True, help="Show the traceback of an error.", **_kept),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def targets_option(command: F) -> F:
+    return click.option(
+        "--target", "targets", metavar="NAME", multiple=True, help="Only this target; may be repeated."
+    )(command)
+
+
+def target_option(command: F) -> F:
+    return click.option(
+        "--target", metavar="NAME", multiple=True, required=True, callback=_exactly_one, help="The target."
+    )(command)
+
+
+def tables_option(command: F) -> F:
+    text = "Only tables, named as at the source, that match: a glob or /regular expression/; may be repeated."
+    return click.option("--tables", metavar="PATTERN", type=pattern, multiple=True, help=text)(command)
+
+
+def data_option(command: F) -> F:
+    text = "What of files is compared."
+    metavar = "|".join(AMOUNTS)
+    return click.option("--data", metavar=metavar, type=amount_of_data, default="size", show_default=True, help=text)(
+        command
+    )
+
+
+def examples(*lines: str) -> str:
+    """The epilog of a help text."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def one_target(config: Config, names: Sequence[str]) -> str:
+    """The named target, or the only one that there is. Raises a usage error when neither says which."""
+    chosen = config.select(names)
+    if len(chosen) == 1:
+        return chosen[0]
+    raise click.UsageError(f"--target is needed once. There are {', '.join(config.targets)}")
+
+
+def not_built(command: str, *_given: object) -> NoReturn:
+    raise Refused(f"'calque {command}' is not built yet", "This version does not know how", "Use a newer version")
+
+
+def _exactly_one(_context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:
+    if len(values) != 1:
+        raise click.BadParameter(f"given {len(values)} times, and one target is meant", param=parameter)
+    return values[0]
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    settings = context.find_root().ensure_object(Settings)
+    if value and parameter.name:
+        setattr(settings, parameter.name, value)
+
+
+_kept: dict[str, Any] = {"callback": _keep, "expose_value": False, "is_eager": True}

@@ -1,0 +1,48 @@
+"""What commands print: one JSON document, a table, a line; errors in one line on stderr."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Sequence
+
+import click
+
+from calque.errors import sentence
+
+UNWRAPPED = 4096
+"""Columns of a table that goes into a pipe or a file: no cell is broken there."""
+
+
+def print_json(document: object) -> None:
+    """One JSON document on stdout; dataclasses become objects. What JSON can't say raises TypeError or ValueError."""
+    click.echo(json.dumps(document, indent=2, default=_plain, allow_nan=False))
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table on stdout, cells as they are (no markup); None is shown as "-"."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*headings, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else UNWRAPPED)
+    console.print(table)
+
+
+def print_line(text: str) -> None:
+    click.echo(text)
+
+
+def print_error(*parts: str) -> None:
+    """`calque: WHAT. WHY. TODO.` on stderr, in one line; empty parts are left out."""
+    click.echo("calque: " + " ".join(sentence(part) for part in parts if part), err=True)
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    raise TypeError(f"JSON can't say {type(value).__name__}")

@@ -1,0 +1,86 @@
+"""`calque quarantine`: tables that were set aside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from calque.commands.groups import Commands, need_command
+from calque.commands.options import Settings, examples, shared, tables_option, targets_option
+from calque.model.names import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calque.config import Config
+
+
+@click.group(
+    "quarantine",
+    cls=Commands,
+    epilog=examples("calque quarantine list", "calque quarantine release --target dr --tables sales.x"),
+)
+@shared
+@click.pass_context
+def command(context: click.Context) -> None:
+    """List tables that were set aside, or release them."""
+    need_command(context)
+
+
+@command.command("list", epilog=examples("calque quarantine list", "calque quarantine list --target dr --json"))
+@targets_option
+@tables_option
+@shared
+@click.pass_obj
+def list_command(settings: Settings, targets: Sequence[str], tables: Sequence[str]) -> int:
+    """Show tables that were set aside, since when, and why."""
+    config = settings.load()
+    return show(settings, config, config.select(targets), tables)
+
+
+@command.command("release", epilog=examples("calque quarantine release --target dr --tables sales.x"))
+@targets_option
+@tables_option
+@shared
+@click.pass_obj
+def release_command(settings: Settings, targets: Sequence[str], tables: Sequence[str]) -> int:
+    """Read tables again that were set aside."""
+    config = settings.load()
+    return release(settings, config, config.select(targets), tables)
+
+
+def show(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
+    """No `tables` means all."""
+    from calque.commands.output import print_json, print_table
+    from calque.core.patterns import chosen
+    from calque.status import quarantined
+    from calque.wiring import Wiring
+
+    wiring, takes = Wiring(config), chosen(tables)
+    rows = [
+        {**quarantined(row), "target": name}
+        for name in targets
+        for row in wiring.ledger(name).tables().values()
+        if row.state.value == "quarantined" and takes(TableName(row.database, row.table))
+    ]
+    if settings.json:
+        print_json(rows)
+    else:
+        headings = ("target", "table", "since event", "reason")
+        print_table(headings, [(row["target"], row["table"], row["since_event"], row["reason"]) for row in rows])
+    return 0
+
+
+def release(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
+    """No `tables` means all."""
+    from calque.commands.output import print_json
+    from calque.requests import Action, ask
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    for name in targets:
+        ask(wiring, name, Action.RELEASE, tables)
+    if settings.json:
+        print_json({"targets": list(targets), "tables": list(tables)})
+    return 0

@@ -1,0 +1,97 @@
+"""`calque repair`: make differences go away through the ordinary path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from calque.commands.options import Settings, data_option, examples, shared, tables_option, targets_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calque.config import Config
+    from calque.core.compare import Difference
+    from calque.engine.verify import Verification
+    from calque.wiring import Wiring
+
+DONE, NOT_ALL = 0, 75
+
+
+@click.command(
+    "repair", epilog=examples("calque repair --target dr", "calque repair --target dr --tables sales.x --data checksum")
+)
+@targets_option
+@tables_option
+@data_option
+@shared
+@click.pass_obj
+def command(settings: Settings, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
+    """Make differences between targets and the source go away.
+
+    Takes the same selection as `calque verify`, compares, and has what differs read again: by the `calque run` that
+    runs, or by the next. Exit 75 when something is left that this does not mend.
+    """
+    config = settings.load()
+    return run(settings, config, config.select(targets), tables, data)
+
+
+def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
+    """`data` is "none", "size" or "checksum"; no `tables` means all."""
+    from calque.commands.output import print_json
+    from calque.commands.verify import aside_row, difference_row, verified
+    from calque.requests import Action, ask
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    documents, complete = [], True
+    for name in targets:
+        found = verified(wiring, name, tables, data)
+        wanted = to_read(found)
+        if wanted:
+            ask(wiring, name, Action.REPAIR, wanted)
+        left = [difference for difference in found.differences if not is_mended(difference)]
+        complete = complete and not left and not found.set_aside
+        documents.append(
+            {
+                "target": name,
+                "event_id": found.event_id,
+                "tables": wanted,
+                "left": [difference_row(wiring, name, difference) for difference in left],
+                "set_aside": [aside_row(wiring, name, aside) for aside in found.set_aside],
+            }
+        )
+        if not settings.json:
+            show(wiring, name, wanted, left, found)
+    if settings.json:
+        print_json(documents[0] if len(documents) == 1 else documents)
+    return DONE if complete else NOT_ALL
+
+
+def to_read(found: Verification) -> list[str]:
+    """Tables whose differences an exact read mends."""
+    return sorted({str(difference.table) for difference in found.differences if is_mended(difference)})
+
+
+def is_mended(difference: Difference) -> bool:
+    """What is not ours needs `adopt`; databases and functions follow their own next event."""
+    from calque.core.compare import TABLE, DifferenceKind
+
+    return difference.of == TABLE and difference.kind is not DifferenceKind.FOREIGN
+
+
+def show(wiring: Wiring, target: str, wanted: Sequence[str], left: Sequence[Difference], found: Verification) -> None:
+    """What was asked for, and what is left, for people."""
+    from calque.commands.output import print_line
+    from calque.commands.verify import summary
+    from calque.status import running
+
+    print_line(summary(found))
+    if wanted:
+        when = "now" if running(wiring, target) is not None else "as soon as `calque run` runs"
+        print_line(f"{target}: {', '.join(wanted)}: read again {when}")
+    for difference in left:
+        print_line(f"{target}: {difference.table} is left as it is: {difference.kind.value}, {difference.what}")
+    for aside in found.set_aside:
+        print_line(f"{target}: {aside.table} was not compared: {aside.reason}")

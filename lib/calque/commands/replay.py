@@ -1,0 +1,39 @@
+"""`calque replay`: forget what was recorded after an event, and converge forward again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from calque.commands.options import EVENT_ID, Settings, examples, not_built, shared, tables_option, target_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calque.config import Config
+
+
+@click.command(
+    "replay",
+    epilog=examples("calque replay --target dr --from 700", "calque replay --target dr --from 700 --tables sales.x"),
+)
+@target_option
+@click.option("--from", "after", metavar="EVENT_ID", type=EVENT_ID, required=True, help="Forget what came after it.")
+@tables_option
+@shared
+@click.pass_obj
+def command(settings: Settings, target: str, after: int, tables: Sequence[str]) -> int:
+    """Forget what came after an event, and converge again.
+
+    Looks at everything touched since that event, files included, and converges forward; an older state is never
+    shown. Refused when the journal no longer reaches back.
+    """
+    config = settings.load()
+    config.select((target,))
+    return run(settings, config, target, after, tables)
+
+
+def run(settings: Settings, config: Config, target: str, after: int, tables: Sequence[str]) -> int:
+    """No `tables` means all."""
+    not_built("replay", settings, config, target, after, tables)

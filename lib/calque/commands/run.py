@@ -1,0 +1,43 @@
+"""`calque run`: the always-on job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from calque.commands.options import Settings, examples, head_or_event, shared, targets_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calque.config import Config
+
+
+@click.command("run", epilog=examples("calque run", "calque run --until head", "calque run --target dr --until 812"))
+@click.option("--until", metavar="head|EVENT_ID", type=head_or_event, help="Stop when every target is at that event.")
+@targets_option
+@shared
+@click.pass_obj
+def command(settings: Settings, until: str | int | None, targets: Sequence[str]) -> int:
+    """Capture the source's log, and replicate to each target.
+
+    With --until it stops with exit 0 once every target's position is at least that event ("head" is the source's event
+    id at the start), or with 75 when only tables that are set aside are missing.
+    """
+    config = settings.load()
+    return run(settings, config, config.select(targets), until)
+
+
+def run(settings: Settings, config: Config, targets: Sequence[str], until: str | int | None) -> int:
+    """`until` is "head", an event id, or None for ever."""
+    from calque.commands.output import print_json
+    from calque.job import run_job
+    from calque.status import snapshot
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    code = run_job(wiring, targets, until)
+    if settings.json:
+        print_json(snapshot(wiring))
+    return code

@@ -1,0 +1,90 @@
+"""`calque status`: where the source, the journal and each target are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calque.commands.options import Settings, examples, shared
+
+if TYPE_CHECKING:
+    from calque.config import Config
+
+
+@click.command("status", epilog=examples("calque status", "calque status --watch", "calque status --json"))
+@click.option("--watch", is_flag=True, help="Show it again and again until interrupted.")
+@shared
+@click.pass_obj
+def command(settings: Settings, watch: bool) -> int:
+    """Show positions, lag, and tables that are set aside.
+
+    Works while `calque run` runs, and when it does not.
+    """
+    if watch and settings.json:
+        raise click.UsageError("--watch and --json exclude each other. --json prints one document")
+    config = settings.load()
+    return watch_on(settings, config) if watch else run(settings, config)
+
+
+def run(settings: Settings, config: Config) -> int:
+    """Print it once."""
+    from calque.commands.output import print_json
+    from calque.status import snapshot
+    from calque.wiring import Wiring
+
+    document = snapshot(Wiring(config))
+    if settings.json:
+        print_json(document)
+    else:
+        show(document)
+    return 0
+
+
+def watch_on(_settings: Settings, config: Config) -> int:
+    """Print it each second until interrupted."""
+    import time
+
+    from calque.status import snapshot
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    while True:
+        document = snapshot(wiring)
+        click.clear()
+        show(document)
+        time.sleep(1.0)
+
+
+def show(document: Mapping[str, Any]) -> None:
+    """The document for people."""
+    from calque.commands.output import print_line, print_table
+
+    source, journal = document["source"], document["journal"]
+    head = source["head"] if source["reachable"] else "unreachable"
+    print_line(f"source {source['name']}: event {head}; journal: events {journal['oldest']} to {journal['last']}")
+    headings = ("target", "state", "position", "lag", "epoch", "live", "being read", "waiting", "quarantined", "error")
+    print_table(headings, [(name, *cells(target)) for name, target in document["targets"].items()])
+    for name, target in document["targets"].items():
+        for row in target["set_aside"]:
+            print_line(f"{name}: {row['table']} is {row['state']}, shows event {row['shows']}: {row['reason']}")
+        for row in target["quarantined"]:
+            print_line(f"{name}: {row['table']} is quarantined since event {row['since_event']}: {row['reason']}")
+
+
+def cells(target: Mapping[str, Any]) -> tuple[object, ...]:
+    tables = target["tables"]
+    reading = tables["unknown"] + tables["reading"] + tables["staging"]
+    lag = f"{target['lag_events']} events, {target['lag_seconds']} s"
+    return (
+        target["state"],
+        target["position"],
+        lag,
+        target["epoch"],
+        tables["live"],
+        reading,
+        tables["waiting"],
+        tables["quarantined"],
+        target["last_error"],
+    )

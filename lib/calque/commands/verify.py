@@ -1,0 +1,174 @@
+"""`calque verify`: compare targets with the source."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calque.commands.options import Settings, data_option, examples, shared, tables_option, targets_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calque.config import Config
+    from calque.core.compare import Counts, Difference
+    from calque.engine.verify import SetAside, Verification
+    from calque.model.names import TableName
+    from calque.wiring import Wiring
+
+DIFFERENT, EQUAL, NOT_ALL = 1, 0, 75
+ROWS = 200
+"""How many differences of a target are shown to people; `--json` has them all."""
+STOPPED_PATIENCE = 2.0
+"""Seconds that a target is waited for when no `run` is seen here: it may run on another host."""
+HEADINGS = ("table", "partition", "kind", "what", "source", "target")
+
+
+@click.command(
+    "verify", epilog=examples("calque verify", "calque verify --target dr --tables 'sales.*' --data checksum")
+)
+@targets_option
+@tables_option
+@data_option
+@shared
+@click.pass_obj
+def command(settings: Settings, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
+    """Compare targets with the source at one event id, both ways.
+
+    Also under load, without false alarms. Exit 1, and a list with the two sides of each, when there are differences;
+    75 when nothing differs and something could not be compared.
+    """
+    config = settings.load()
+    return run(settings, config, config.select(targets), tables, data)
+
+
+def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
+    """`data` is "none", "size" or "checksum"; no `tables` means all."""
+    from calque.commands.output import print_json
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    found = [verified(wiring, name, tables, data) for name in targets]
+    if settings.json:
+        documents = [document(wiring, verification) for verification in found]
+        print_json(documents[0] if len(documents) == 1 else documents)
+    else:
+        for verification in found:
+            show(wiring, verification)
+    if any(verification.differences for verification in found):
+        return DIFFERENT
+    return NOT_ALL if any(verification.set_aside for verification in found) else EQUAL
+
+
+def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> Verification:
+    """Compare one target; on a terminal with a bar on stderr."""
+    from calque.engine.verify import PATIENCE, verify
+    from calque.status import running
+
+    patience = PATIENCE if running(wiring, target) is not None else STOPPED_PATIENCE
+    with bar(target) as progress:
+        return verify(wiring.source(), wiring.target(target), tables, data, patience=patience, progress=progress)
+
+
+@contextmanager
+def bar(target: str) -> Iterator[Callable[[int, int], None]]:
+    """Takes (done, all); shows nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _all: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(f"verify {target}", total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+def document(wiring: Wiring, verification: Verification) -> dict[str, Any]:
+    """The contract's object."""
+    name = verification.target
+    return {
+        "target": name,
+        "event_id": verification.event_id,
+        "compared": verification.compared,
+        "differences": [difference_row(wiring, name, difference) for difference in verification.differences],
+        "set_aside": [aside_row(wiring, name, aside) for aside in verification.set_aside],
+    }
+
+
+def difference_row(wiring: Wiring, target: str, difference: Difference) -> dict[str, Any]:
+    return {
+        "table": str(difference.table),
+        **at_target(wiring, target, difference.table),
+        "partition": difference.partition or None,
+        "kind": difference.kind.value,
+        "what": difference.what,
+        "source": difference.source,
+        "target": difference.target,
+    }
+
+
+def aside_row(wiring: Wiring, target: str, aside: SetAside) -> dict[str, Any]:
+    """As in `status`."""
+    return {
+        "table": str(aside.table),
+        **at_target(wiring, target, aside.table),
+        "state": aside.state,
+        "shows": aside.shows,
+        "reason": aside.reason,
+    }
+
+
+def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
+    """The target's name of an object, where it is another one."""
+    there = wiring.target(target).admission.name_at_target(name)
+    shown = str(there if name.table else there.database)
+    return {"at_target": shown} if shown != str(name) else {}
+
+
+def show(wiring: Wiring, verification: Verification) -> None:
+    """The result for people."""
+    from calque.commands.output import print_line, print_table
+
+    rows = [difference_row(wiring, verification.target, found) for found in verification.differences]
+    if rows:
+        named = [{**row, "table": label(row)} for row in rows[:ROWS]]
+        print_table(HEADINGS, [[row[heading] for heading in HEADINGS] for row in named])
+    if len(rows) > ROWS:
+        print_line(f"and {len(rows) - ROWS} more: --json shows all")
+    for aside in verification.set_aside:
+        row = aside_row(wiring, verification.target, aside)
+        shows = "shows nothing" if row["shows"] is None else f"shows event {row['shows']}"
+        print_line(f"not compared: {label(row)} ({row['state']}, {shows}): {row['reason']}")
+    print_line(summary(verification))
+
+
+def label(row: dict[str, Any]) -> str:
+    return f"{row['table']} ({row['at_target']})" if "at_target" in row else str(row["table"])
+
+
+def summary(verification: Verification) -> str:
+    equal, aside = not verification.differences, len(verification.set_aside)
+    verdict = "equals the source" if equal else f"differs from the source in {len(verification.differences)}"
+    places = "" if equal else (" place" if len(verification.differences) == 1 else " places")
+    left = f"; {aside} not compared" if aside else ""
+    return (
+        f"{verification.target} {verdict}{places} at event {verification.event_id}: "
+        f"{amounts(verification.compared)} compared{left}"
+    )
+
+
+def amounts(counts: Counts) -> str:
+    pairs = (
+        (counts.databases, "database"),
+        (counts.tables, "table"),
+        (counts.partitions, "partition"),
+        (counts.files, "file"),
+    )
+    shown = ", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in pairs)
+    return f"{shown} ({counts.bytes} bytes)"

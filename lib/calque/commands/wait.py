@@ -1,0 +1,66 @@
+"""`calque wait`: until a target has reached an event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from calque.commands.options import EVENT_ID, Settings, duration, examples, shared, target_option
+
+if TYPE_CHECKING:
+    from calque.config import Config
+
+
+POLL_SECONDS = 0.05
+
+
+@click.command("wait", epilog=examples("calque wait --target dr --event-id 812 --timeout 5m"))
+@target_option
+@click.option("--event-id", metavar="N", type=EVENT_ID, required=True, help="The event to wait for.")
+@click.option("--timeout", metavar="S", type=duration, help="Give up after that long.  [default: never]")
+@shared
+@click.pass_obj
+def command(settings: Settings, target: str, event_id: int, timeout: float | None) -> int:
+    """Wait until a target has reached an event.
+
+    Returns as soon as the target's position is at least N. Exit 75 on time-out, or when only quarantined or lastingly
+    waiting tables are missing.
+    """
+    config = settings.load()
+    config.select((target,))
+    return run(settings, config, target, event_id, timeout)
+
+
+def run(settings: Settings, config: Config, target: str, event_id: int, timeout: float | None) -> int:
+    """`timeout` is seconds, None for ever."""
+    import time
+
+    from calque.commands.output import print_json
+    from calque.core.standing import Standing, standing
+    from calque.errors import Unavailable
+    from calque.wiring import Wiring
+
+    ledger = Wiring(config).ledger(target)
+    deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
+    while True:
+        epoch = ledger.last_epoch()
+        position = epoch.event_id if epoch else None
+        found = standing(position, ledger.tables().values(), event_id)
+        if found.standing is Standing.REACHED:
+            if settings.json:
+                print_json({"target": target, "event_id": event_id, "position": position})
+            return 0
+        if found.standing is Standing.WITHOUT:
+            raise Unavailable(
+                f"{target} shows event {event_id} without {', '.join(found.missing)}",
+                "These tables are set aside",
+                "See `calque quarantine list`",
+            )
+        if time.monotonic() >= deadline:
+            raise Unavailable(
+                f"{target} does not show event {event_id} after {timeout:g} s",
+                f"Its position is {position}" if position is not None else "It has no epoch yet",
+                "Look at `calque status`, or wait longer",
+            )
+        time.sleep(POLL_SECONDS)

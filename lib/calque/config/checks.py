@@ -1,0 +1,200 @@
+"""What single values must be; the types that `keys` is made of. Problems travel through pydantic as `WrongError`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, SecretStr, Strict, ValidationInfo
+
+from calque.config import places, units
+from calque.core.patterns import parse_pattern
+from calque.errors import Refused
+from calque.model.names import OURS
+
+T = TypeVar("T")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+OBJECT = re.compile(r"(\w+)(?:\.([\w/-]+))?", re.ASCII)
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+class WrongError(ValueError):
+    """A `Refused` on its way through pydantic, which collects ValueErrors; `at` is the key inside a table."""
+
+    def __init__(self, refused: Refused, at: str = "") -> None:
+        super().__init__(str(refused))
+        self.refused, self.at = refused, at
+
+
+def told(function: Callable[[Any], T]) -> Callable[[Any], T]:
+    """`function` with its `Refused` in the form that pydantic collects."""
+
+    def call(value: Any) -> T:
+        try:
+            return function(value)
+        except Refused as refused:
+            raise WrongError(refused) from None
+
+    return call
+
+
+def _positive(value: float) -> float:
+    if value <= 0:
+        raise Refused("it is zero", "It must be longer than that", 'Write "1s"')
+    return value
+
+
+def _scan(value: object) -> float | None:
+    return None if value == "off" else _positive(units.seconds(value))
+
+
+def _start(value: object) -> int | None:
+    if value == "bootstrap":
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+    raise Refused(
+        f"{shown} is no start", "It is an event id (a number without quotes)", 'Write "bootstrap" or e.g. 812'
+    )
+
+
+def _pattern(text: str) -> str:
+    parse_pattern(text)
+    return text
+
+
+def _source_name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        why = 'Letters, digits, "_", "-" and ".", at most 64, make a name'
+        raise Refused(f'"{text}" is no name', why, 'Write e.g. "hq"')
+    return text
+
+
+def _topic(text: str) -> str:
+    if text and not TOPIC.fullmatch(text):
+        raise Refused(f'"{text}" is no topic', 'Letters, digits, ".", "_" and "-" make one', 'Write e.g. "hq.events"')
+    return text
+
+
+def _brokers(text: str) -> str:
+    return places.brokers(text) if text else ""
+
+
+def _location(text: str, info: ValidationInfo) -> str:
+    return told(lambda value: places.location(value, _base(info)))(text)
+
+
+def _optional_location(text: str, info: ValidationInfo) -> str:
+    return _location(text, info) if text else ""
+
+
+def _folder(text: str, info: ValidationInfo) -> str:
+    return told(lambda value: places.folder(value, _base(info)))(text)
+
+
+def _base(info: ValidationInfo) -> Path:
+    return Path(info.context["base"]) if info.context else Path.cwd()
+
+
+def _renames(renames: Mapping[str, str]) -> Mapping[str, str]:
+    """Lower-case, each source and each target once, database to database or table to table."""
+    sources: dict[str, str] = {}
+    by_target: dict[str, str] = {}
+    for old, new in renames.items():
+        _rename(old, new)
+        source, target = old.lower(), new.lower()
+        if source in sources:
+            raise WrongError(Refused(f'"{source}" is renamed twice', "Case does not count in names", "Remove one"), old)
+        if target in by_target:
+            what = f'"{by_target[target]}" and "{old}" are both renamed to "{new}"'
+            raise WrongError(Refused(what, "Two objects can't have one name", "Give one of them another name"), old)
+        sources[source], by_target[target] = target, old
+    return sources
+
+
+def _rename(old: str, new: str) -> None:
+    parts = [OBJECT.fullmatch(text) for text in (old, new)]
+    for text, part in zip((old, new), parts, strict=True):
+        if part is None:
+            why = "A rename goes from a database to a database, or from database.table to database.table"
+            todo = "Name one object without wildcards" if re.search(r"[*?\[]", text) else "Write e.g. sales or hr.staff"
+            raise WrongError(Refused(f'"{text}" is no name', why, todo), old)
+        if any(name and name.lower().startswith(OURS) for name in part.groups()):
+            why = f"Names that begin with {OURS} are calque's own and never replicated"
+            raise WrongError(Refused(f'"{text}" can\'t be renamed or taken as a name', why, "Use another name"), old)
+    if parts[0] and parts[1] and bool(parts[0][2]) != bool(parts[1][2]):
+        kinds = "a table to a database" if parts[0][2] else "a database to a table"
+        todo = f'Write "{new}.{parts[0][2]}"' if parts[0][2] else f'Write "{parts[1][1]}"'
+        raise WrongError(Refused(f'"{old}" = "{new}" renames {kinds}', "Both must be of one kind", todo), old)
+
+
+def _properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+    for key in properties:
+        if not key or key.lower().startswith("calque."):
+            why = "Parameters that begin with calque. are marks that calque needs" if key else "It is empty"
+            raise WrongError(Refused(f'"{key}" can\'t be set', why, "Remove it"), key)
+    return dict(properties)
+
+
+def _prefixes(prefixes: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+    """Both sides as URIs without a closing slash."""
+    found: dict[str, str] = {}
+    for old, new in prefixes.items():
+        try:
+            if not (old.startswith("/") or places.SCHEME.match(old)):
+                raise Refused(f'"{old}" is not absolute', "It is a place at the source", "Write the whole path or URI")
+            source = places.location(old, _base(info))
+            if source in found:
+                raise Refused(f'"{old}" stands twice', "A closing slash does not count", "Remove one")
+            found[source] = places.location(new, _base(info))
+        except Refused as refused:
+            raise WrongError(refused, old) from None
+    return found
+
+
+def _options(options: object, info: ValidationInfo) -> Mapping[str, SecretStr]:
+    """`key_env = "NAME"` becomes `key` with the value of that environment variable."""
+    environment = info.context["environment"] if info.context else {}
+    found: dict[str, SecretStr] = {}
+    for key, value in _texts(options).items():
+        name = key.removesuffix("_env")
+        if name in found:
+            raise WrongError(Refused(f'"{name}" is given twice', "Directly and by a variable", "Remove one"), key)
+        if name != key and value not in environment:
+            todo = f'Export it, or name another one in "{key}"'
+            raise WrongError(
+                Refused(f"the environment variable {value} is not set", "The value comes from it", todo), key
+            )
+        found[name] = SecretStr(value if name == key else environment[value])
+    return found
+
+
+def _texts(options: object) -> Mapping[str, str]:
+    if not isinstance(options, Mapping):
+        raise WrongError(Refused("it must be a table", todo='Write { "key" = "value" }'))
+    for key, value in options.items():
+        if not isinstance(value, str):
+            raise WrongError(Refused(f'"{key}" must be text', todo="Put the value in quotes"), key)
+    return options
+
+
+Name = Annotated[str, AfterValidator(told(_source_name))]
+Duration = Annotated[float, BeforeValidator(told(units.seconds))]
+PositiveDuration = Annotated[Duration, AfterValidator(told(_positive))]
+Scan = Annotated[float | None, BeforeValidator(told(_scan))]
+Start = Annotated[int | None, BeforeValidator(told(_start))]
+Share = Annotated[float, BeforeValidator(told(units.share))]
+Metastores = Annotated[tuple[str, ...], BeforeValidator(told(places.metastores))]
+Brokers = Annotated[str, AfterValidator(told(_brokers))]
+Topic = Annotated[str, AfterValidator(told(_topic))]
+Location = Annotated[str, AfterValidator(_location)]
+OptionalLocation = Annotated[str, AfterValidator(_optional_location)]
+Folder = Annotated[str, AfterValidator(_folder)]
+Patterns = Annotated[tuple[Annotated[str, AfterValidator(told(_pattern))], ...], Strict(False)]
+Renames = Annotated[Mapping[str, str], AfterValidator(_renames)]
+Prefixes = Annotated[Mapping[str, str], AfterValidator(_prefixes)]
+Properties = Annotated[Mapping[str, str], AfterValidator(_properties)]
+Options = Annotated[Mapping[str, SecretStr], BeforeValidator(_options)]

@@ -1,0 +1,62 @@
+"""What keys of a valid file say against each other: names that two things would get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from calque.config.keys import Config, Target
+from calque.config.lines import Path
+from calque.config.places import one_metastore
+from calque.core.admit import Admission
+from calque.core.overlap import shared_name
+from calque.errors import Refused
+
+
+def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
+    """Each with the key that is to be changed."""
+    for name, target in config.targets.items():
+        admission = Admission(config.policy(name))
+        yield from _within(name, admission)
+        if one_metastore(target.metastore, config.source.metastore):
+            yield from _onto_itself(name, admission)
+    for one, other in combinations(config.targets, 2):
+        yield from _between(config, one, other)
+
+
+def _within(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:
+    for first, second in admission.provable_collisions():
+        shared = admission.name_at_target(first)
+        what = f'"{first}" and "{second}" would both be "{shared}" at the target'
+        todo = f'Rename one of them to another name, or exclude "{first if first != shared else second}"'
+        yield ("targets", name, "rename"), Refused(what, "Both are admitted, and a name is one object's", todo)
+
+
+def _onto_itself(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:
+    kept = [source for source in admission.named() if admission.takes(source)]
+    for source in kept:
+        if admission.name_at_target(source) == source:
+            what = f'"{source}" would be replicated onto itself'
+            todo = f'Rename it, e.g. rename = {{ "{source}" = "{source}_copy" }}'
+            yield ("targets", name, "metastore"), Refused(what, "Source and target are one metastore", todo)
+    if "*.*" in admission.policy.include and not admission.policy.exclude and not admission.policy.rename:
+        what = "every table would be replicated onto itself"
+        todo = 'Name databases in "include" and rename them'
+        yield ("targets", name, "metastore"), Refused(what, "Source and target are one metastore", todo)
+
+
+def _between(config: Config, one: str, other: str) -> Iterator[tuple[Path, Refused]]:
+    first, second = config.targets[one], config.targets[other]
+    place = _shared_place(first, second)
+    name = shared_name(Admission(config.policy(one)), Admission(config.policy(other))) if place else ""
+    if name:
+        what = f'{one} and {other} would both write names like "{name}" into {place}'
+        todo = "Give them different names, or exclude what the other takes"
+        yield ("targets", other, "metastore"), Refused(what, "Each replica belongs to one stream", todo)
+
+
+def _shared_place(first: Target, second: Target) -> str:
+    if one_metastore(first.metastore, second.metastore):
+        return second.metastore[0]
+    both_copy = first.data == "copy" and second.data == "copy"
+    return second.warehouse if both_copy and first.warehouse == second.warehouse else ""

@@ -1,0 +1,165 @@
+"""The sections of the configuration and what each key takes. Frozen; durations are seconds, places absolute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from calque.config.checks import (
+    Brokers,
+    Duration,
+    Folder,
+    Location,
+    Metastores,
+    Name,
+    OptionalLocation,
+    Options,
+    Patterns,
+    PositiveDuration,
+    Prefixes,
+    Properties,
+    Renames,
+    Scan,
+    Share,
+    Start,
+    Topic,
+    WrongError,
+)
+from calque.errors import Refused
+from calque.model.policy import Policy
+from calque.nearest import nearest
+
+TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Source(Section):
+    name: Name
+    metastore: Metastores
+    poll: PositiveDuration = 0.25
+    pin: Literal["none", "hardlink", "copy"] = "none"
+    scan: Scan = None
+    gap: Literal["when_needed", "stop"] = "when_needed"
+    allow_weak_log: bool = False
+    storage: Options = {}
+
+
+class State(Section):
+    path: Folder = Field(default="state", validate_default=True)
+    checkpoints: Folder = Field(default="checkpoints", validate_default=True)
+
+
+class Journal(Section):
+    format: Literal["delta", "kafka"] = "delta"
+    retention: PositiveDuration = 7 * 86400.0
+    brokers: Brokers = ""
+    topic: Topic = ""
+    options: Options = {}
+
+    @model_validator(mode="after")
+    def _kafka_has_brokers(self) -> Journal:
+        if self.format == "kafka" and not self.brokers:
+            todo = 'Write brokers = "host:9092" below [journal]'
+            raise WrongError(Refused("brokers is missing", 'format = "kafka" needs it', todo), "format")
+        return self
+
+
+class Window(Section):
+    max_events: Annotated[int, Field(ge=1)] = 100_000
+    max_delay: Duration = 1.0
+
+
+class Target(Section):
+    metastore: Metastores
+    warehouse: Location
+    include: Patterns = ("*.*",)
+    exclude: Patterns = ()
+    rename: Renames = {}
+    start: Start = None
+    consistency: Literal["table", "database"] = "table"
+    atomicity: Literal["listing", "rows"] = "listing"
+    appends: Literal["in_place", "new_directory"] = "in_place"
+    data: Literal["copy", "none"] = "copy"
+    drops: Literal["follow", "keep"] = "follow"
+    grace: Duration = 3600.0
+    max_drop: Share = 0.1
+    lease: PositiveDuration = 30.0
+    external_base: OptionalLocation = ""
+    locations: Prefixes = {}
+    strict_locations: bool = False
+    properties: Properties = {}
+    storage: Options = {}
+
+
+def _named_targets(targets: Mapping[str, Target]) -> Mapping[str, Target]:
+    if not targets:
+        raise WrongError(Refused("there is no target", "Nothing would be replicated", "Add a section [targets.NAME]"))
+    for name in targets:
+        if not TARGET.fullmatch(name):
+            why = 'Letters, digits, "_" and "-", at most 64, make a name'
+            raise WrongError(Refused(f'"{name}" is no name for a target', why, "Write e.g. [targets.dr]"), name)
+    return targets
+
+
+class Config(Section):
+    """One file, valid as a whole."""
+
+    source: Source
+    state: State = Field(default_factory=dict, validate_default=True)
+    journal: Journal = Field(default_factory=dict, validate_default=True)
+    window: Window = Field(default_factory=dict, validate_default=True)
+    targets: Annotated[Mapping[str, Target], AfterValidator(_named_targets)]
+
+    def target(self, name: str) -> Target:
+        """Raises `Refused` with the nearest name."""
+        self.select((name,))
+        return self.targets[name]
+
+    def select(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The named targets, each once, or all when none is named. Raises `Refused` for an unknown one."""
+        chosen = tuple(dict.fromkeys(names))
+        for name in chosen:
+            if name not in self.targets:
+                todo = "Name a target of the configuration"
+                raise Refused(f'there is no target "{name}"', nearest(name, self.targets), todo)
+        return chosen or tuple(self.targets)
+
+    def topic(self) -> str:
+        """The journal's topic: `<source name>.events` unless the file names one."""
+        return self.journal.topic or f"{self.source.name}.events"
+
+    def policy(self, name: str) -> Policy:
+        """What the target takes. Raises `Refused` for an unknown one."""
+        target = self.target(name)
+        return Policy(
+            target=name,
+            source=self.source.name,
+            include=target.include,
+            exclude=target.exclude,
+            rename=target.rename,
+            properties=target.properties,
+            warehouse=target.warehouse,
+            external_base=target.external_base,
+            locations=target.locations,
+            strict_locations=target.strict_locations,
+            start=target.start,
+            consistency=target.consistency,
+            atomicity=target.atomicity,
+            appends=target.appends,
+            data=target.data,
+            drops=target.drops,
+            grace=target.grace,
+            max_drop=target.max_drop,
+            lease=target.lease,
+        )
+
+
+def revealed(options: Mapping[str, SecretStr]) -> dict[str, str]:
+    """Options with their secrets in the clear, for whoever connects."""
+    return {key: value.get_secret_value() for key, value in options.items()}

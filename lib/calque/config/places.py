@@ -1,0 +1,93 @@
+"""Addresses of metastores and brokers, paths and URIs. Each function raises `Refused` for what is none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from calque.errors import Refused
+
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+BROKER = re.compile(r"[\w.-]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", re.ASCII)
+THRIFT = "thrift://"
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0:0:0:0:0:0:0:1"})
+
+
+def metastores(value: object) -> tuple[str, ...]:
+    """The addresses in a comma-separated list, in order: `thrift://host:port`, lower-case."""
+    if not isinstance(value, str):
+        raise Refused(f"{value!r} is not an address", "An address is text", 'Write "thrift://host:9083"')
+    return tuple(dict.fromkeys(_metastore(part.strip()) for part in value.split(",")))
+
+
+def brokers(value: str) -> str:
+    """A comma-separated list of `host:port`, without blanks."""
+    parts = [part.strip() for part in value.split(",")]
+    for part in parts:
+        if not BROKER.fullmatch(part):
+            raise Refused(f'"{part}" is not a broker', "A broker is host:port", 'Write "host:9092"')
+    return ",".join(parts)
+
+
+def one_metastore(these: tuple[str, ...], those: tuple[str, ...]) -> bool:
+    """Whether two lists share an address, all names of the local host being one. False does not prove two servers."""
+    return bool({_endpoint(address) for address in these} & {_endpoint(address) for address in those})
+
+
+def folder(value: str, base: Path) -> str:
+    """A place of our own: an absolute path (also for `file:` URIs), or the URI of another file system."""
+    uri = location(value, base)
+    return uri.removeprefix("file://") if uri.startswith("file:///") else uri
+
+
+def location(value: str, base: Path) -> str:
+    """A place of data as a URI without a closing slash; a plain path is relative to `base` and becomes `file:///…`."""
+    if not value or value != value.strip():
+        raise Refused(f'"{value}" is no path', "It is empty, or has blanks around it", "Write a path or a URI")
+    if not SCHEME.match(value):
+        return f"file://{_absolute(base / value)}"
+    scheme, _, rest = value.partition(":")
+    if ".." in PurePosixPath(rest).parts:
+        raise Refused(f'"{value}" steps upwards', "A URI is taken as it stands", "Write it without '..'")
+    if scheme.lower() != "file":
+        return f"{scheme}:{rest}".rstrip("/")
+    path = rest.removeprefix("//localhost/") if rest.startswith("//localhost/") else rest.lstrip("/")
+    if rest.startswith("//") and not rest.startswith(("///", "//localhost/")):
+        raise Refused(f'"{value}" names a host', "A file URI is of this host", f'Write "file:///{path}"')
+    return f"file://{_absolute(Path('/') / path)}"
+
+
+def _metastore(text: str) -> str:
+    example = 'Write "thrift://host:9083"'
+    if not text.lower().startswith(THRIFT):
+        bare = text.rpartition("//")[2]
+        todo = f'Write "{THRIFT}{bare}"' if re.fullmatch(r"[\w.-]+:\d+", bare) else example
+        raise Refused(f'"{text}" is not the address of a metastore', f"One begins with {THRIFT}", todo)
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise Refused(f'"{text}" is not the address of a metastore', str(error), example) from None
+    if not host or not port or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
+        raise Refused(f'"{text}" is not the address of a metastore', "One is a host and a port", example)
+    if not re.fullmatch(r"[\w.:-]+", host, re.ASCII):
+        raise Refused(f'"{text}" is not the address of a metastore', f'"{host}" is no host', example)
+    return f"{THRIFT}[{host}]:{port}" if ":" in host else f"{THRIFT}{host}:{port}"
+
+
+def _endpoint(address: str) -> tuple[str, int | None]:
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    return "localhost" if host in LOOPBACK else host, parts.port
+
+
+def _absolute(path: Path) -> str:
+    """Without `.`, `..` and double slashes; links are left as they are."""
+    parts: list[str] = []
+    for part in path.parts[1:]:
+        if part == "..":
+            parts = parts[:-1]
+        else:
+            parts.append(part)
+    return "/" + "/".join(parts)

@@ -1,0 +1,177 @@
+"""Read a configuration, and word all that is wrong with it in one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from calque.config.checks import WrongError
+from calque.config.conflicts import conflicts
+from calque.config.keys import Config, Journal, Source, State, Target, Window
+from calque.config.lines import Lines
+from calque.config.lines import Path as KeyPath
+from calque.errors import Refused, sentence
+from calque.nearest import nearest
+
+SECTIONS: Mapping[str, type[BaseModel]] = {"source": Source, "state": State, "journal": Journal, "window": Window}
+KINDS = {
+    "string": 'text in quotes, e.g. "hq"',
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "tuple": 'a list, e.g. ["sales.*"]',
+    "mapping": "a table",
+    "dict": "a table",
+    "model": "a table",
+    "model_attributes": "a table",
+}
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    line: int | None
+    what: str
+    why: str = ""
+    todo: str = ""
+
+
+def load(path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration in the file, checked whole; nothing is connected to.
+
+    `environment` is where `*_env` keys find their values: the process's own when not given. Raises `Refused` with
+    the line of each problem.
+    """
+    path = Path(path)
+    text = _text(path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _refused(path, [_syntax(error)]) from None
+    lines = Lines(text)
+    context = {"base": path.absolute().parent, "environment": os.environ if environment is None else environment}
+    try:
+        config = Config.model_validate(data, context=context)
+    except ValidationError as error:
+        raise _refused(path, [_problem(details, lines) for details in error.errors()]) from None
+    problems = [Problem(lines.find(key), refused.what, refused.why, refused.todo) for key, refused in conflicts(config)]
+    if problems:
+        raise _refused(path, problems)
+    return config
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Refused(f"there is no file {path}", "The configuration stands there", _init(path)) from None
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path} is not UTF-8", f"Byte {error.start} is not", "Save it as UTF-8") from None
+    except OSError as error:
+        raise Refused(f"{path} can't be read", str(error.strerror or error), "Name a readable file with -c") from None
+
+
+def _init(path: Path) -> str:
+    return f"Write one with 'calque init {path}', or name another with -c"
+
+
+def _syntax(error: tomllib.TOMLDecodeError) -> Problem:
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
+    if not found:
+        return Problem(None, "this is no TOML", str(error), "Mend the end of the file")
+    return Problem(int(found[2]), "this is no TOML", found[1], f"Mend it near column {found[3]}")
+
+
+def _refused(path: Path, problems: list[Problem]) -> Refused:
+    problems.sort(key=lambda problem: problem.line or 0)
+    if len(problems) == 1:
+        (only,) = problems
+        return Refused(f"{path}{_at(only)}: {only.what}", only.why, only.todo)
+    shown = [f"{path}{_at(one)}: {' '.join(map(sentence, _parts(one)))}" for one in problems[:SHOWN]]
+    more = [f"And {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
+    return Refused(" ".join([*shown, *more]))
+
+
+def _parts(problem: Problem) -> list[str]:
+    return [part for part in (problem.what, problem.why, problem.todo) if part]
+
+
+def _at(problem: Problem) -> str:
+    return f":{problem.line}" if problem.line else ""
+
+
+def _problem(details: ErrorDetails, lines: Lines) -> Problem:
+    path: KeyPath = tuple(part for part in details["loc"] if part != "[key]")
+    wrong = details.get("ctx", {}).get("error")
+    value = details["input"]
+    if isinstance(wrong, WrongError):
+        inner = (*path, wrong.at) if wrong.at else path
+        refused = wrong.refused
+        return Problem(lines.find(inner, value), f"{_key(path)}: {refused.what}", refused.why, refused.todo)
+    line = lines.find(path, value)
+    match details["type"]:
+        case "extra_forbidden":
+            return Problem(line, f"{_key(path)} is no key", *_unknown(path))
+        case "missing":
+            return Problem(line, f"{_key(path)} is missing", "It has no default", _add(path))
+        case "literal_error":
+            known = re.findall(r"'([^']*)'", str(details["ctx"]["expected"]))
+            shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+            todo = f"Write one of {', '.join(known)}"
+            return Problem(line, f"{_key(path)}: {shown} is no choice", _nearest_text(value, known), todo)
+        case kind:
+            wanted = KINDS.get(kind.removesuffix("_type").removesuffix("_parsing"))
+            if wanted:
+                return Problem(line, f"{_key(path)} has the wrong type", f"It is {wanted}", "Write it so")
+            return Problem(line, f"{_key(path)} is not allowed", details["msg"], "Change the value")
+
+
+def _nearest_text(value: Any, known: list[str]) -> str:
+    return nearest(value, known) if isinstance(value, str) else ""
+
+
+def _unknown(path: KeyPath) -> tuple[str, str]:
+    """Why and what to do: a key of that name in another section wins over a similar one here."""
+    name = str(path[-1])
+    elsewhere = [section for section, model in _models().items() if name in model.model_fields]
+    if elsewhere:
+        return f"It belongs to [{elsewhere[0]}]", "Move it there"
+    model = _model(path[:-1])
+    return nearest(name, model.model_fields), "Write a key that there is, or remove it"
+
+
+def _models() -> Mapping[str, type[BaseModel]]:
+    return {**SECTIONS, "targets.NAME": Target}
+
+
+def _model(path: KeyPath) -> type[BaseModel]:
+    if not path:
+        return Config
+    return SECTIONS.get(str(path[0]), Target)
+
+
+def _add(path: KeyPath) -> str:
+    if len(path) == 1:
+        return "Add the section [targets.NAME]" if path[0] == "targets" else f"Add the section [{path[0]}]"
+    examples = {"name": '"hq"', "metastore": '"thrift://host:9083"', "warehouse": '"file:///data/dr"'}
+    return f"Add {path[-1]} = {examples.get(str(path[-1]), '…')} below [{_key(path[:-1])}]"
+
+
+def _key(path: KeyPath) -> str:
+    """The key as TOML writes it; a place in a list in brackets."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            bare = re.fullmatch(r"[\w-]+", part, re.ASCII)
+            text += ("." if text else "") + (part if bare else f'"{part}"')
+    return text

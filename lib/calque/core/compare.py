@@ -1,0 +1,383 @@
+"""Source and target side by side: what of a target's objects is not the policy's image of the source's.
+
+Locations are no part of equality (but for `data = "none"`, where they are the data), nor is what a metastore sets by
+itself; marks and statistics are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from calque.core.image import EVENT, INCARNATION, STATE, Imaging, Marks, canonical, is_ours
+from calque.core.layout import join, place
+from calque.errors import Refused
+from calque.model.files import Listing
+from calque.model.hive import Database, Function, Partition, Table, is_partitioned, is_view, location_of
+from calque.model.names import EventId, Span, TableName
+
+SHOWN = 3
+"""How many files a difference names."""
+WIDTH = 120
+"""How many characters of a value a difference shows."""
+TABLE, DATABASE, FUNCTION = "table", "database", "function"
+"""Kinds of objects, as in the ledger's rows."""
+FORMS = {EVENT: re.compile("([0-9]+)"), INCARNATION: re.compile("r?([0-9]+)")}
+"""Marks whose value the source does not say."""
+NO_MARKS = Marks(0, "")
+
+
+class DifferenceKind(StrEnum):
+    """`FOREIGN`: an object that is not ours stands where one of the source's should be. `FILES`: paths or sizes,
+    `CONTENT`: checksums."""
+
+    MISSING = "missing"
+    EXTRA = "extra"
+    DEFINITION = "definition"
+    FILES = "files"
+    CONTENT = "content"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`table` is the source's name of the object, which is a table or view, a database or a function as `of` says;
+    `partition` is empty for the object itself. The two sides are short texts; the source's is that of its image."""
+
+    table: TableName
+    partition: str
+    kind: DifferenceKind
+    what: str
+    source: str | None = None
+    target: str | None = None
+    of: str = TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much was compared, counted at the source. Views are tables."""
+
+    databases: int = 0
+    tables: int = 0
+    partitions: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.databases + other.databases,
+            self.tables + other.tables,
+            self.partitions + other.partitions,
+            self.files + other.files,
+            self.bytes + other.bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A table as one side has it; `listings` by partition, `""` for a plain table's own, empty when not looked at."""
+
+    table: Table | None = None
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
+    listings: Mapping[str, Listing] = field(default_factory=dict)
+
+
+def compare_table(
+    name: TableName, source: Seen, target: Seen, imaging: Imaging, head: EventId
+) -> tuple[Counts, list[Difference]]:
+    """Both ways, to the files' sizes where they were listed. `head` is an event id that no mark may pass."""
+    table, there = source.table, target.table
+    if table is None:
+        if there is None or not is_ours(there.parameters, imaging.source) or imaging.admission.policy.drops == "keep":
+            return Counts(), []
+        return Counts(), [Difference(name, "", DifferenceKind.EXTRA, noun(there), None, called(there))]
+    counts = counted(source)
+    if there is None:
+        return counts, [Difference(name, "", DifferenceKind.MISSING, noun(table), called(table), None)]
+    if not is_ours(there.parameters, imaging.source):
+        return counts, [foreign(name, TABLE, called(table), called(there))]
+    found = compare_header(name, table, there, imaging, head)
+    if not same_keys(table, there):
+        return counts, found
+    for partition in sorted(source.partitions.keys() | target.partitions.keys()):
+        found += compare_partition(name, partition, source, target, imaging, head)
+    if not is_view(table) and not is_partitioned(table):
+        found += compare_files(name, "", source.listings.get(""), target.listings.get(""))
+    return counts, found
+
+
+def compare_header(name: TableName, table: Table, there: Table, imaging: Imaging, head: EventId) -> list[Difference]:
+    wanted = imaging.table(table, NO_MARKS, location_of(there))
+    found = compare_definitions(name, "", wanted, there)
+    found += compare_marks(name, "", there.parameters, (EVENT, INCARNATION), head)
+    if imaging.admission.policy.data == "none" and not is_view(table):
+        found += compare_locations(name, "", table, there)
+    return found
+
+
+def compare_partition(
+    name: TableName, partition: str, source: Seen, target: Seen, imaging: Imaging, head: EventId
+) -> list[Difference]:
+    here, there = source.partitions.get(partition), target.partitions.get(partition)
+    if there is None:
+        return [Difference(name, partition, DifferenceKind.MISSING, "partition", partition, None)]
+    if here is None:
+        return [Difference(name, partition, DifferenceKind.EXTRA, "partition", None, partition)]
+    wanted = imaging.partition(here, name, NO_MARKS, location_of(there))
+    found = compare_definitions(name, partition, wanted, there)
+    found += compare_marks(name, partition, there.parameters, (EVENT, INCARNATION), head)
+    if imaging.admission.policy.data == "none":
+        found += compare_locations(name, partition, here, there)
+    return found + compare_files(name, partition, source.listings.get(partition), target.listings.get(partition))
+
+
+def compare_database(
+    name: TableName, source: Database, target: Database, imaging: Imaging, head: EventId
+) -> list[Difference]:
+    """Of a database that is ours. For one without an owner Hive 4 puts the user that makes it."""
+    wanted = imaging.database(source, 0, target.location)
+    if not wanted.owner:
+        wanted = replace(wanted, owner=target.owner, owner_type=target.owner_type)
+    found = compare_definitions(name, "", wanted, target) + compare_marks(name, "", target.parameters, (EVENT,), head)
+    return [replace(difference, of=DATABASE) for difference in found]
+
+
+def compare_function(name: TableName, source: Function, target: Function, imaging: Imaging) -> list[Difference]:
+    """Class, type and resources: a function that was there before, and is the same, keeps its owner."""
+    image = imaging.function(source)
+    wanted = replace(target, class_name=image.class_name, type=image.type, resources=image.resources)
+    found = compare_definitions(name, "", wanted, target)
+    return [replace(difference, what=f"function: {difference.what}", of=FUNCTION) for difference in found]
+
+
+def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference:
+    """`source` and `at_target` say what stands at each side."""
+    what = "what stands there is not ours: no matching calque.source"
+    return Difference(name, "", DifferenceKind.FOREIGN, what, source, at_target, of)
+
+
+# Definitions
+
+
+def compare_definitions(name: TableName, partition: str, wanted: object, there: object) -> list[Difference]:
+    """One difference for each differing field; none exactly when `core.image.same_definition`, the marks of `FORMS` and
+    `calque.state` aside."""
+    ours, theirs = leaves(wanted), leaves(there)
+    found = []
+    for what in sorted(ours.keys() | theirs.keys()):
+        if ours.get(what, ABSENT) != theirs.get(what, ABSENT):
+            source, target = shortened(text_of(what, ours), text_of(what, theirs))
+            found.append(Difference(name, partition, DifferenceKind.DEFINITION, what, source, target))
+    return found
+
+
+NESTED = frozenset({"storage", "serde", "skew"})
+RECORDS = frozenset({"columns", "partition keys", "sort columns", "resources"})
+ABSENT = object()
+
+
+def leaves(thing: object) -> dict[str, Any]:
+    """The canonical form by the names of its fields: "owner", "columns", "partition keys", "parameters.k",
+    "serde.parameters.k"."""
+    found: dict[str, Any] = {}
+
+    def gather(form: Any, above: tuple[str, ...]) -> None:
+        for name, value in form or ():
+            if name in NESTED:
+                gather(value, (*above, name))
+            elif name == "parameters":
+                prefix = ".".join([*(above[-1:]), name])
+                found.update({f"{prefix}.{key}": text for key, text in value})
+            else:
+                found[".".join([*(word for word in above[-1:] if word != "storage"), name.replace("_", " ")])] = value
+
+    gather(canonical(thing, frozenset({STATE, INCARNATION})), ())
+    return found
+
+
+def text_of(what: str, values: Mapping[str, Any]) -> str | None:
+    if what not in values:
+        return None
+    value = values[what]
+    if what in RECORDS:
+        return ", ".join(" ".join(plain_text(item) for _, item in record or ()) for record in value)
+    return plain_text(value)
+
+
+def plain_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(plain_text(item) for item in value)
+    return "" if value is None else str(value)
+
+
+def shortened(source: str | None, target: str | None) -> tuple[str | None, str | None]:
+    """Both texts cut to `WIDTH` around the first place where they differ."""
+    pairs = zip(source or "", target or "", strict=False)
+    differ = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
+    start = max(differ - WIDTH // 3, 0) if max(len(source or ""), len(target or "")) > WIDTH else 0
+
+    def cut(text: str | None) -> str | None:
+        if text is None:
+            return None
+        end = start + WIDTH
+        return f"{'…' if start and text else ''}{text[start:end]}{'…' if text[end:] else ''}"
+
+    return cut(source), cut(target)
+
+
+def compare_marks(
+    name: TableName, partition: str, parameters: Mapping[str, str] | None, keys: Iterable[str], head: EventId
+) -> list[Difference]:
+    """Marks of `FORMS`: present, well-formed, and not newer than `head`."""
+    found = []
+    for key in keys:
+        value = (parameters or {}).get(key)
+        form = FORMS[key].fullmatch(value or "")
+        if form is None or int(form[1]) > head:
+            meant = f"an event id up to {head}"
+            found.append(Difference(name, partition, DifferenceKind.DEFINITION, f"parameters.{key}", meant, value))
+    return found
+
+
+def compare_locations(
+    name: TableName, partition: str, here: Table | Partition, there: Table | Partition
+) -> list[Difference]:
+    """Of metadata-only targets, whose locations point at the source."""
+    source, target = location_of(here), location_of(there)
+    if source == target or (source and target and place_or_text(source) == place_or_text(target)):
+        return []
+    return [Difference(name, partition, DifferenceKind.DEFINITION, "location", source, target)]
+
+
+def place_or_text(location: str) -> object:
+    try:
+        return place(location)
+    except Refused:
+        return location
+
+
+# Files
+
+
+def compare_files(name: TableName, partition: str, source: Listing | None, target: Listing | None) -> list[Difference]:
+    """Paths and sizes; times are not compared. What was listed at neither side is not compared."""
+    if source is None and target is None:
+        return []
+    here = {file.path: file.size for file in source.files} if source else {}
+    there = {file.path: file.size for file in target.files} if target else {}
+    changes = {
+        "missing": sorted(here.keys() - there.keys()),
+        "extra": sorted(there.keys() - here.keys()),
+        "other size": sorted(path for path in here.keys() & there.keys() if here[path] != there[path]),
+    }
+    what = "; ".join(f"{change}: {some(paths)}" for change, paths in changes.items() if paths)
+    if not what:
+        return []
+    return [Difference(name, partition, DifferenceKind.FILES, what, amount(here), amount(there))]
+
+
+def amount(sizes: Mapping[str, int]) -> str:
+    return f"{len(sizes)} {'file' if len(sizes) == 1 else 'files'}, {sum(sizes.values())} bytes"
+
+
+def some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return ", ".join(paths[:SHOWN]) + more
+
+
+@dataclass(frozen=True, slots=True)
+class FilePair:
+    """One file at both sides, of equal size, by full paths."""
+
+    partition: str
+    path: str
+    source: str
+    target: str
+
+
+def file_pairs(source: Seen, target: Seen) -> list[FilePair]:
+    """Files whose content remains to be compared."""
+    found = []
+    for partition in sorted(source.listings.keys() & target.listings.keys()):
+        here, there = source.listings[partition], target.listings[partition]
+        sizes = {file.path: file.size for file in there.files}
+        found += [
+            FilePair(partition, file.path, join(here.location, file.path), join(there.location, file.path))
+            for file in here.files
+            if sizes.get(file.path) == file.size
+        ]
+    return found
+
+
+def compare_contents(
+    name: TableName, pairs: Sequence[FilePair], source: Mapping[str, str], target: Mapping[str, str]
+) -> list[Difference]:
+    """By the checksums of full paths; a file that has none vanished meanwhile."""
+    differing: dict[str, list[FilePair]] = {}
+    for pair in pairs:
+        if source.get(pair.source) != target.get(pair.target):
+            differing.setdefault(pair.partition, []).append(pair)
+    return [
+        Difference(
+            name,
+            partition,
+            DifferenceKind.CONTENT,
+            f"other content: {some([pair.path for pair in found])}",
+            source.get(found[0].source),
+            target.get(found[0].target),
+        )
+        for partition, found in differing.items()
+    ]
+
+
+# Places and event ids
+
+
+def places_of(target: Seen) -> list[tuple[str, str]]:
+    """The directories of a table and its partitions (`""`: the table)."""
+    if target.table is None or is_view(target.table):
+        return []
+    things: list[tuple[str, Table | Partition]] = [("", target.table), *target.partitions.items()]
+    return [(partition, location) for partition, thing in things if (location := location_of(thing))]
+
+
+def shared_places(places: Iterable[tuple[TableName, str, str]]) -> list[tuple[tuple[TableName, str], ...]]:
+    """Objects (table, partition) that have one directory: each group sorted, from (table, partition, location)."""
+    found: dict[object, list[tuple[TableName, str]]] = {}
+    for table, partition, location in places:
+        found.setdefault(place_or_text(location), []).append((table, partition))
+    return [tuple(sorted(group)) for group in found.values() if len(group) > 1]
+
+
+def common_event(spans: Sequence[Span], newest: EventId) -> EventId:
+    """The newest event id, at most `newest`, at which every comparison holds (`after` and `upto` included); where there
+    is none the newest at which one does."""
+    if not spans:
+        return newest
+    last = min(newest, min(span.upto for span in spans))
+    return last if max(span.after for span in spans) <= last else min(newest, max(span.upto for span in spans))
+
+
+# Words
+
+
+def counted(source: Seen) -> Counts:
+    files = sum(len(listing.files) for listing in source.listings.values())
+    return Counts(0, 1, len(source.partitions), files, sum(listing.size for listing in source.listings.values()))
+
+
+def same_keys(table: Table, there: Table) -> bool:
+    """Whether their partitions can be told by the same names, and a view stands by a view."""
+    keys = [[key.name.lower() for key in side.partition_keys or ()] for side in (table, there)]
+    return keys[0] == keys[1] and is_view(table) == is_view(there)
+
+
+def noun(table: Table) -> str:
+    return "view" if is_view(table) else "table"
+
+
+def called(table: Table) -> str:
+    return f"{noun(table)} {table.database}.{table.name}".lower()

@@ -1,0 +1,44 @@
+"""What a published epoch is worth as a record: a digest over it and its object rows, chained to the one before.
+
+The text that is digested is UTF-8, one line per value, each line JSON with sorted keys and no spaces: the epoch
+without its `digest`, then its object rows in order of (database, table, partition, event id). The digest is blake2b of
+32 bytes, hexadecimal. So anyone can compute it from the tables alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from calque.model.ledger import Epoch, ObjectRow
+
+
+def sealed(epoch: Epoch, objects: Sequence[ObjectRow], previous: Epoch | None) -> Epoch:
+    """The epoch with its digest, following `previous`."""
+    chained = replace(epoch, previous_digest=previous.digest if previous else "", digest="")
+    return replace(chained, digest=digest_of(chained, objects))
+
+
+def is_intact(epoch: Epoch, objects: Sequence[ObjectRow]) -> bool:
+    """Whether the epoch and its rows are what was sealed."""
+    return digest_of(epoch, objects) == epoch.digest
+
+
+def digest_of(epoch: Epoch, objects: Sequence[ObjectRow]) -> str:
+    head = asdict(epoch)
+    del head["digest"]
+    digest = hashlib.blake2b(line(head), digest_size=32)
+    for row in in_order(objects):
+        digest.update(line(asdict(row)))
+    return digest.hexdigest()
+
+
+def in_order(objects: Sequence[ObjectRow]) -> tuple[ObjectRow, ...]:
+    """The rows as the ledger keeps them."""
+    return tuple(sorted(objects, key=lambda row: (row.database, row.table, row.partition, row.event_id)))
+
+
+def line(record: dict[str, object]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"

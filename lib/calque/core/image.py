@@ -1,0 +1,210 @@
+"""What a target shows of a source's object: the policy's image of it, marks included (contract: "What a target's
+objects carry"), and when two definitions are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+
+from calque.core.admit import Admission
+from calque.core.views import rewrite_names
+from calque.model.hive import BASIC_STATISTICS, Database, Function, Partition, Storage, Table, is_view
+from calque.model.names import EventId, TableName, table_name
+
+SOURCE, EVENT, INCARNATION, TYPE, ORIGIN = (
+    "calque.source",
+    "calque.event",
+    "calque.incarnation",
+    "calque.type",
+    "calque.origin",
+)
+STATE = "calque.state"
+MARKS = frozenset({SOURCE, EVENT, INCARNATION, TYPE, ORIGIN, STATE})
+PARKED = frozenset(
+    {
+        "translated_to_external",
+        "external.table.purge",
+        "auto.purge",
+        "discover.partitions",
+        "partition.retention.period",
+        "transactional",
+        "transactional_properties",
+    }
+)
+STATISTICS = BASIC_STATISTICS
+"""Facets (design §2)."""
+VOLATILE = frozenset(
+    {"transient_lastDdlTime", "numFilesErasureCoded", "bucketing_version", "last_modified_by", "last_modified_time"}
+    | {"STATS_GENERATED", "STATS_GENERATED_VIA_STATS_TASK", "DO_NOT_UPDATE_STATS"}
+)
+"""What a metastore sets by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What an object at the target says of itself."""
+
+    event: EventId
+    incarnation: str
+
+
+def is_parked(key: str) -> bool:
+    """Whether a parameter would make the target's metastore act by itself."""
+    low = key.lower()
+    return low in PARKED or low.startswith(("repl.", "hive.repl."))
+
+
+def parked(parameters: Mapping[str, str] | None) -> dict[str, str]:
+    """Parameters without marks of another calque, the dangerous ones under `calque.source.`."""
+    found: dict[str, str] = {}
+    for key, value in (parameters or {}).items():
+        if key not in MARKS:
+            found[f"{SOURCE}.{key}" if is_parked(key) else key] = value
+    return found
+
+
+def origin_of(parameters: Mapping[str, str] | None, source: str) -> str:
+    """The sources an object came through, oldest first, comma-separated, ending with `source`."""
+    before = (parameters or {}).get(ORIGIN, "")
+    return f"{before},{source}" if before else source
+
+
+def source_mark(source: str, name: TableName) -> str:
+    return f"{source}:{name}"
+
+
+def is_ours(parameters: Mapping[str, str] | None, source: str) -> bool:
+    """Whether an object belongs to the stream from `source`."""
+    return (parameters or {}).get(SOURCE, "").startswith(f"{source}:")
+
+
+@dataclass(frozen=True, slots=True)
+class Imaging:
+    """Images under one target's policy."""
+
+    admission: Admission
+
+    @property
+    def source(self) -> str:
+        return self.admission.policy.source
+
+    def table(self, table: Table, marks: Marks, location: str | None) -> Table:
+        """The image of a table or view; `location` is where its data is at the target (None: a view)."""
+        name = table_name(table.database, table.name)
+        to = self.admission.name_at_target(name)
+        parameters = parked(table.parameters)
+        view = is_view(table)
+        if not view:
+            parameters["EXTERNAL"] = "TRUE"
+        for key, value in self.admission.policy.properties.items():
+            if value:
+                parameters[key] = value
+            else:
+                parameters.pop(key, None)
+        parameters |= {
+            SOURCE: source_mark(self.source, name),
+            EVENT: str(marks.event),
+            INCARNATION: marks.incarnation,
+            TYPE: (table.parameters or {}).get(TYPE) or table.type or "",
+            ORIGIN: origin_of(table.parameters, self.source),
+        }
+        return replace(
+            table,
+            database=to.database,
+            name=to.table,
+            type=table.type if view else "EXTERNAL_TABLE",
+            parameters=parameters,
+            storage=moved(table.storage, location),
+            view_original_text=self.view_text(table, table.view_original_text),
+            view_expanded_text=self.view_text(table, table.view_expanded_text),
+            temporary=False,
+            catalog=None,
+            id=None,
+        )
+
+    def partition(self, partition: Partition, table: TableName, marks: Marks, location: str | None) -> Partition:
+        """The image of a partition of the source's `table`."""
+        to = self.admission.name_at_target(table)
+        parameters = parked(partition.parameters) | {EVENT: str(marks.event), INCARNATION: marks.incarnation}
+        return replace(
+            partition,
+            database=to.database,
+            table=to.table,
+            parameters=parameters,
+            storage=moved(partition.storage, location),
+            catalog=None,
+        )
+
+    def database(self, database: Database, event: EventId, location: str | None) -> Database:
+        name = table_name(database.name)
+        parameters = parked(database.parameters) | {
+            SOURCE: source_mark(self.source, name),
+            EVENT: str(event),
+            ORIGIN: origin_of(database.parameters, self.source),
+        }
+        return replace(
+            database,
+            name=self.admission.name_at_target(name).database,
+            parameters=parameters,
+            location=location,
+            managed_location=None,
+            catalog=None,
+        )
+
+    def function(self, function: Function) -> Function:
+        to = self.admission.name_at_target(table_name(function.database, function.name))
+        return replace(function, database=to.database, name=to.table, catalog=None)
+
+    def view_text(self, table: Table, text: str | None) -> str | None:
+        if not text or not self.admission.policy.rename:
+            return text
+        return rewrite_names(text, table.database.lower(), self.admission.name_at_target)
+
+
+def moved(storage: Storage | None, location: str | None) -> Storage | None:
+    """`storage` at another location, `serdeInfo.parameters.path` with it."""
+    if storage is None:
+        return None
+    serde = storage.serde
+    if serde is not None and serde.parameters and "path" in serde.parameters and location:
+        serde = replace(serde, parameters={**serde.parameters, "path": location})
+    return replace(storage, location=location, serde=serde)
+
+
+def canonical(thing: object, ignore: frozenset[str] = frozenset()) -> object:
+    """A form in which equal definitions are equal: absent, empty and false are one, volatile parameters, statistics'
+    times, marks of position and locations are left out. `ignore` are further parameter names."""
+    if is_dataclass(thing) and not isinstance(thing, type):
+        pairs = ((item.name, getattr(thing, item.name)) for item in fields(thing) if item.name not in _LEFT_OUT)
+        return (
+            tuple(
+                (name, form)
+                for name, value in pairs
+                if (form := canonical(_cleaned(name, value, ignore), ignore)) is not None
+            )
+            or None
+        )
+    if isinstance(thing, Mapping):
+        return tuple(sorted((key, canonical(value)) for key, value in thing.items())) or None
+    if isinstance(thing, tuple | list):
+        return tuple(canonical(item, ignore) for item in thing) or None
+    return thing or None
+
+
+_LEFT_OUT = frozenset(
+    {"location", "managed_location", "create_time", "last_access_time", "catalog", "id", "temporary", "retention"}
+)
+
+
+def _cleaned(name: str, value: object, ignore: frozenset[str]) -> object:
+    if name != "parameters" or not isinstance(value, Mapping):
+        return value
+    dropped = VOLATILE | ignore | {EVENT, "path"}
+    return {key: item for key, item in value.items() if key not in dropped}
+
+
+def same_definition(one: object, other: object, *, facets: bool = True) -> bool:
+    """Whether two objects at the target mean the same; without `facets`, statistics do not count."""
+    ignore = frozenset() if facets else STATISTICS
+    return canonical(one, ignore) == canonical(other, ignore)

@@ -1,0 +1,37 @@
+"""Kinds of tables that are not replicated, and why."""
+
+from __future__ import annotations
+
+from calque.model.hive import Table
+
+ACID = "ACID tables (transactional=true)"
+MATERIALIZED = "materialised views"
+HANDLER = "tables of a storage handler"
+DELTA = "Delta tables"
+ICEBERG = "Iceberg tables"
+LATER = "they come with a later version"
+REASONS = {
+    ACID: "the log does not tell which of their files belong to a state",
+    MATERIALIZED: "they are built by the query engine from tables, not written",
+    HANDLER: "their data lie outside the warehouse",
+}
+
+
+def kind_of(table: Table) -> str:
+    """The kind that keeps a table from being replicated; empty for most."""
+    parameters = {key.lower(): value for key, value in (table.parameters or {}).items()}
+    if parameters.get("transactional", "").lower() == "true":
+        return ACID
+    if table.type == "MATERIALIZED_VIEW":
+        return MATERIALIZED
+    if parameters.get("table_type", "").upper() == "ICEBERG":
+        return ICEBERG
+    if parameters.get("storage_handler"):
+        return HANDLER
+    return DELTA if parameters.get("spark.sql.sources.provider", "").lower() == "delta" else ""
+
+
+def obstacle(table: Table) -> str:
+    """Why the table is set aside, for people; empty when it is replicated."""
+    kind = kind_of(table)
+    return f"{kind} are not replicated: {REASONS.get(kind, LATER)}" if kind else ""

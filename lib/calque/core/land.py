@@ -1,0 +1,114 @@
+"""An exact read as a chain of one step: from what the target shows to the table as it was read.
+
+Objects that look the same already keep their definitions, so that a repair or a taken-over target costs what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from calque.core.fold import Chain, PartCell, Step
+from calque.core.image import Imaging, Marks, is_ours, same_definition
+from calque.model.hive import Partition, Table, is_partitioned, is_view
+from calque.model.journal import Shape
+from calque.model.names import EventId, TableName
+from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
+
+OLD, NEW = 1, 2
+
+
+def landing(
+    name: TableName,
+    exact_at: EventId,
+    table: Table | None,
+    partitions: Mapping[str, Partition],
+    locations: Mapping[str, str],
+    imaging: Imaging,
+    there: Table | None,
+    there_partitions: Mapping[str, Partition],
+) -> Chain:
+    """The chain. `locations` are the source's directories by partition (`""`: a plain table's own); `there` is the
+    target's table, `there_partitions` all of its partitions. Versions are (exact_at, index of the partition in
+    `partitions`); the table's index is -1."""
+    chain = Chain((name,), events=1)
+    if table is None:
+        if there is not None:
+            chain.names[name] = OLD
+            chain.heads[OLD] = Head(OLD, BASE, data=BASE_DATA)
+            chain.steps.append(Step((exact_at,), names={name: None}))
+        return chain
+    same_table = there is not None and same_incarnation(there, table, imaging)
+    lineage = OLD if same_table else NEW
+    data = Data(exact_at, locations[""]) if "" in locations else None
+    fresh = f"r{exact_at}"
+    head = Head(lineage, Version(exact_at, -1), "" if same_table else fresh, data, exact_at)
+    names: dict[TableName, int | None] = {}
+    heads: dict[int, Head] = {}
+    parts: dict[PartCell, Part | None] = {}
+    if there is None:
+        chain.names[name] = None
+    else:
+        chain.names[name] = OLD
+        chain.heads[OLD] = Head(OLD, BASE, data=BASE_DATA)
+    if same_table and there is not None:
+        wanted = imaging.table(table, Marks(exact_at, ""), None)
+        if unchanged(there, wanted):
+            head = Head(OLD, BASE, "", data or BASE_DATA, exact_at)
+        for gone in there_partitions.keys() - partitions.keys():
+            chain.parts[OLD, gone] = Part(gone, BASE, BASE_DATA)
+            parts[OLD, gone] = None
+    else:
+        names[name] = NEW
+        chain.complete.add(NEW)
+    heads[lineage] = head
+    for index, (partition, definition) in enumerate(partitions.items()):
+        old = there_partitions.get(partition) if same_table else None
+        content = Data(exact_at, locations.get(partition, ""))
+        chain.parts[lineage, partition] = Part(partition, BASE, BASE_DATA) if old is not None else None
+        if old is not None and unchanged(old, imaging.partition(definition, name, Marks(exact_at, ""), None)):
+            parts[lineage, partition] = Part(partition, BASE, content, "", exact_at)
+        else:
+            incarnation = "" if old is not None else fresh
+            part_lineage = partition if old is not None else f"{partition}@{exact_at}"
+            parts[lineage, partition] = Part(part_lineage, Version(exact_at, index), content, incarnation, exact_at)
+    chain.shapes[lineage] = shape_of(table)
+    chain.steps.append(Step((exact_at,), names, heads, parts))
+    return chain
+
+
+def shape_of(table: Table) -> Shape:
+    if is_view(table):
+        return Shape.VIEW
+    return Shape.PARTITIONED if is_partitioned(table) else Shape.PLAIN
+
+
+def same_incarnation(there: Table, table: Table, imaging: Imaging) -> bool:
+    """Whether the target's table may go on as this one: ours, of the same name, shape and partition keys,
+    its columns at most extended (in doubt it is another)."""
+    old, new = column_types(there), column_types(table)
+    return (
+        is_ours(there.parameters, imaging.source)
+        and old == new[: len(old)]
+        and shape_of(there) == shape_of(table)
+        and partition_keys(there) == partition_keys(table)
+    )
+
+
+def column_types(table: Table) -> list[str]:
+    columns = table.storage.columns if table.storage else None
+    return [column.type for column in columns or ()]
+
+
+def partition_keys(table: Table) -> list[tuple[str, str]]:
+    return [(key.name.lower(), key.type) for key in table.partition_keys or ()]
+
+
+def unchanged(there: Table | Partition, wanted: Table | Partition) -> bool:
+    """Whether the definition at the target is the wanted one, its incarnation and position aside."""
+    return same_definition(without_incarnation(there), without_incarnation(wanted))
+
+
+def without_incarnation(thing: Table | Partition) -> object:
+    parameters = {key: value for key, value in (thing.parameters or {}).items() if key != "calque.incarnation"}
+    return replace(thing, parameters=parameters)

@@ -1,0 +1,127 @@
+"""Where an object's files lie at a target, and which names below a directory are data.
+
+Locations are Hive's: a plain absolute path, `file:/a/b`, `file:///a/b`, or `scheme://authority/path`. They are never
+URL-decoded: `ds=a%2Fb` is the name of a directory. A directory at the target belongs to one incarnation for ever
+(design §4), so replaced content gets a directory of its own; those lie below `<database>.db/_calque`, beside the
+tables and not below them, where neither a reader of a live directory nor MSCK REPAIR comes by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from calque.errors import Refused
+from calque.model.names import OURS, EventId
+
+VERSIONS = OURS
+"""The directory below a database's that holds its versioned directories."""
+STAGE = f"{OURS}_stage"
+"""The directory below an object's that holds files copied but not yet published."""
+COPYING = ".calque-copy-"
+"""How the name of a file begins that is being written. One that nobody writes any more is litter."""
+
+OBJECT_STORES = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "abfs", "abfss", "wasb", "wasbs", "memory"})
+"""Schemes whose authority is a container of files (a bucket) and no server, and that have no directories."""
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
+_SLASHES = re.compile("/{2,}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A location taken apart. `path` begins with `/` and does not end with it, but for the root itself. Two spellings
+    of one location are equal: a plain path is a `file` one, repeated slashes are one."""
+
+    scheme: str
+    authority: str
+    path: str
+
+    def __str__(self) -> str:
+        if self.authority or self.scheme != "file":
+            return f"{self.scheme}://{self.authority}{self.path}"
+        return f"file:{self.path}"
+
+    def contains(self, other: Place) -> bool:
+        """Whether `other` is this place or lies below it."""
+        return (self.scheme, self.authority) == (other.scheme, other.authority) and (
+            self.path in ("/", other.path) or other.path.startswith(self.path + "/")
+        )
+
+
+def place(location: str) -> Place:
+    """Take a location apart. `Refused` when it is neither an absolute path nor a URI with one."""
+    if location.startswith("/"):
+        return Place("file", "", _path(location))
+    match = _URI.fullmatch(location)
+    if match and (match[2] or match[3]):
+        scheme, authority, path = match.groups()
+        local = scheme.lower() == "file" and authority in (None, "localhost")
+        return Place(scheme.lower(), "" if local else authority or "", _path(path))
+    raise Refused(
+        f"{location!r} is no location",
+        "it is neither an absolute path nor a URI",
+        "Write it like /a/b, file:/a/b or s3a://bucket/a/b",
+    )
+
+
+def join(location: str, relative: str) -> str:
+    """`relative` below `location`, in the location's own spelling; an empty `relative` is the location itself."""
+    return f"{location.rstrip('/')}/{relative}" if relative else location
+
+
+def is_data(relative: str) -> bool:
+    """Whether no name on the way is hidden, that is, begins with `_` or `.`."""
+    return not any(name.startswith(("_", ".")) for name in relative.split("/"))
+
+
+def natural_location(warehouse: str, database: str, table: str = "", partition: str | None = None) -> str:
+    """`<warehouse>/<database>.db[/<table>[/<partition>]]`, the partition by its Hive name."""
+    location = join(warehouse, f"{database}.db")
+    return join(join(location, table), partition or "")
+
+
+def versioned_location(
+    warehouse: str, database: str, table: str, incarnation: str, event_id: EventId, partition: str | None = None
+) -> str:
+    """A directory that no other object, incarnation or event has:
+    `<warehouse>/<database>.db/_calque/<table>.<incarnation>/<partition, or "data">/<event id>`.
+
+    No partition is called `data` (their names hold `=`), so tables and their partitions never meet. `table` is the name
+    when the directory is made; a rename doesn't move it. `incarnation` is the table's.
+    """
+    below = f"{VERSIONS}/{table}.{incarnation}/{partition or 'data'}/{event_id}"
+    return join(natural_location(warehouse, database), below)
+
+
+def staged_name(directory: str, relative: str, event_id: EventId) -> str:
+    """Where a file waits, on the same file system and unseen, that will be published as `relative` below `directory`
+    at `event_id`: `<directory>/_calque_stage/<event id>/<relative>`."""
+    return join(directory, f"{STAGE}/{event_id}/{relative}")
+
+
+def external_location(location: str, external_base: str, locations: Mapping[str, str]) -> str | None:
+    """Where a source's external location goes: by the longest prefix in `locations`, else below `external_base`.
+    None when neither says anything (then the natural location is meant, or `strict_locations` refuses it)."""
+    mapped = mapped_location(location, locations)
+    if mapped is not None or not external_base:
+        return mapped
+    source = place(location)
+    container = source.authority if source.scheme in OBJECT_STORES else ""
+    return join(external_base, f"{container}{source.path}".strip("/"))
+
+
+def mapped_location(location: str, locations: Mapping[str, str]) -> str | None:
+    """`location` with its longest prefix in `locations` replaced; prefixes end where a name ends. None without one."""
+    source = place(location)
+    prefixes = [(place(prefix), replacement) for prefix, replacement in locations.items()]
+    fitting = [(prefix, replacement) for prefix, replacement in prefixes if prefix.contains(source)]
+    if not fitting:
+        return None
+    prefix, replacement = max(fitting, key=lambda pair: len(pair[0].path))
+    return join(replacement, source.path.removeprefix(prefix.path).lstrip("/"))
+
+
+def _path(path: str) -> str:
+    return _SLASHES.sub("/", path).rstrip("/") or "/"

@@ -1,0 +1,140 @@
+"""Where on its chain a target is: what it shows, as cells, and the last state that looks the same.
+
+A crash leaves the target ahead of its ledger. Marks (`calque.event`, `calque.incarnation`) say which definitions it
+already shows; contents are compared by fingerprint. Nothing goes back: a state before the newest mark is no stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from calque.core.fold import Chain, LineageId, Step
+from calque.core.state import Cells, Difference, HeadValue, PartValue, StepValues
+from calque.model.names import EventId, TableName
+from calque.model.plan import BASE, Version
+
+FOREIGN: LineageId = -1
+"""The lineage of a table that stands where the chain has none; further ones count down."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPart:
+    event: EventId
+    incarnation: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedTable:
+    """A table at the target under its source's name. `event` and `incarnation` are its marks; `content` the fingerprint
+    of a plain table's files; `parts` the touched partitions that exist."""
+
+    event: EventId
+    incarnation: str
+    content: str = ""
+    parts: Mapping[str, ObservedPart] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    start: Cells
+    start_index: int | None
+    first_stop: int
+    ahead_of: EventId
+    """The newest mark; above the window's end the window is too short."""
+
+
+def locate(
+    chain: Chain,
+    first: Cells,
+    steps: list[StepValues],
+    observed: Mapping[TableName, ObservedTable | None],
+    cursor: EventId,
+) -> Located:
+    """What the target shows, in the chain's terms."""
+    start = observed_cells(chain, observed, cursor)
+    newest = max((mark for table in observed.values() if table for mark in marks(table)), default=0)
+    first_stop = 0
+    if newest > cursor:
+        ids = [values.step.event_id for values in steps]
+        first_stop = next((index for index, event in enumerate(ids, start=1) if event >= newest), len(ids))
+    difference = Difference(start)
+    difference.add(StepValues(Step((0,)), first.names, first.heads, first.parts))
+    found = 0 if not difference.differing and first_stop == 0 else None
+    for index, values in enumerate(steps, start=1):
+        difference.add(values)
+        if index >= first_stop and not difference.differing:
+            found = index
+    return Located(start, found, first_stop, newest)
+
+
+def marks(table: ObservedTable) -> list[EventId]:
+    return [table.event, *(part.event for part in table.parts.values())]
+
+
+def observed_cells(chain: Chain, observed: Mapping[TableName, ObservedTable | None], cursor: EventId) -> Cells:
+    heads: dict[LineageId, list[tuple[EventId, Version, str]]] = {}
+    parts: dict[tuple[LineageId, str], list[tuple[EventId, str, Version]]] = {}
+    showing: dict[TableName, list[tuple[EventId, LineageId]]] = {}
+    for name, first in chain.names.items():
+        if first is not None:
+            showing.setdefault(name, []).append((0, first))
+    for step in chain.steps:
+        for lineage, head in step.heads.items():
+            heads.setdefault(lineage, []).append((head.since, head.version, head.incarnation))
+        for cell, part in step.parts.items():
+            if part is not None:
+                parts.setdefault(cell, []).append((part.since, part.lineage, part.version))
+        for name, bound in step.names.items():
+            if bound is not None:
+                showing.setdefault(name, []).append((step.event_id, bound))
+
+    cells = Cells()
+    for name, table in observed.items():
+        if table is None:
+            cells.names[name] = None
+            continue
+        lineage = lineage_of(chain, table, showing.get(name, []), heads, cursor, -len(cells.heads) + FOREIGN)
+        cells.names[name] = lineage
+        version = newest_at(heads.get(lineage, []), table.event) if table.event > cursor else BASE
+        cells.heads[lineage] = HeadValue(version, table.content)
+        for partition, part_seen in table.parts.items():
+            known = [row for row in parts.get((lineage, partition), []) if row[0] <= part_seen.event]
+            if part_seen.event > cursor and known:
+                _, part_lineage, part_version = known[-1]
+            else:
+                part_lineage, part_version = partition, BASE
+            cells.parts[lineage, partition] = PartValue(part_lineage, part_version, part_seen.content)
+    for lineage_now in cells.names.values():
+        if lineage_now is not None:
+            for chain_lineage, partition in chain.parts:
+                if chain_lineage == lineage_now:
+                    cells.parts.setdefault((lineage_now, partition), None)
+    return cells
+
+
+def lineage_of(
+    chain: Chain,
+    table: ObservedTable,
+    showing: list[tuple[EventId, LineageId]],
+    heads: Mapping[LineageId, list[tuple[EventId, Version, str]]],
+    cursor: EventId,
+    otherwise: LineageId,
+) -> LineageId:
+    """Which of the lineages that the chain shows under this name stands there."""
+    for _, lineage in showing:
+        if lineage in chain.complete and any(row[2] == table.incarnation for row in heads.get(lineage, [])):
+            return lineage
+    old = [(event, lineage) for event, lineage in showing if lineage not in chain.complete]
+    if table.event <= cursor:
+        return next((lineage for event, lineage in old if event == 0), otherwise)
+    for _, lineage in reversed(old):
+        if any(row[0] == table.event for row in heads.get(lineage, [])):
+            return lineage
+    return next((lineage for event, lineage in reversed(old) if event <= table.event), otherwise)
+
+
+def newest_at(rows: list[tuple[EventId, Version, str]], event: EventId) -> Version:
+    found = [version for since, version, _ in rows if since <= event]
+    return found[-1] if found else BASE

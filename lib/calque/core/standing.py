@@ -1,0 +1,38 @@
+"""Does a target show an event: yes, not yet, or only without tables that are set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId
+
+
+class Standing(Enum):
+    REACHED = "reached"
+    GOING = "going"
+    WITHOUT = "without"
+    """The position is there; tables that are set aside for long are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    standing: Standing
+    missing: tuple[str, ...] = ()
+
+
+def standing(position: EventId | None, rows: Iterable[TableRow], event_id: EventId) -> Reached:
+    """How a target stands to `event_id`. Rows are the ledger's; tables being read or copied are waited for, and so are
+    waiting ones: they are read, or quarantined, after a while."""
+    if position is None or position < event_id:
+        return Reached(Standing.GOING)
+    missing = []
+    for row in rows:
+        if row.kind == "cursor" or row.state is TableState.LIVE or (row.shows or 0) >= event_id:
+            continue
+        if row.state is not TableState.QUARANTINED:
+            return Reached(Standing.GOING)
+        missing.append(f"{row.database}.{row.table}")
+    return Reached(Standing.WITHOUT if missing else Standing.REACHED, tuple(sorted(missing)))

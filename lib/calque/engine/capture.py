@@ -1,0 +1,196 @@
+"""Copy the log into the journal, and find out which files belong to its events. Never waits for a target.
+
+`Capture.append` is one batch: contiguity is checked on the unfiltered log, then the rows are durable. `Gatherer` runs
+beside it: it lists the directories that events touched, and what a listing proves becomes evidence (design §6, rule 2).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from calque.core.moves import may_move, move_of
+from calque.core.rows import entries_of
+from calque.engine.world import SourceSide
+from calque.errors import Broken, CalqueError
+from calque.model.files import Evidence, Listing
+from calque.model.journal import Entry, Kind
+from calque.model.names import EventId, Span, TableName
+
+LOG = logging.getLogger(__name__)
+ObjectKey = tuple[TableName, str]
+"""A table and a partition (empty: the plain table)."""
+RETRY_SECONDS = 0.25
+ENDS_TABLE = frozenset({Kind.DROP_TABLE, Kind.RENAME_TABLE, Kind.CREATE_TABLE})
+ENDS_PARTITIONS = frozenset({Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
+
+
+class Capture:
+    """Appends batches of the log. `after` is where the journal begins when it is empty."""
+
+    def __init__(self, source: SourceSide, after: EventId, gatherer: Gatherer) -> None:
+        self.source, self.after, self.gatherer = source, after, gatherer
+
+    def last(self) -> EventId:
+        """The newest event id in the journal, or where it begins."""
+        last = self.source.journal.last()
+        return self.after if last is None else last
+
+    def append(self, rows: pa.Table) -> int:
+        """Append rows of the log; those that are there already are passed over. How many were new.
+
+        Raises `Broken` for a gap or a duplicate among them.
+        """
+        last = self.last()
+        ids = rows.column("event_id").to_pylist()
+        known = sum(event_id <= last for event_id in ids)
+        rows, ids = rows.slice(known), ids[known:]
+        if not ids:
+            return 0
+        check_contiguous(last, ids)
+        read_ns = self.source.clock.now_ns()
+        self.source.journal.append(rows)
+        self.gatherer.add(list(entries_of(rows)), read_ns)
+        return len(ids)
+
+
+def check_contiguous(last: EventId, ids: Sequence[EventId]) -> None:
+    """Raise `Broken` unless `ids` go on from `last` one by one."""
+    expected = last + 1
+    for event_id in ids:
+        if event_id != expected:
+            what = "twice" if event_id < expected else f"after {expected - 1}"
+            raise Broken(
+                f"The notification log is not contiguous: event {event_id} came {what}",
+                "events are missing, repeated or were purged before they were read",
+                "Check the metastore's log and its time to live, then bootstrap the targets again",
+            )
+        expected += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    event_id: EventId
+    location: str
+    read_ns: int
+
+
+class Gatherer:
+    """Lists what events touched until a listing proves something. `takes` says which tables any target admits."""
+
+    def __init__(self, source: SourceSide, takes: Callable[[TableName], bool]) -> None:
+        self.source, self.takes = source, takes
+        self.pending: dict[ObjectKey, Pending] = {}
+        self.upto: EventId = 0
+        self.considered: EventId = 0
+        self.changed = threading.Condition()
+        self.stopped = False
+        self.thread = threading.Thread(target=self.run, name="evidence", daemon=True)
+
+    def resume(self, after: EventId, upto: EventId) -> None:
+        """Take up what was appended and not yet considered when the last process ended."""
+        self.considered = max(self.source.evidence.considered(), after)
+        if upto > self.considered:
+            self.add(self.source.journal.entries(Span(self.considered, upto)), self.source.clock.now_ns())
+        self.upto = max(self.upto, upto)
+
+    def begin(self) -> None:
+        """Go on beside capture, until `stop`."""
+        self.thread.start()
+
+    def stop(self) -> None:
+        with self.changed:
+            self.stopped = True
+            self.changed.notify_all()
+        if self.thread.is_alive():
+            self.thread.join(timeout=30)
+
+    def add(self, entries: Sequence[Entry], read_ns: int) -> None:
+        """Entries that are in the journal now."""
+        with self.changed:
+            for entry in entries:
+                if entry.keys.table is not None:
+                    self.take(entry, entry.keys.table, read_ns)
+                self.upto = max(self.upto, entry.event_id)
+            self.changed.notify_all()
+
+    def take(self, entry: Entry, table: TableName, read_ns: int) -> None:
+        keys = entry.keys
+        if may_move(entry) and keys.other is not None:
+            self.rename(keys.other, table, entry.event_id)
+        elif keys.kind in ENDS_TABLE:
+            gone = {table, keys.other}
+            self.pending = {key: value for key, value in self.pending.items() if key[0] not in gone}
+        if keys.kind in ENDS_PARTITIONS:
+            for partition in (*keys.partitions, *keys.others):
+                self.pending.pop((table, partition), None)
+        if keys.kind in (Kind.DROP_PARTITIONS, Kind.DROP_TABLE) or not self.takes(table):
+            return
+        for partition, location in zip(keys.partitions or ("",), keys.locations, strict=False):
+            if location:
+                self.pending[table, partition] = Pending(entry.event_id, location, read_ns)
+
+    def rename(self, was: TableName, table: TableName, event_id: EventId) -> None:
+        """What is pending of a partitioned table goes on under its new name, at its new place if it moved."""
+        move = move_of(self.source.journal.events([event_id])[event_id])
+        pending = {key: value for key, value in self.pending.items() if key[0] not in (was, table)}
+        for (name, partition), item in self.pending.items():
+            if name == was:
+                location = move.follow(item.location) if move is not None else item.location
+                pending[table, partition] = replace(item, location=location)
+        self.pending = pending
+
+    def run(self) -> None:
+        while True:
+            with self.changed:
+                if not self.stopped and self.upto <= self.considered:
+                    self.changed.wait(RETRY_SECONDS if self.pending else None)
+                if self.stopped:
+                    return
+            try:
+                self.once()
+            except CalqueError as error:
+                LOG.warning("evidence: %s", error)
+                self.source.clock.sleep(1.0)
+
+    def once(self) -> None:
+        """Look at everything that is pending, and record what that proves."""
+        with self.changed:
+            todo, upto = dict(self.pending), self.upto
+        proven = self.look(todo)
+        if proven or upto > self.considered:
+            self.source.evidence.append(proven, upto)
+        self.considered = max(self.considered, upto)
+
+    def look(self, todo: Mapping[ObjectKey, Pending]) -> list[Evidence]:
+        """List everything in `todo` twice; what is proven leaves `pending`."""
+        if not todo:
+            return []
+        locations = sorted({item.location for item in todo.values()})
+        first, second = self.source.storage.list(locations), self.source.storage.list(locations)
+        settled = {
+            key: Evidence(item.event_id, second[item.location])
+            for key, item in todo.items()
+            if first[item.location] == second[item.location] and is_old(second[item.location], item.read_ns)
+        }
+        if not settled or not self.wait_for(self.source.log.current()):
+            return []
+        with self.changed:
+            proven = {key: value for key, value in settled.items() if self.pending.get(key) == todo[key]}
+            for key in proven:
+                del self.pending[key]
+        return list(proven.values())
+
+    def wait_for(self, event_id: EventId) -> bool:
+        """Until capture has appended up to `event_id`; False when it does not get there."""
+        with self.changed:
+            return self.changed.wait_for(lambda: self.stopped or self.upto >= event_id, timeout=30) and not self.stopped
+
+
+def is_old(listing: Listing, read_ns: int) -> bool:
+    """Whether no file is younger than the reading of the event."""
+    return all(file.modified_ns <= read_ns for file in listing.files)

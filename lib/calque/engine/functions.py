@@ -1,0 +1,108 @@
+"""Functions at the target. They carry no parameters, so whose they are stands in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from calque.core import decode
+from calque.engine.apply import Applied
+from calque.engine.world import SourceSide, TargetSide
+from calque.model.hive import Function
+from calque.model.journal import Entry, Kind
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId, TableName, table_name
+from calque.ports import Conflict
+
+FUNCTION = "function"
+FUNCTION_KINDS = frozenset({Kind.CREATE_FUNCTION, Kind.DROP_FUNCTION})
+Key = tuple[str, str, str]
+
+
+class Functions:
+    """Rows of kind `function` in the ledger's tables say which functions at the target are ours."""
+
+    def __init__(self, source: SourceSide, side: TargetSide) -> None:
+        self.source, self.side = source, side
+        self.owned: dict[TableName, TableRow] = {}
+
+    def adopt(self, rows: Iterable[TableRow]) -> None:
+        """Take up what the ledger says."""
+        self.owned = {TableName(row.database, row.table): row for row in rows if row.kind == FUNCTION}
+
+    def bootstrap(self, event_id: EventId) -> None:
+        """Every admitted function as the source has it now."""
+        for database in self.source.catalog.databases():
+            if not self.side.admission.takes_database(database):
+                continue
+            for function in self.source.catalog.functions(database):
+                name = table_name(database, function)
+                if self.side.admission.takes_function(name) and (found := self.source.catalog.function(name)):
+                    self.put(name, found, event_id, Applied())
+
+    def apply(self, entries: Iterable[Entry], applied: Applied) -> None:
+        """The window's functions, as their newest events have them."""
+        newest: dict[TableName, Entry] = {}
+        for entry in entries:
+            name = entry.keys.table
+            if entry.keys.kind in FUNCTION_KINDS and name is not None and self.side.admission.takes_function(name):
+                newest[name] = entry
+        for name, entry in newest.items():
+            if entry.keys.kind is Kind.DROP_FUNCTION:
+                self.drop(name, applied)
+            else:
+                event = self.source.journal.events([entry.event_id])[entry.event_id]
+                self.put(name, decode.function_of(event), entry.event_id, applied)
+
+    def put(self, name: TableName, function: Function, event_id: EventId, applied: Applied) -> None:
+        """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays."""
+        wanted = self.side.imaging.function(function)
+        at = TableName(wanted.database, wanted.name)
+        there = self.side.catalog.function(at)
+        if there is not None and same_function(there, wanted):
+            self.own(name, event_id, "" if name in self.owned else "it existed with the same definition")
+            return
+        if there is not None and not self.is_owned(name):
+            self.conflict(name, at, event_id)
+            return
+        self.own(name, event_id)
+        try:
+            if there is not None:
+                self.side.catalog.drop_function(at)
+            self.side.catalog.create_function(wanted)
+            applied.calls += 1
+        except Conflict:
+            self.conflict(name, at, event_id)
+
+    def drop(self, name: TableName, applied: Applied) -> None:
+        if not self.is_owned(name):
+            return
+        try:
+            self.side.catalog.drop_function(self.side.admission.name_at_target(name))
+            applied.calls += 1
+        except Conflict:
+            pass
+        self.side.ledger.remove_tables([(FUNCTION, *name)])
+        del self.owned[name]
+
+    def is_owned(self, name: TableName) -> bool:
+        row = self.owned.get(name)
+        return row is not None and row.state is TableState.LIVE
+
+    def own(self, name: TableName, event_id: EventId, reason: str = "") -> None:
+        """Recorded before the call, so that a crash between leaves no function that nobody owns."""
+        at = self.side.admission.name_at_target(name)
+        row = TableRow(*name, TableState.LIVE, event_id, reason, kind=FUNCTION, owned=str(at))
+        if self.owned.get(name) != row:
+            self.owned[name] = row
+            self.side.ledger.put_tables([row])
+
+    def conflict(self, name: TableName, at: TableName, event_id: EventId) -> None:
+        reason = f"function {at} exists at the target and is not ours: drop it there, or rename it in the policy"
+        row = TableRow(*name, TableState.QUARANTINED, None, reason, event_id, FUNCTION)
+        self.owned[name] = row
+        self.side.ledger.put_tables([row])
+
+
+def same_function(one: Function, other: Function) -> bool:
+    """Whether class, type and resources are the same."""
+    return (one.class_name, one.type, one.resources or ()) == (other.class_name, other.type, other.resources or ())

@@ -1,0 +1,304 @@
+"""One group through one window: observe, fold, plan, apply. Also one table from an exact read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from calque.core.fold import Chain, PartCell, fold
+from calque.core.land import landing
+from calque.core.locate import locate, observed_cells
+from calque.core.moves import Move, may_move, move_of, places
+from calque.core.plan import Contents, Problem, Solution, solve
+from calque.core.state import UNLISTED, Cells, values_of
+from calque.engine.apply import Applied, Applier, Images
+from calque.engine.images import EventImages, ReadImages, versions_of
+from calque.engine.observe import Shown, as_observed, observe, read_files
+from calque.engine.read import Exact
+from calque.engine.stage import ContentLost
+from calque.engine.world import SourceSide, TargetSide
+from calque.errors import Broken
+from calque.model.files import Listing
+from calque.model.hive import is_partitioned, is_view, location_of
+from calque.model.journal import Entry
+from calque.model.names import EventId, TableName
+from calque.model.plan import Data, GroupPlan, Head, Part
+from calque.ports import Conflict
+
+Listings = dict[Data, Listing]
+ATTEMPTS = 5
+ANY_MARK = 2**62
+"""A cursor above every mark: what the target shows is taken as it is."""
+
+
+class Ahead(Exception):
+    """The target shows a state beyond the window's end, up to `event_id`: the window must reach it."""
+
+    def __init__(self, event_id: EventId) -> None:
+        self.event_id = event_id
+        super().__init__(f"the target shows event {event_id} already")
+
+
+class Unreachable(Exception):
+    """No operations lead to the window's end from what the target shows: the tables must be read."""
+
+
+@dataclass(slots=True)
+class Advanced:
+    """What became of a group. `shows` is the last event of the state reached, or the cursor when no state was;
+    `complete` says that it is the window's end."""
+
+    tables: tuple[TableName, ...]
+    plan: GroupPlan
+    complete: bool
+    shows: EventId
+    present: frozenset[TableName]
+    applied: Applied = field(default_factory=Applied)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A group's planning problem with everything that its solution needs to be applied."""
+
+    problem: Problem
+    solution: Solution
+    shown: dict[TableName, Shown | None]
+    listings: Listings
+
+
+def advance(
+    source: SourceSide,
+    side: TargetSide,
+    entries: Sequence[Entry],
+    cursor: EventId,
+    upto: EventId,
+    cascaded: frozenset[EventId],
+) -> Advanced:
+    """Take the group's tables from what the target shows to the state after `entries`, as far as files are known.
+
+    Raises `Unfoldable`, `Unreachable`, `NotOurs`, `Ahead`, `decode.Undecodable`, and what ports raise.
+    """
+    lost: set[str] = set()
+    applied = Applied()
+    for _ in range(ATTEMPTS):
+        prepared = prepare(source, side, entries, cursor, upto, cascaded, frozenset(lost))
+        images = EventImages.fetch(
+            source.journal, versions_of(prepared.solution.plan.hops) | facet_events(prepared.problem.chain)
+        )
+        try:
+            perform(side, prepared, images, applied)
+        except Conflict:
+            continue
+        except ContentLost as error:
+            lost.add(error.location)
+            continue
+        return outcome(prepared, applied, cursor)
+    raise Unreachable(f"{entries[0].keys.table} was changed at the target by another while it was being written")
+
+
+def prepare(
+    source: SourceSide,
+    side: TargetSide,
+    entries: Sequence[Entry],
+    cursor: EventId,
+    upto: EventId,
+    cascaded: frozenset[EventId] = frozenset(),
+    lost: frozenset[str] = frozenset(),
+) -> Prepared:
+    """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
+    chain = fold(entries, cascaded)
+    names = [name for name in chain.tables if side.admission.takes(name)]
+    shown = observe(side, names, touched_partitions(chain, entries), side.policy.data != "none")
+    listings = evidence_of(source, chain, lost, moves_in(source, entries))
+    prepared = planned(side, chain, shown, listings, cursor)
+    if prepared.problem.start_index is None and newest_mark(shown) > upto:
+        raise Ahead(newest_mark(shown))
+    if prepared.solution.missing:
+        raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}")
+    return prepared
+
+
+def newest_mark(shown: Mapping[TableName, Shown | None]) -> EventId:
+    seen = [as_observed(table) for table in shown.values() if table is not None]
+    return max((mark for table in seen for mark in (table.event, *(p.event for p in table.parts.values()))), default=0)
+
+
+def planned(
+    side: TargetSide,
+    chain: Chain,
+    shown: dict[TableName, Shown | None],
+    listings: Listings,
+    cursor: EventId,
+) -> Prepared:
+    """The cheapest plan from what is shown along the chain."""
+    observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
+    known = {listing.fingerprint(): listing for listing in listings.values()}
+    for table in shown.values():
+        if table is not None:
+            known |= {listing.fingerprint(): listing for listing in table.listings.values()}
+
+    base = base_contents(observed_cells(chain, observed, cursor))
+    files = side.policy.data != "none"
+
+    def content(data: Data | None, otherwise: str) -> str:
+        if data is None or not files:
+            return ""
+        if not data.event_id:
+            return otherwise
+        if not data.location:
+            return ""
+        return listings[data].fingerprint() if data in listings else UNLISTED
+
+    def head_content(head: Head) -> str:
+        return content(head.data, base.get((head.lineage, ""), ""))
+
+    def part_content(cell: PartCell, part: Part) -> str:
+        return content(part.data, base.get((cell[0], part.lineage), ""))
+
+    first, steps = values_of(chain, side.admission.takes, head_content, part_content)
+    located = locate(chain, first, steps, observed, cursor)
+
+    def size(fingerprint: str) -> int:
+        return known[fingerprint].size if fingerprint in known else 0
+
+    def extends(one: str, other: str) -> bool:
+        if one not in known or other not in known:
+            return False
+        return set(known[one].files) <= set(known[other].files)
+
+    problem = Problem(
+        chain,
+        first,
+        steps,
+        located.start,
+        located.start_index,
+        located.first_stop,
+        Contents(size, extends),
+        side.catalog.abilities(),
+        side.policy.appends == "in_place",
+    )
+    return Prepared(problem, solve(problem), shown, listings)
+
+
+def base_contents(seen: Cells) -> dict[tuple[int, str], str]:
+    """What the target shows of lineages that were there before the window, by lineage and the partition's lineage."""
+    found = {(lineage, ""): value.content for lineage, value in seen.heads.items()}
+    found |= {(cell[0], value.lineage): value.content for cell, value in seen.parts.items() if value is not None}
+    return found
+
+
+def perform(side: TargetSide, prepared: Prepared, images: Images, applied: Applied) -> None:
+    """Apply the plan's hops in order, then its statistics."""
+    listings = prepared.listings
+
+    def listing(data: Data) -> Listing:
+        if data in listings or side.policy.data == "none":
+            return listings.get(data, Listing(data.location, ()))
+        raise Broken(
+            f"The plan copies files of {data.location} at event {data.event_id}",
+            "no evidence lists them",
+            "Report this",
+        )
+
+    hops = prepared.solution.plan.hops
+    applier = Applier(side, images, listing, prepared.shown, hops[-1] if hops else None, applied)
+    for hop in hops:
+        applier.run(hop)
+    facets = prepared.problem.chain.facets
+    for table, partitions in prepared.solution.plan.facets:
+        versions = {partition: version for (_, partition), version in facets.items() if partition in partitions}
+        applier.facets(table, versions)
+
+
+def outcome(prepared: Prepared, applied: Applied, cursor: EventId) -> Advanced:
+    problem, solution = prepared.problem, prepared.solution
+    last = len(problem.steps)
+    shows = problem.steps[solution.reached - 1].step.event_id if solution.reached > 0 else cursor
+    present = frozenset(name for name, table in prepared.shown.items() if table is not None)
+    return Advanced(problem.chain.tables, solution.plan, solution.reached == last, shows, present, applied)
+
+
+def touched_partitions(chain: Chain, entries: Sequence[Entry]) -> dict[TableName, set[str]]:
+    """Partitions that the events name, under every name that their table has in the window."""
+    touched: dict[TableName, set[str]] = {}
+    parts = {partition for entry in entries for partition in (*entry.keys.partitions, *entry.keys.others)}
+    if len(chain.tables) == 1:
+        return {chain.tables[0]: parts} if parts else touched
+    return dict.fromkeys(chain.tables, parts) if parts else touched
+
+
+def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
+    """Directories that the group's renames moved, in order."""
+    ids = [entry.event_id for entry in entries if may_move(entry)]
+    events = source.journal.events(ids) if ids else {}
+    return [move for event_id in ids if (move := move_of(events[event_id])) is not None]
+
+
+def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[str], moves: Sequence[Move]) -> Listings:
+    """What is known of the chain's contents; files are looked for where the last rename left them."""
+    wanted = set(contents_of(chain))
+    found = source.evidence.evidence({data.event_id for data in wanted}) if wanted else {}
+    listings: Listings = {}
+    for data in wanted:
+        at = places(data.event_id, data.location, moves)
+        listing = next((found[data.event_id, place] for place in reversed(at) if (data.event_id, place) in found), None)
+        if listing is not None:
+            listing = replace(listing, location=at[-1])
+            if not any(path.startswith(f"{listing.location}/") for path in lost):
+                listings[data] = listing
+    return listings
+
+
+def contents_of(chain: Chain) -> Iterable[Data]:
+    for step in chain.steps:
+        for head in step.heads.values():
+            if head.data is not None and head.data.location:
+                yield head.data
+        for part in step.parts.values():
+            if part is not None and part.data.location:
+                yield part.data
+
+
+def facet_events(chain: Chain) -> set[EventId]:
+    return {version.event_id for version in chain.facets.values()}
+
+
+def land(side: TargetSide, exact: Exact) -> Advanced:
+    """Take one table from what the target shows to what was read. Raises `NotOurs`, `Unreachable`."""
+    applied = Applied()
+    for _ in range(ATTEMPTS):
+        prepared = prepare_landing(side, exact)
+        if prepared.solution.missing:
+            raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
+        try:
+            perform(side, prepared, ReadImages(exact), applied)
+        except Conflict:
+            continue
+        return outcome(prepared, applied, exact.exact_at)
+    raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
+
+
+def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
+    name = exact.name
+    shown = observe(side, [name], {}, with_files=False)
+    there = shown[name]
+    if there is not None and is_partitioned(there.table) and not is_view(there.table):
+        at = side.admission.name_at_target(name)
+        there.partitions.update(side.catalog.partitions(at, side.catalog.partition_names(at)))
+    if side.policy.data != "none":
+        read_files(side, shown)
+    locations = {partition: listing.location for partition, listing in exact.listings.items()}
+    if side.policy.data == "none":
+        locations = {partition: location_of(value) or "" for partition, value in exact.partitions.items()}
+    chain = landing(
+        name,
+        exact.exact_at,
+        exact.table,
+        exact.partitions,
+        locations,
+        side.imaging,
+        there.table if there else None,
+        there.partitions if there else {},
+    )
+    listings = {Data(exact.exact_at, listing.location): listing for listing in exact.listings.values()}
+    return planned(side, chain, shown, listings, ANY_MARK)

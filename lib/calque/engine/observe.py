@@ -1,0 +1,104 @@
+"""What a target shows of the tables that a group touches: read by name, the touched partitions only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from calque.core.image import EVENT, INCARNATION, SOURCE, is_ours, source_mark
+from calque.core.locate import ObservedPart, ObservedTable
+from calque.engine.world import TargetSide
+from calque.model.files import Listing
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.model.names import TableName
+
+
+@dataclass(slots=True)
+class Shown:
+    """One table as the target has it now: its definition and the partitions that were read, kept up to date by the hops
+    of this window. `listings` are of the target's own directories, by partition (`""`: the plain table)."""
+
+    table: Table
+    partitions: dict[str, Partition] = field(default_factory=dict)
+    listings: dict[str, Listing] = field(default_factory=dict)
+
+    def incarnation(self) -> str:
+        return (self.table.parameters or {}).get(INCARNATION, "")
+
+
+class NotOurs(Exception):
+    """What stands at the target under a table's name is not the table's replica: `mark` is its `calque.source`."""
+
+    def __init__(self, table: TableName, at_target: TableName, mark: str, *, collides: bool) -> None:
+        self.table, self.at_target = table, at_target
+        super().__init__(
+            f"{at_target} is the replica of {mark} already: two tables of the source go to one name; rename one of them"
+            if collides
+            else f"{at_target} exists at the target and is not ours (no matching calque.source): drop or rename it "
+            "there, or take it over with `calque adopt`"
+        )
+
+
+def observe(
+    side: TargetSide,
+    names: Iterable[TableName],
+    partitions: Mapping[TableName, Iterable[str]],
+    with_files: bool = True,
+) -> dict[TableName, Shown | None]:
+    """Each table by its source's name. `partitions` are names (after or before renames of tables) that may exist under
+    any of the names. Raises `NotOurs`."""
+    found: dict[TableName, Shown | None] = {}
+    for name in names:
+        at_target = side.admission.name_at_target(name)
+        table = side.catalog.table(at_target)
+        if table is None:
+            found[name] = None
+            continue
+        mark = (table.parameters or {}).get(SOURCE, "")
+        if mark != source_mark(side.policy.source, name):
+            raise NotOurs(name, at_target, mark, collides=is_ours(table.parameters, side.policy.source))
+        wanted = sorted(partitions.get(name, ()))
+        parts = side.catalog.partitions(at_target, wanted) if wanted and is_partitioned(table) else {}
+        found[name] = Shown(table, dict(parts))
+    if with_files:
+        read_files(side, found)
+    return found
+
+
+def read_files(side: TargetSide, shown: Mapping[TableName, Shown | None]) -> None:
+    """List the directories of plain tables and of the partitions that were read."""
+    wanted: dict[tuple[TableName, str], str] = {}
+    for name, table in shown.items():
+        if table is None or is_view(table.table):
+            continue
+        if is_partitioned(table.table):
+            wanted |= {(name, part): location_of(value) or "" for part, value in table.partitions.items()}
+        else:
+            wanted[name, ""] = location_of(table.table) or ""
+    listings = side.storage.list(sorted({location for location in wanted.values() if location}))
+    for (name, part), location in wanted.items():
+        found = shown[name]
+        if found is not None and location:
+            found.listings[part] = listings[location]
+
+
+def as_observed(shown: Shown) -> ObservedTable:
+    """In the terms of `core.locate`."""
+    return ObservedTable(
+        event_of(shown.table.parameters),
+        shown.incarnation(),
+        shown.listings[""].fingerprint() if "" in shown.listings else "",
+        {
+            name: ObservedPart(
+                event_of(part.parameters),
+                (part.parameters or {}).get(INCARNATION, ""),
+                shown.listings[name].fingerprint() if name in shown.listings else "",
+            )
+            for name, part in shown.partitions.items()
+        },
+    )
+
+
+def event_of(parameters: Mapping[str, str] | None) -> int:
+    text = (parameters or {}).get(EVENT, "")
+    return int(text) if text.isdigit() else 0

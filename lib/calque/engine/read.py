@@ -1,0 +1,155 @@
+"""READ_EXACT: one table, exact at an event id, while its source goes on changing (design §3).
+
+Metastore reads are no snapshots, so each round brackets what it reads with event ids and waits for the journal: what an
+event of the bracket touches is in doubt and is read again, the rest stands. Rounds get smaller; they are bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from calque.engine.world import SourceSide
+from calque.errors import Unavailable
+from calque.model.files import Listing
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.model.journal import Entry, Kind
+from calque.model.names import EventId, Span, TableName
+
+ROUNDS = 60
+PATIENCE_NS = 20_000_000
+
+
+class TooBusy(Exception):
+    """The table changes faster than it can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A table as it was at `exact_at`; `table` is None when there was none. `listings` by partition, `""` for a plain
+    table's own."""
+
+    name: TableName
+    exact_at: EventId
+    table: Table | None = None
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
+    listings: Mapping[str, Listing] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was read so far. `whole` asks for everything again, `doubtful` for single partitions (`""`: the files of a
+    plain table)."""
+
+    table: Table | None = None
+    partitions: dict[str, Partition] = field(default_factory=dict)
+    listings: dict[str, Listing] = field(default_factory=dict)
+    whole: bool = True
+    doubtful: set[str] = field(default_factory=set)
+
+
+def read_exact(source: SourceSide, name: TableName, with_files: bool = True) -> Exact:
+    """The table, exact at the event id that ended its last bracket. Raises `TooBusy`, `Unavailable`."""
+    reading = _Reading()
+    for attempt in range(ROUNDS):
+        started_ns = source.clock.now_ns()
+        low = source.log.current()
+        read = read_round(source, name, reading)
+        unsettled = list_files(source, reading, read, started_ns) if with_files else set()
+        high = source.log.current()
+        touched = touching(source, name, Span(low, high))
+        if not touched and not unsettled:
+            return Exact(name, high, reading.table, reading.partitions, reading.listings)
+        reading.whole, reading.doubtful = False, unsettled
+        doubt(reading, touched)
+        if not touched:
+            source.clock.sleep(min(0.02 * (attempt + 1), 0.5))
+    raise TooBusy(f"{name} changes faster than it can be read: {ROUNDS} rounds did not settle it")
+
+
+def read_round(source: SourceSide, name: TableName, reading: _Reading) -> Sequence[str]:
+    """Read what is in doubt; the partitions that were read (`""`: the table itself)."""
+    reading.table = source.catalog.table(name)
+    if reading.whole:
+        reading.partitions, reading.listings = {}, {}
+        if reading.table is None or is_view(reading.table) or not is_partitioned(reading.table):
+            return [""]
+        names = source.catalog.partition_names(name)
+        reading.partitions = dict(source.catalog.partitions(name, names))
+        return names
+    wanted = sorted(partition for partition in reading.doubtful if partition)
+    for partition in wanted:
+        reading.partitions.pop(partition, None)
+        reading.listings.pop(partition, None)
+    if wanted:
+        reading.partitions.update(source.catalog.partitions(name, wanted))
+    return sorted(reading.doubtful)
+
+
+def list_files(source: SourceSide, reading: _Reading, read: Sequence[str], started_ns: int) -> set[str]:
+    """List the directories of `read` twice; those that do not agree, or hold files younger than the round, are
+    unsettled."""
+    places = {partition: at for partition in read if (at := place_of(reading, partition)) is not None}
+    locations = sorted(set(places.values()))
+    first, second = source.storage.list(locations), source.storage.list(locations)
+    limit = started_ns - PATIENCE_NS
+    unsettled = set()
+    for partition, location in places.items():
+        listing = reading.listings[partition] = second[location]
+        if first[location] != listing or any(file.modified_ns > limit for file in listing.files):
+            unsettled.add(partition)
+    return unsettled
+
+
+def place_of(reading: _Reading, partition: str) -> str | None:
+    if partition:
+        found = reading.partitions.get(partition)
+        return location_of(found) if found else None
+    table = reading.table
+    if table is None or is_view(table) or is_partitioned(table):
+        return None
+    return location_of(table)
+
+
+def touching(source: SourceSide, name: TableName, span: Span) -> list[Entry]:
+    """Events of the span on the table; waits until the journal has them all."""
+    if not len(span):
+        return []
+    wait_for_journal(source, span.upto)
+    return [entry for entry in source.journal.entries(span) if name in (entry.keys.table, entry.keys.other)]
+
+
+def wait_for_journal(source: SourceSide, event_id: EventId, seconds: float = 60.0) -> None:
+    """Until the journal has the event. `Unavailable` when it does not come."""
+    deadline = source.clock.now_ns() + int(seconds * 1e9)
+    while (source.journal.last() or 0) < event_id:
+        if source.clock.now_ns() > deadline:
+            raise Unavailable(
+                f"The journal does not reach event {event_id}",
+                "capture is behind or stopped",
+                "Look at `calque status`",
+            )
+        source.clock.sleep(0.01)
+
+
+PARTITION_KINDS = frozenset(
+    {
+        Kind.INSERT,
+        Kind.ADD_PARTITIONS,
+        Kind.ALTER_PARTITIONS,
+        Kind.RENAME_PARTITION,
+        Kind.DROP_PARTITIONS,
+        Kind.SCAN,
+    }
+)
+
+
+def doubt(reading: _Reading, touched: Sequence[Entry]) -> None:
+    """What the next round has to read again; the table's header is read in every round."""
+    for entry in touched:
+        if entry.keys.kind is Kind.FACET:
+            continue
+        if entry.keys.kind in PARTITION_KINDS:
+            reading.doubtful |= {*entry.keys.partitions, *entry.keys.others} or {""}
+        else:
+            reading.whole = True

@@ -1,0 +1,102 @@
+"""Tables that are read exactly, beside the windows: a few at a time, each landed as soon as it is read."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from calque.core.decode import Undecodable
+from calque.core.kinds import obstacle
+from calque.engine.databases import Databases
+from calque.engine.group import Advanced, Unreachable, land
+from calque.engine.observe import NotOurs
+from calque.engine.read import TooBusy, read_exact
+from calque.engine.stage import ContentLost
+from calque.engine.world import SourceSide, TargetSide
+from calque.errors import Broken, Refused, Unavailable
+from calque.model.names import EventId, TableName
+
+LOG = logging.getLogger(__name__)
+READERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """How the read of a table ended: landed at `exact_at`, or a problem (with `retry`: worth another try)."""
+
+    table: TableName
+    exact_at: EventId = 0
+    advanced: Advanced | None = None
+    problem: str = ""
+    retry: bool = False
+    broken: Broken | None = None
+    """An invariant fell: whoever takes the outcome must stop."""
+
+
+class Reading:
+    """`finished` holds outcomes; `wake` is called after each, `staging` when a table's files begin to be copied."""
+
+    def __init__(
+        self,
+        source: SourceSide,
+        side: TargetSide,
+        databases: Databases,
+        wake: Callable[[], None],
+        staging: Callable[[TableName], None],
+        pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
+    ) -> None:
+        self.source, self.side, self.databases = source, side, databases
+        self.wake, self.staging = wake, staging
+        self.finished: queue.Queue[Read] = queue.Queue()
+        self.stopping = threading.Event()
+        self.pool = pool(READERS, f"read-{side.policy.target}")
+
+    def submit(self, name: TableName, delay: float = 0.0) -> None:
+        """Read the table, not before `delay` seconds."""
+        if not self.stopping.is_set():
+            self.pool.submit(self.run, name, delay)
+
+    def close(self) -> None:
+        """End after the calls in hand; what was not begun is given up."""
+        self.stopping.set()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+    def run(self, name: TableName, delay: float) -> None:
+        """Never raises: whatever happens becomes an outcome."""
+        if self.stopping.wait(delay):
+            return
+        try:
+            outcome = self.read_and_land(name)
+        except (NotOurs, TooBusy, Refused, Undecodable) as error:
+            outcome = Read(name, problem=str(error))
+        except (Unavailable, Unreachable, ContentLost) as error:
+            outcome = Read(name, problem=str(error), retry=True)
+        except Broken as error:
+            outcome = Read(name, broken=error)
+        except Exception as error:
+            LOG.exception("%s: reading %s", self.side.policy.target, name)
+            outcome = Read(name, problem=f"{type(error).__name__}: {error}", retry=True)
+        self.finished.put(outcome)
+        self.wake()
+
+    def read_and_land(self, name: TableName) -> Read:
+        exact = read_exact(self.source, name, self.side.policy.data != "none")
+        if exact.table is not None:
+            if problem := obstacle(exact.table):
+                return Read(name, exact.exact_at, problem=problem)
+            self.databases.ensure(name)
+            self.staging(name)
+        return Read(name, exact.exact_at, land(self.side, exact))
+
+    def drain(self) -> list[Read]:
+        """The outcomes so far."""
+        found: list[Read] = []
+        while True:
+            try:
+                found.append(self.finished.get_nowait())
+            except queue.Empty:
+                return found

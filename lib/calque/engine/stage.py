@@ -1,0 +1,154 @@
+"""Copy the files of a state to where no reader looks yet: data before metadata, always."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from calque.core.layout import join, staged_name, versioned_location
+from calque.engine.world import TargetSide
+from calque.model.files import File, Listing
+from calque.model.names import OURS, EventId, TableName
+from calque.ports import Copied, CopyTask
+
+
+class ContentLost(Exception):
+    """Files of a state could not be copied as evidence lists them: the state is not visitable any more."""
+
+    def __init__(self, location: str, problem: str) -> None:
+        self.location = location
+        super().__init__(f"{location}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A directory to make: its content at the source, and the natural path for it at the target (None: always a
+    versioned one). `incarnation` is the table's; `claim` tells the object from every other that may want the path."""
+
+    listing: Listing
+    natural: str | None
+    at_target: TableName
+    partition: str
+    incarnation: str
+    event_id: EventId
+    claim: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A directory at the target with the state's files, not yet referenced. Bytes moved is what was really copied."""
+
+    location: str
+    files: tuple[File, ...]
+    files_copied: int = 0
+    bytes_moved: int = 0
+
+
+def stage(side: TargetSide, wanted: Sequence[Wanted]) -> list[Placed]:
+    """Choose a directory for each and copy its files there, all in one go. Raises `ContentLost`."""
+    if side.policy.data == "none":
+        return [Placed(item.listing.location, item.listing.files) for item in wanted]
+    locations = choose(side, wanted)
+    tasks = [
+        CopyTask(join(item.listing.location, file.path), join(location, file.path), file.size, file.modified_ns)
+        for item, location in zip(wanted, locations, strict=True)
+        for file in item.listing.files
+    ]
+    results = copied(side, tasks)
+    side.storage.make_directories([at for item, at in zip(wanted, locations, strict=True) if not item.listing.files])
+    return [placed(item.listing.files, location, results) for item, location in zip(wanted, locations, strict=True)]
+
+
+def placed(files: Iterable[File], location: str, results: Mapping[str, Copied]) -> Placed:
+    done = [(file, results[join(location, file.path)]) for file in files]
+    return Placed(
+        location,
+        tuple(File(file.path, file.size, file.modified_ns, result.checksum) for file, result in done),
+        sum(result.bytes_moved > 0 or file.size == 0 for file, result in done),
+        sum(result.bytes_moved for _, result in done),
+    )
+
+
+def choose(side: TargetSide, wanted: Sequence[Wanted]) -> list[str]:
+    """For each the first of its candidates that is free, or that the same object claimed before a crash and into which
+    nothing was copied but what it wants: a directory belongs to one incarnation for ever."""
+    chosen: list[str | None] = [None] * len(wanted)
+    claims: list[str] = []
+    attempt = 0
+    while None in chosen:
+        candidates = {i: candidate(side, wanted[i], attempt) for i, done in enumerate(chosen) if done is None}
+        listings = side.storage.list(sorted(set(candidates.values())))
+        for i, location in candidates.items():
+            natural = location == wanted[i].natural
+            if listings[location].missing or (
+                fits(listings[location], wanted[i].listing)
+                and (not natural or mark_of(wanted[i]) in side.storage.children(location))
+            ):
+                chosen[i] = location
+                if natural:
+                    claims.append(join(location, mark_of(wanted[i])))
+        attempt += 1
+    side.storage.make_directories(claims)
+    return [location for location in chosen if location is not None]
+
+
+def mark_of(item: Wanted) -> str:
+    """The hidden directory that says whose a natural path is."""
+    return f"{OURS}_owner.{item.claim}"
+
+
+def candidate(side: TargetSide, item: Wanted, attempt: int) -> str:
+    if attempt == 0 and item.natural is not None:
+        return item.natural
+    version = versioned_location(
+        side.policy.warehouse,
+        item.at_target.database,
+        item.at_target.table,
+        item.incarnation,
+        item.event_id,
+        item.partition or None,
+    )
+    return version if attempt <= 1 else f"{version}.{attempt}"
+
+
+def fits(there: Listing, wanted: Listing) -> bool:
+    """Whether every data file that lies there is one of the wanted ones."""
+    return {identity(file) for file in there.files} <= {identity(file) for file in wanted.files}
+
+
+def identity(file: File) -> tuple[str, int, int]:
+    return (file.path, file.size, file.modified_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """New files, copied to hidden names in a live directory; `renames` publish them in order."""
+
+    renames: tuple[tuple[str, str], ...]
+    placed: Placed
+
+
+def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: EventId) -> Append:
+    """Copy what `listing` (the source's) has beyond `there` (the target's live directory). Raises `ContentLost`."""
+    present = {file.path for file in there.files}
+    new = sorted(
+        (file for file in listing.files if file.path not in present), key=lambda file: (file.modified_ns, file.path)
+    )
+    hidden = {file.path: staged_name(there.location, file.path, event_id) for file in new}
+    results = copied(
+        side,
+        [CopyTask(join(listing.location, file.path), hidden[file.path], file.size, file.modified_ns) for file in new],
+    )
+    done = tuple(File(file.path, file.size, file.modified_ns, results[hidden[file.path]].checksum) for file in new)
+    renames = tuple((hidden[file.path], join(there.location, file.path)) for file in new)
+    moved = sum(results[hidden[file.path]].bytes_moved for file in new)
+    return Append(renames, Placed(there.location, done, len(new), moved))
+
+
+def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, Copied]:
+    """Results by target path."""
+    results = {result.task.target: result for result in side.storage.copy(tasks)} if tasks else {}
+    for result in results.values():
+        if result.problem:
+            raise ContentLost(result.task.source, result.problem)
+    return results

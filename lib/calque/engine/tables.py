@@ -1,0 +1,68 @@
+"""The states of one target's tables, between the ledger and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId, TableName
+
+TABLE = "table"
+OUT = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGING})
+"""States in which a table is being read; the window passes it by."""
+ASIDE = OUT | {TableState.QUARANTINED}
+
+
+@dataclass(slots=True)
+class Tables:
+    """Rows by the source's names. `apart` are live or waiting tables that show another event than the window's start.
+    Changes are kept until `record` writes them; READING and STAGING are told to nobody but the status."""
+
+    rows: dict[TableName, TableRow] = field(default_factory=dict)
+    apart: dict[TableName, EventId] = field(default_factory=dict)
+    changed: set[TableName] = field(default_factory=set)
+
+    def load(self, rows: Iterable[TableRow], cursor: EventId) -> None:
+        self.rows = {TableName(row.database, row.table): row for row in rows if row.kind == TABLE}
+        for name, row in self.rows.items():
+            if row.state is TableState.WAITING or (row.state is TableState.LIVE and (row.shows or 0) > cursor):
+                self.apart[name] = row.shows or 0
+
+    def put(
+        self, name: TableName, state: TableState, shows: EventId | None, reason: str = "", since: EventId = 0
+    ) -> None:
+        """The table's state; recorded at the next `record` where it is another one than before."""
+        row = TableRow(*name, state, shows, reason, since or None)
+        before = self.rows.get(name)
+        self.rows[name] = row
+        if before is None or replace(before, shows=shows) != row:
+            self.changed.add(name)
+
+    def busy(self, name: TableName, state: TableState) -> None:
+        """READING or STAGING, for the status; after a restart it is UNKNOWN again."""
+        self.rows[name] = replace(self.rows[name], state=state)
+
+    def forget(self, name: TableName) -> None:
+        if self.rows.pop(name, None) is not None:
+            self.changed.add(name)
+        self.apart.pop(name, None)
+
+    def is_(self, name: TableName, states: Iterable[TableState]) -> bool:
+        row = self.rows.get(name)
+        return row is not None and row.state in states
+
+    def in_state(self, *states: TableState) -> list[TableName]:
+        return sorted(name for name, row in self.rows.items() if row.state in states)
+
+    def record(self, write: Callable[[list[TableRow], list[tuple[str, str, str]]], None]) -> None:
+        """Hand the rows to write and the keys to remove to `write`; they count as recorded when it returns."""
+        names = set(self.changed)
+        kept = [as_recorded(self.rows[name]) for name in sorted(names) if name in self.rows]
+        gone = [(TABLE, *name) for name in sorted(names) if name not in self.rows]
+        write(kept, gone)
+        self.changed -= names
+
+
+def as_recorded(row: TableRow) -> TableRow:
+    return replace(row, state=TableState.UNKNOWN) if row.state in OUT else row

@@ -1,0 +1,51 @@
+"""What the engine works with: one source side, one target side."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from calque.core.admit import Admission
+from calque.core.image import Imaging
+from calque.model.policy import Policy
+from calque.ports import Catalog, CatalogReader, Clock, EventLog, EvidenceStore, Journal, Ledger, Storage
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now_ns(self) -> int:
+        return time.time_ns()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSide:
+    """What capture needs, and exact reads."""
+
+    name: str
+    log: EventLog
+    catalog: CatalogReader
+    journal: Journal
+    evidence: EvidenceStore
+    storage: Storage
+    clock: Clock = field(default_factory=SystemClock)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSide:
+    """One target under its policy."""
+
+    policy: Policy
+    catalog: Catalog
+    ledger: Ledger
+    storage: Storage
+    admission: Admission
+    imaging: Imaging
+
+    @staticmethod
+    def of(policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage) -> TargetSide:
+        admission = Admission(policy)
+        return TargetSide(policy, catalog, ledger, storage, admission, Imaging(admission))

@@ -1,0 +1,45 @@
+"""What can go wrong, sorted by what to do about it.
+
+    CalqueError
+    ├── Refused       tell the user, do not retry          exit 65
+    ├── Unavailable   retry with back-off                  exit 75
+    └── Broken        an invariant fell: stop, call a person   exit 70
+
+Every text has three parts: what is wrong, why, what to do. Each part ends with a full stop.
+"""
+
+from __future__ import annotations
+
+
+class CalqueError(Exception):
+    """Base of the three; never raised itself."""
+
+    exit_code = 70
+
+    def __init__(self, what: str, why: str = "", todo: str = "") -> None:
+        self.what, self.why, self.todo = what, why, todo
+        super().__init__(" ".join(sentence(part) for part in (what, why, todo) if part))
+
+
+class Refused(CalqueError):
+    """The input, the configuration or the world's state asks for something that calque does not do."""
+
+    exit_code = 65
+
+
+class Unavailable(CalqueError):
+    """Something that calque needs does not answer now; the same call may succeed later."""
+
+    exit_code = 75
+
+
+class Broken(CalqueError):
+    """An invariant fell. Going on could damage the replica."""
+
+    exit_code = 70
+
+
+def sentence(text: str) -> str:
+    """`text` on one line, ending with a full stop."""
+    line = " ".join(text.split())
+    return line if line.endswith((".", "!", "?")) else line + "."

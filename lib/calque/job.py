@@ -1,0 +1,115 @@
+"""The process around the streams: the only one of its roles, ended by signals, told what it waits for."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+
+from calque.core.standing import Standing, standing
+from calque.engine.failpoints import NAMES
+from calque.errors import Refused, Unavailable
+from calque.model.names import EventId
+from calque.streams import CAPTURE, Run
+from calque.supported import unsupported
+from calque.wiring import Wiring
+
+EXIT_WITHOUT = 75
+
+
+def run_job(wiring: Wiring, targets: Sequence[str], until: str | int | None, *, capture: bool = True) -> int:
+    """Run capture and the targets until a signal, or until every target shows `until`. The exit code; raises what
+    ended a part. Capture and targets may be spread over processes with one state folder, each in one of them."""
+    log_to_stderr()
+    require_known_failpoint()
+    for refusal in unsupported(wiring.config):
+        raise refusal
+    with ExitStack() as held:
+        for role in roles(targets, capture=capture):
+            held.enter_context(only_one(wiring, role))
+        goal = goal_of(wiring, until)
+        run = Run(wiring, targets, capture)
+        with ended_by_signals(run.stopping):
+            try:
+                run.start()
+                found = run.wait(goal)
+            finally:
+                run.stop()
+    if found is not Standing.WITHOUT or goal is None:
+        return 0
+    for name in targets:
+        ledger = wiring.ledger(name)
+        epoch = ledger.last_epoch()
+        reached = standing(epoch.event_id if epoch else None, ledger.tables().values(), goal)
+        if reached.missing:
+            raise Unavailable(
+                f"{name} shows event {goal} without {', '.join(reached.missing)}",
+                "these tables are set aside",
+                "See `calque quarantine list`",
+            )
+    return EXIT_WITHOUT
+
+
+def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:
+    if isinstance(until, str):
+        return wiring.source().log.current()
+    return until
+
+
+def roles(targets: Sequence[str], *, capture: bool) -> list[str]:
+    """What a process does: each of it in one process only."""
+    return [*([CAPTURE] if capture else []), *(f"target {name}" for name in targets)]
+
+
+@contextmanager
+def only_one(wiring: Wiring, role: str) -> Iterator[None]:
+    """Hold a role in the state folder. Raises `Unavailable` when another process has it."""
+    path = wiring.state / "locks" / f"{role.replace(' ', '.')}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise Unavailable(
+                f"Another process runs {role} on {wiring.state}",
+                f"it is process {lock.read().strip() or 'unknown'}",
+                "Stop it first, or give this one a state folder of its own",
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+@contextmanager
+def ended_by_signals(stopping: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT ask to stop; a second one ends at once."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def require_known_failpoint() -> None:
+    name = os.environ.get("CALQUE_FAILPOINT", "").partition("@")[0]
+    if name and name not in NAMES:
+        raise Refused(f"There is no failpoint {name}", "CALQUE_FAILPOINT names it", f"Known: {', '.join(NAMES)}")
+
+
+def log_to_stderr() -> None:
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("calque").setLevel(logging.INFO)

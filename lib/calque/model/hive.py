@@ -1,0 +1,250 @@
+"""The metastore's objects, and the numbers of their Thrift fields.
+
+One table of fields serves both wire forms: TJSON inside notification messages (`core.decode`) and the binary protocol
+(`adapters.metastore`). Fields that calque neither compares nor writes are left out; both readers skip what they do not
+know. Lists are tuples. Mappings are never mutated.
+
+Source of the numbers: Hive's `hive_metastore.thrift`; they are the same in 2.3, 3.1 and 4.x for every field used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str = ""
+    type: str = ""
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    column: str = ""
+    order: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SerDe:
+    name: str | None = None
+    class_name: str | None = None
+    parameters: Mapping[str, str] | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    columns: tuple[str, ...] | None = None
+    values: tuple[tuple[str, ...], ...] | None = None
+    locations: Mapping[tuple[str, ...], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    columns: tuple[Column, ...] | None = None
+    location: str | None = None
+    input_format: str | None = None
+    output_format: str | None = None
+    compressed: bool | None = None
+    buckets: int | None = None
+    serde: SerDe | None = None
+    bucket_columns: tuple[str, ...] | None = None
+    sort_columns: tuple[Order, ...] | None = None
+    parameters: Mapping[str, str] | None = None
+    skew: Skew | None = None
+    sub_directories: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str = ""
+    database: str = ""
+    owner: str | None = None
+    create_time: int | None = None
+    last_access_time: int | None = None
+    retention: int | None = None
+    storage: Storage | None = None
+    partition_keys: tuple[Column, ...] | None = None
+    parameters: Mapping[str, str] | None = None
+    view_original_text: str | None = None
+    view_expanded_text: str | None = None
+    type: str | None = None
+    temporary: bool | None = None
+    rewrite_enabled: bool | None = None
+    catalog: str | None = None
+    owner_type: int | None = None
+    id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    values: tuple[str, ...] = ()
+    database: str = ""
+    table: str = ""
+    create_time: int | None = None
+    last_access_time: int | None = None
+    storage: Storage | None = None
+    parameters: Mapping[str, str] | None = None
+    catalog: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    name: str = ""
+    description: str | None = None
+    location: str | None = None
+    parameters: Mapping[str, str] | None = None
+    owner: str | None = None
+    owner_type: int | None = None
+    catalog: str | None = None
+    managed_location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    type: int | None = None
+    uri: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str = ""
+    database: str = ""
+    class_name: str | None = None
+    owner: str | None = None
+    owner_type: int | None = None
+    create_time: int | None = None
+    type: int | None = None
+    resources: tuple[Resource, ...] | None = None
+    catalog: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    item: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    key: Kind
+    value: Kind
+
+
+Kind = str | ListOf | MapOf | type
+"""A field's type: `"string"`, `"i32"`, `"i64"`, `"bool"`, a list, a map, or one of the classes above."""
+
+TEXT_MAP = MapOf("string", "string")
+
+FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
+    {
+        Column: ((1, "name", "string"), (2, "type", "string"), (3, "comment", "string")),
+        Order: ((1, "column", "string"), (2, "order", "i32")),
+        SerDe: (
+            (1, "name", "string"),
+            (2, "class_name", "string"),
+            (3, "parameters", TEXT_MAP),
+            (4, "description", "string"),
+        ),
+        Skew: (
+            (1, "columns", ListOf("string")),
+            (2, "values", ListOf(ListOf("string"))),
+            (3, "locations", MapOf(ListOf("string"), "string")),
+        ),
+        Storage: (
+            (1, "columns", ListOf(Column)),
+            (2, "location", "string"),
+            (3, "input_format", "string"),
+            (4, "output_format", "string"),
+            (5, "compressed", "bool"),
+            (6, "buckets", "i32"),
+            (7, "serde", SerDe),
+            (8, "bucket_columns", ListOf("string")),
+            (9, "sort_columns", ListOf(Order)),
+            (10, "parameters", TEXT_MAP),
+            (11, "skew", Skew),
+            (12, "sub_directories", "bool"),
+        ),
+        Table: (
+            (1, "name", "string"),
+            (2, "database", "string"),
+            (3, "owner", "string"),
+            (4, "create_time", "i32"),
+            (5, "last_access_time", "i32"),
+            (6, "retention", "i32"),
+            (7, "storage", Storage),
+            (8, "partition_keys", ListOf(Column)),
+            (9, "parameters", TEXT_MAP),
+            (10, "view_original_text", "string"),
+            (11, "view_expanded_text", "string"),
+            (12, "type", "string"),
+            (14, "temporary", "bool"),
+            (15, "rewrite_enabled", "bool"),
+            (17, "catalog", "string"),
+            (18, "owner_type", "i32"),
+            (25, "id", "i64"),
+        ),
+        Partition: (
+            (1, "values", ListOf("string")),
+            (2, "database", "string"),
+            (3, "table", "string"),
+            (4, "create_time", "i32"),
+            (5, "last_access_time", "i32"),
+            (6, "storage", Storage),
+            (7, "parameters", TEXT_MAP),
+            (9, "catalog", "string"),
+        ),
+        Database: (
+            (1, "name", "string"),
+            (2, "description", "string"),
+            (3, "location", "string"),
+            (4, "parameters", TEXT_MAP),
+            (6, "owner", "string"),
+            (7, "owner_type", "i32"),
+            (8, "catalog", "string"),
+            (10, "managed_location", "string"),
+        ),
+        Resource: ((1, "type", "i32"), (2, "uri", "string")),
+        Function: (
+            (1, "name", "string"),
+            (2, "database", "string"),
+            (3, "class_name", "string"),
+            (4, "owner", "string"),
+            (5, "owner_type", "i32"),
+            (6, "create_time", "i32"),
+            (7, "type", "i32"),
+            (8, "resources", ListOf(Resource)),
+            (9, "catalog", "string"),
+        ),
+    }
+)
+
+VIEW_TYPES = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
+
+BASIC_STATISTICS = frozenset(
+    {
+        "numRows",
+        "numFiles",
+        "numFilesErasureCoded",
+        "totalSize",
+        "rawDataSize",
+        "COLUMN_STATS_ACCURATE",
+        "transient_lastDdlTime",
+    }
+)
+"""Parameters that the metastore or a writer's statistics task sets: facets (design §2)."""
+
+
+def is_view(table: Table) -> bool:
+    """Whether `table` has a text instead of data."""
+    return table.type in VIEW_TYPES
+
+
+def is_partitioned(table: Table) -> bool:
+    return bool(table.partition_keys)
+
+
+def location_of(thing: Table | Partition) -> str | None:
+    return thing.storage.location if thing.storage else None

@@ -1,0 +1,87 @@
+"""What a target remembers: epochs, the objects each epoch changed, and the state of tables that are not plainly live.
+
+The contract fixes the columns (`Ledger`). Times are ISO-8601 in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from calque.model.files import File
+from calque.model.names import EventId
+
+
+class TableState(StrEnum):
+    UNKNOWN = "unknown"
+    """Must be read exactly; nothing is under way."""
+    READING = "reading"
+    STAGING = "staging"
+    LIVE = "live"
+    WAITING = "waiting"
+    QUARANTINED = "quarantined"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A table's state. `shows` is the event id that the target shows of it (None: nothing yet); of a live table it is
+    the position. `exact_at` is where a finished exact read left it."""
+
+    database: str
+    table: str
+    state: TableState
+    shows: EventId | None = None
+    reason: str = ""
+    since_event: EventId | None = None
+    kind: str = "table"
+    """"table", "database" or "function"."""
+    owned: str = ""
+    """The name at the target, of things that carry no parameters (functions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRow:
+    """One object that an epoch changed. `partition` is empty for the table itself; `change` is the operation's name.
+    `fingerprint` is that of the source's listing; files are the target's, with the checksums of the copy."""
+
+    database: str
+    table: str
+    partition: str
+    incarnation: str
+    event_id: EventId
+    change: str
+    location: str = ""
+    fingerprint: str = ""
+    files: tuple[File, ...] = ()
+    delta_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    table: str
+    from_event: EventId
+    to_event: EventId
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One published window. `digest` covers the epoch and its object rows, chained through `previous_digest`."""
+
+    epoch: int
+    event_id: EventId
+    from_event_id: EventId
+    published_at: str
+    kind: str
+    """"bootstrap", "window" or "repair"."""
+    tables: int = 0
+    events: int = 0
+    hops: int = 0
+    calls: int = 0
+    files: int = 0
+    bytes: int = 0
+    quarantined: tuple[str, ...] = ()
+    bridges: tuple[Bridge, ...] = ()
+    in_parts: tuple[str, ...] = ()
+    rebasing: tuple[str, ...] = ()
+    digest: str = ""
+    previous_digest: str = ""

@@ -1,0 +1,191 @@
+"""Operations of a target, hops between states, and the plan of a window.
+
+An operation is one atomic call there (design §4); `Publish` is the ordered renames of appended files, `HiddenBuild`,
+`PrepareFlipSweep` and `Rebuild` are the compound ones. `to_event` of a hop is the event id of the state it reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from calque.model.names import EventId, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which definition of an object: the after-image in event `event_id` (the `index`-th of its partitions)."""
+
+    event_id: EventId
+    index: int = 0
+
+
+BASE = Version(0)
+"""The definition that the target showed when the window began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Which content of a directory: what lay at `location` (the source's) after `event_id`; BASE_DATA as it was."""
+
+    event_id: EventId
+    location: str
+
+
+BASE_DATA = Data(0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A table's definition at a state. `lineage` follows the table through renames inside the window."""
+
+    lineage: int
+    version: Version
+    incarnation: str = ""
+    """Empty: the one that the target shows."""
+    data: Data | None = None
+    """Of a plain table."""
+    since: EventId = 0
+    """The newest event that changed the definition or the content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A partition at a state; `lineage` follows it through renames of the partition."""
+
+    lineage: str
+    version: Version
+    data: Data
+    incarnation: str = ""
+    since: EventId = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    table: TableName
+    head: Head
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenBuild:
+    table: TableName
+    head: Head
+    partitions: tuple[tuple[str, Part], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """New definition, name and, with `switch`, content; `was` is the name before. `cascade` changes the partitions'
+    columns too."""
+
+    table: TableName
+    was: TableName
+    head: Head
+    switch: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    table: TableName
+    partitions: tuple[tuple[str, Part], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitions:
+    """`switched` names those that get a new directory."""
+
+    table: TableName
+    partitions: tuple[tuple[str, Part], ...]
+    switched: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RenamePartition:
+    table: TableName
+    was: str
+    name: str
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class DropPartitions:
+    table: TableName
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Append files to the live directory of a plain table (`partition` empty) or of one partition."""
+
+    table: TableName
+    partition: str
+    data: Data
+    since: EventId
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareFlipSweep:
+    """New, changed and doomed partitions switch their rows in one call; listings are early (design §4)."""
+
+    table: TableName
+    added: tuple[tuple[str, Part], ...]
+    changed: tuple[tuple[str, Part], ...]
+    doomed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """The last resort: build the whole table hidden over the same files, rename the old away and the new in.
+    `was` is None where nothing stood. `partitions` are the touched ones; None says that one vanished. With `whole`
+    they are all there are. Definitions older than the event `cascade` get the table's columns."""
+
+    table: TableName
+    was: TableName | None
+    head: Head
+    partitions: tuple[tuple[str, Part | None], ...]
+    whole: bool = False
+    cascade: EventId = 0
+
+
+Operation = (
+    CreateTable
+    | HiddenBuild
+    | AlterTable
+    | DropTable
+    | AddPartitions
+    | AlterPartitions
+    | RenamePartition
+    | DropPartitions
+    | Publish
+    | PrepareFlipSweep
+    | Rebuild
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    to_event: EventId
+    operation: Operation
+    objects: int
+    bytes: int = 0
+    bridge: bool = False
+    in_parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """What one group does in one window. `stops_passed` are event ids of states that no hop visits, `unvisitable`
+    those whose files are not exactly known."""
+
+    tables: tuple[TableName, ...]
+    events: int
+    hops: tuple[Hop, ...] = ()
+    stops_passed: tuple[EventId, ...] = ()
+    unvisitable: tuple[EventId, ...] = ()
+    facets: tuple[tuple[TableName, tuple[str, ...]], ...] = field(default=())
+    """Objects whose statistics are written after the last hop: the table, and its partitions (`""`: the header)."""

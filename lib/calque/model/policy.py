@@ -1,0 +1,52 @@
+"""What one target takes from the source, and under which names. The functions over it are in `core.admit`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`include`, `exclude`: `database.table` globs or `/regular expressions/`. `rename`: database → database, or
+    `database.table` → `database.table`; names at the source are keys. `properties`: set on tables, `""` removes.
+    Durations are seconds."""
+
+    target: str
+    source: str
+    include: tuple[str, ...] = ("*.*",)
+    exclude: tuple[str, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    warehouse: str = ""
+    external_base: str = ""
+    locations: Mapping[str, str] = field(default_factory=dict)
+    strict_locations: bool = False
+    start: int | None = None
+    """An event id at which the target is known to equal the source; None bootstraps."""
+    consistency: str = "table"
+    atomicity: str = "listing"
+    appends: str = "in_place"
+    data: str = "copy"
+    drops: str = "follow"
+    grace: float = 3600.0
+    max_drop: float = 0.1
+    lease: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many objects one call of an operation takes."""
+
+    add_partitions: int = 5000
+    alter_partitions: int = 5000
+    drop_partitions: int = 1000
+    hidden_build: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """The atomic operations that a target's catalog declares; the planner knows nothing else of it (design §4)."""
+
+    limits: Limits = field(default_factory=Limits)
+    compare_and_swap: bool = False

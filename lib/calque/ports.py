@@ -1,0 +1,254 @@
+"""What the engine needs of the world, each method with its promise.
+
+Every method may raise `Unavailable` (nothing changed, or it is unknown whether something did: observe again) and
+`Refused`. Names are the metastore's own at that side; nothing here knows policies. All calls are safe from several
+threads at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from calque.model.files import Evidence, File, Listing
+from calque.model.hive import Database, Function, Partition, Table
+from calque.model.journal import Entry, Event
+from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.names import EventId, Span, TableName
+from calque.model.policy import Abilities
+
+
+class EventLog(Protocol):
+    """The notification log of the source."""
+
+    def current(self) -> EventId:
+        """The newest event id; 0 for an empty log."""
+
+    def read(self, after: EventId, limit: int) -> Sequence[Event]:
+        """At most `limit` events with ids above `after`, ascending, unfiltered. Contiguity is the caller's to check."""
+
+
+class CatalogReader(Protocol):
+    """Reads of a metastore. None of them is a snapshot: bracket them with event ids (facts: one in twenty was torn)."""
+
+    def databases(self) -> Sequence[str]: ...
+
+    def tables(self, database: str) -> Sequence[str]:
+        """Names of tables and views; empty when the database is missing."""
+
+    def functions(self, database: str) -> Sequence[str]: ...
+
+    def database(self, name: str) -> Database | None: ...
+
+    def table(self, name: TableName) -> Table | None: ...
+
+    def function(self, name: TableName) -> Function | None: ...
+
+    def partition_names(self, name: TableName) -> Sequence[str]:
+        """Names of all partitions (Hive's escaped form); empty when the table is missing."""
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        """The named partitions that exist, by name, read in batches; empty when the table is missing."""
+
+
+class Catalog(CatalogReader, Protocol):
+    """A target's metastore. Each method is one call and one transaction there, all or nothing.
+
+    No method deletes data, whatever the object's type (`deleteData` is never true), and none lets the server compute
+    statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is `Conflict` below.
+    """
+
+    def abilities(self) -> Abilities: ...
+
+    def create_database(self, database: Database) -> None: ...
+
+    def alter_database(self, name: str, database: Database) -> None: ...
+
+    def drop_database(self, name: str) -> None:
+        """Never cascades: a database that is not empty raises `Conflict`."""
+
+    def create_table(self, table: Table) -> None: ...
+
+    def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
+        """Replace the definition; a new name in `table` renames, also across databases. Where the server has
+        compare-and-swap, `expected_event` is what `calque.event` must still be, else `Conflict`."""
+
+    def drop_table(self, name: TableName) -> None: ...
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None: ...
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None: ...
+
+    def create_function(self, function: Function) -> None: ...
+
+    def drop_function(self, name: TableName) -> None: ...
+
+
+class Conflict(Exception):
+    """The catalog is not in the state that the call needs: exists already, is missing, or was changed by another.
+    The caller observes again and decides; it is never shown to a user as it is."""
+
+
+class Journal(Protocol):
+    """The durable copy of the log: rows in order of event id, without holes between `oldest` and `last`."""
+
+    def last(self) -> EventId | None:
+        """The newest event id, or None before the first append. Cheap: called many times a second."""
+
+    def oldest(self) -> EventId | None: ...
+
+    def append(self, rows: pa.Table) -> None:
+        """Append rows (`core.rows.SCHEMA`) whose first id is `last() + 1` (any id for the first append), durably and
+        at once. A writer that lost against another one raises `Broken`."""
+
+    def entries(self, span: Span) -> Sequence[Entry]:
+        """The rows of the span without their messages, ascending. `Refused` when the span is not all there."""
+
+    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
+        """Whole rows, by id. `Refused` when one is not there."""
+
+    def forget(self, upto: EventId) -> int:
+        """Remove rows at or below `upto`; how many went. `last()` stays, also when no row is left."""
+
+    def restart(self, at: EventId) -> None:
+        """Remove all rows and begin anew after event `at`, above or below `last()`: after a gap in the log, or a log
+        that went back."""
+
+
+class EvidenceStore(Protocol):
+    """Listings that belong to states (design §6)."""
+
+    def considered(self) -> EventId:
+        """All events up to this id were looked at: what has no evidence by now gets none before a later listing."""
+
+    def append(self, evidence: Sequence[Evidence], considered: EventId) -> None: ...
+
+    def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
+        """By (event id, location)."""
+
+    def forget(self, upto: EventId) -> int: ...
+
+
+class Ledger(Protocol):
+    """The truth about one target's progress. Only an epoch row makes the object rows of its number count."""
+
+    def last_epoch(self) -> Epoch | None: ...
+
+    def epochs(self) -> Sequence[Epoch]:
+        """Ascending."""
+
+    def objects(self, epoch: int) -> Sequence[ObjectRow]: ...
+
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+        """Objects and table rows first, the epoch row last. Publishing a number again replaces what did not count."""
+
+    def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
+        """The newest row of each (kind, database, table)."""
+
+    def put_tables(self, rows: Sequence[TableRow]) -> None:
+        """Record states between epochs; a row with state `dropped` semantics is removed by `remove_tables`."""
+
+    def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None: ...
+
+    def latest_objects(self, keys: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], ObjectRow]:
+        """The newest counted row of each (database, table, partition) at the source that carries files."""
+
+    def forget(self, before_epoch: int) -> int:
+        """Remove epochs below the number, keeping the newest counted object rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTask:
+    """One file to copy from `source` (a full path) to `target`; `size` and `modified_ns` are what evidence says."""
+
+    source: str
+    target: str
+    size: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """`checksum` is xxh3-128 of what was read and, verified, of what lies at the target; `problem` says why not."""
+
+    task: CopyTask
+    checksum: str = ""
+    problem: str = ""
+    bytes_moved: int = 0
+    """0 when a verified copy was there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file or directory that lies directly below another. `modified_ns` of a directory is when something was last
+    made, renamed or removed in it; 0 where the storage has no time for it."""
+
+    name: str
+    size: int
+    modified_ns: int
+    directory: bool = False
+
+
+class Storage(Protocol):
+    """Directories of data at both sides, addressed by URI or plain path."""
+
+    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
+        """The data files below each location, by location; hidden names are left out (`model.files`). `Refused` names
+        the first location that is a file or may not be read."""
+
+    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+        """Copy and verify each, its time too where the storage can. A file that is not as the task says, or vanishes,
+        becomes a `problem`, never an exception; so does one whose target is another file. An existing target of equal
+        size and checksum is kept. Parents are made. Results are in the order of the tasks; `progress` is called in
+        the caller's thread."""
+
+    def publish(self, renames: Sequence[tuple[str, str]]) -> None:
+        """Rename staged files into place, in order; one that was renamed before is passed over. `Refused` when another
+        file lies at a target; `Unavailable` when neither is there: stage it again."""
+
+    def make_directories(self, locations: Sequence[str]) -> None: ...
+
+    def exists(self, location: str) -> bool: ...
+
+    def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        """xxh3-128 (hexadecimal) of each file's whole content, by full path; those that are not there are left out."""
+
+    def remove(self, locations: Sequence[str]) -> None:
+        """Remove directories or files with all below; missing ones are fine."""
+
+    def children(self, location: str) -> Sequence[str]:
+        """Names directly below a directory, hidden ones too; empty when it is missing."""
+
+    def entries(self, location: str) -> Sequence[Found]:
+        """The same with sizes and times, by name; what vanishes meanwhile is left out."""
+
+
+class Clock(Protocol):
+    def now_ns(self) -> int:
+        """Nanoseconds since the epoch."""
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+__all__ = [
+    "Catalog",
+    "CatalogReader",
+    "Clock",
+    "Conflict",
+    "Copied",
+    "CopyTask",
+    "EventLog",
+    "EvidenceStore",
+    "File",
+    "Found",
+    "Journal",
+    "Ledger",
+    "Storage",
+]

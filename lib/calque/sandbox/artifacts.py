@@ -1,0 +1,143 @@
+"""How files published under Maven coordinates get into the cache.
+
+The resolver is the Ivy that pyspark ships, driven through py4j, with its own default repository: no Maven is needed.
+Each artifact is resolved by itself and never with what it depends on; what is needed stands in `manifest`.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyspark
+from py4j.java_gateway import JavaGateway
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from calque.errors import Unavailable
+
+_PARALLEL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One published file, by its coordinates."""
+
+    group: str
+    name: str
+    version: str
+    extension: str = "jar"
+    classifier: str = ""
+
+    @classmethod
+    def parse(cls, coordinates: str) -> "Artifact":
+        """Reads `group:name:version[:extension[:classifier]]`."""
+        return cls(*coordinates.split(":"))
+
+    def __str__(self) -> str:
+        parts = (self.group, self.name, self.version, self.extension, self.classifier)
+        return ":".join(part for part in parts if part)
+
+    def path(self, cache: Path) -> Path:
+        """Where the file is kept once it was fetched."""
+        suffix = f"-{self.classifier}" if self.classifier else ""
+        file_name = f"{self.name}-{self.version}{suffix}.{self.extension}"
+        return cache / "artifacts" / self.group / self.name / self.version / file_name
+
+
+def fetch(artifacts: Iterable[Artifact], cache: Path, report: Callable[[str], None]) -> int:
+    """Downloads what the cache lacks and returns the number of bytes downloaded.
+
+    Raises `Unavailable` naming the artifact that could not be had.
+    """
+    missing = [artifact for artifact in dict.fromkeys(artifacts) if not artifact.path(cache).exists()]
+    if not missing:
+        return 0
+    cache.mkdir(parents=True, exist_ok=True)
+    gateway = _ivy_gateway()
+    try:
+        with TemporaryDirectory(prefix="download-", dir=cache) as scratch, ThreadPoolExecutor(_PARALLEL) as pool:
+            sizes = pool.map(partial(_fetch_one, gateway, Path(scratch), cache), missing)
+            total = 0
+            for artifact, size in zip(missing, sizes, strict=True):
+                report(f"{artifact} ({size / 1e6:.1f} MB)")
+                total += size
+            return total
+    finally:
+        gateway.shutdown()
+        gateway.java_process.stdin.close()
+        gateway.java_process.wait()
+
+
+def installed(artifacts: Iterable[Artifact], cache: Path) -> list[Path]:
+    """Where the files are. Raises `Unavailable` when one was not fetched."""
+    paths = [artifact.path(cache) for artifact in artifacts]
+    for path in paths:
+        if not path.exists():
+            raise Unavailable(
+                "The sandbox is not installed completely",
+                f"{path} is missing",
+                "Run `make install`, or `python -m calque.sandbox.install`",
+            )
+    return paths
+
+
+def _fetch_one(gateway: JavaGateway, scratch: Path, cache: Path, artifact: Artifact) -> int:
+    attempts = Retrying(
+        retry=retry_if_exception_type(Unavailable), stop=stop_after_attempt(3), wait=wait_exponential(), reraise=True
+    )
+    downloaded = attempts(_resolve, gateway, artifact, scratch / str(artifact).replace(":", "_"))
+    kept = artifact.path(cache)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    downloaded.replace(kept)
+    return kept.stat().st_size
+
+
+def _ivy_gateway() -> JavaGateway:
+    jars = Path(pyspark.__file__).parent / "jars"
+    (ivy,) = jars.glob("ivy-*.jar")
+    (py4j,) = jars.glob("py4j-*.jar")
+    return JavaGateway.launch_gateway(
+        jarpath=str(py4j), classpath=str(ivy), java_path=None, die_on_exit=True, enable_auth=True
+    )
+
+
+def _resolve(gateway: JavaGateway, artifact: Artifact, scratch: Path) -> Path:
+    jvm: Any = gateway.jvm
+    ivy: Any = jvm.org.apache.ivy
+    # The local Maven repository is deliberately no resolver here: a `.pom` without its jar there makes Ivy fail.
+    repository = ivy.plugins.resolver.IBiblioResolver()
+    repository.setName("public")
+    repository.setM2compatible(True)
+    repository.setUsepoms(False)
+    settings = ivy.core.settings.IvySettings()
+    settings.setDefaultCache(jvm.java.io.File(str(scratch)))
+    settings.addResolver(repository)
+    settings.setDefaultResolver("public")
+
+    revision = ivy.core.module.id.ModuleRevisionId.newInstance
+    module = ivy.core.module.descriptor.DefaultModuleDescriptor.newDefaultInstance(revision("calque", "sandbox", "1"))
+    wanted = ivy.core.module.descriptor.DefaultDependencyDescriptor(
+        module, revision(artifact.group, artifact.name, artifact.version), True, False, False
+    )
+    wanted.addDependencyConfiguration("default", "*")
+    attributes = jvm.java.util.HashMap()
+    if artifact.classifier:
+        attributes.put("m:classifier", artifact.classifier)
+    file = ivy.core.module.descriptor.DefaultDependencyArtifactDescriptor(
+        wanted, artifact.name, artifact.extension, artifact.extension, None, attributes
+    )
+    wanted.addDependencyArtifact("default", file)
+    module.addDependency(wanted)
+    options = ivy.core.resolve.ResolveOptions()
+    options.setTransitive(False)
+    options.setOutputReport(False)
+    options.setLog("quiet")
+    resolved = ivy.Ivy.newInstance(settings).resolve(module, options)
+    if resolved.hasError():
+        problems = "; ".join(str(problem) for problem in resolved.getAllProblemMessages())
+        raise Unavailable(f"{artifact} can't be downloaded", problems, "Check the network and run the install again")
+    (found,) = resolved.getAllArtifactsReports()
+    return Path(found.getLocalFile().getPath())

@@ -1,0 +1,12 @@
+"""A warehouse that keeps changing, for the demo and for tests.
+
+`Source` changes a metastore and its files and knows what each table should hold; `create_sample` fills one; `Writer`
+picks changes at random. All of it works with any `HiveClient` and folder. `run` puts the demo together from it, real
+metastores and `calque run`; `progress` shows it.
+"""
+
+from calque.sandbox.demo.source import Source
+from calque.sandbox.demo.warehouse import create_sample
+from calque.sandbox.demo.writer import Step, Writer
+
+__all__ = ["Source", "Step", "Writer", "create_sample"]

@@ -1,0 +1,60 @@
+"""The configuration that the demo writes: one source, and targets that differ in what they take and how."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+VARIANTS: Mapping[str, str] = {
+    "mirror": """\
+include = ["*.*"]
+""",
+    "dr": """\
+include = ["sales.*", "hr.staff", "lab_*.*"]
+rename = { "sales" = "sales_dr", "hr.staff" = "people.staff" }
+properties = { "owner.team" = "dr" }
+""",
+    "analytics": """\
+include = ["*.*"]
+exclude = ["hr.*", "*.tmp_*"]
+rename = { "web" = "web_raw" }
+appends = "new_directory"
+""",
+    "audit": """\
+include = ["/(sales|hr)[.].*/"]
+atomicity = "rows"
+properties = { "note" = "" }
+""",
+}
+
+
+def names(targets: int) -> list[str]:
+    """What the targets are called, in order."""
+    kinds = list(VARIANTS)
+    rounds = [f"{kind}{number}" if number else kind for number in range(targets) for kind in kinds]
+    return rounds[:targets]
+
+
+def write(path: Path, source: str, targets: Mapping[str, str]) -> None:
+    """`source` and the values of `targets` are addresses of metastores; places are relative to the file."""
+    path.write_text(text(source, targets), encoding="utf-8")
+
+
+def text(source: str, targets: Mapping[str, str]) -> str:
+    kinds = list(VARIANTS.values())
+    sections = [
+        f"""
+[targets.{name}]
+metastore = {json.dumps(uri)}
+warehouse = "targets/{name}"
+{kinds[index % len(kinds)]}"""
+        for index, (name, uri) in enumerate(targets.items())
+    ]
+    return f"""\
+# Written by `calque demo`; the metastores run only as long as it does.
+
+[source]
+name = "demo"
+metastore = {json.dumps(source)}
+{"".join(sections)}"""

@@ -1,0 +1,59 @@
+"""What a demo leaves behind: the folder it works in, and ends that are asked for by signals."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from calque.errors import Refused
+
+REMOVAL_SECONDS = 10.0
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards. A service that is being killed may write a last file into it while it is
+    removed, hence the patience."""
+    folder = Path(tempfile.mkdtemp(prefix="calque-demo-")).resolve()
+    try:
+        yield folder
+    finally:
+        deadline = time.monotonic() + REMOVAL_SECONDS
+        shutil.rmtree(folder, ignore_errors=True)
+        while folder.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def kept_folder(keep: Path) -> Iterator[Path]:
+    """Raises `Refused` when it is no empty folder and can't be made one."""
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+        empty = not any(keep.iterdir())
+    except OSError as error:
+        raise Refused(f"{keep} can't be used", str(error.strerror or error), "Name another folder") from None
+    if not empty:
+        raise Refused(f"{keep} is not empty", "The demo keeps its files there", "Name a new folder, or empty that one")
+    yield keep.resolve()
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """What asks a process to end does here what Ctrl-C does."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

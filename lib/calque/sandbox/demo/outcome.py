@@ -1,0 +1,57 @@
+"""How a demo went, and the exit code that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calque.errors import Broken, Unavailable
+from calque.sandbox.demo.progress import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command said: its exit code, its JSON document, and its error."""
+
+    code: int
+    document: Mapping[str, Any]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOutcome:
+    """`waited` and `verified` are the answers of `calque wait` and `calque verify`."""
+
+    position: int | None
+    work: Work
+    waited: Answer
+    verified: Answer
+
+    @property
+    def code(self) -> int:
+        """0 only when everything that the target takes was compared, and is equal."""
+        for answer in (self.verified, self.waited):
+            if answer.code > 1:
+                return answer.code
+        if self.verified.document.get("differences") or self.verified.code:
+            return 1
+        return Unavailable.exit_code if self.verified.document.get("set_aside") else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the demo went. `changes`: how many of each kind the writer made, in how many seconds and events."""
+
+    changes: Mapping[str, int]
+    seconds: float
+    head: int
+    targets: Mapping[str, TargetOutcome]
+    kept: Path | None
+
+    @property
+    def code(self) -> int:
+        codes = {target.code for target in self.targets.values()}
+        failures = codes - {0, 1}
+        return (Broken.exit_code if Broken.exit_code in failures else min(failures)) if failures else max(codes)

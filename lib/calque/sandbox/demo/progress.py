@@ -1,0 +1,185 @@
+"""What the demo shows while it runs: on a terminal one table that is drawn anew, elsewhere a line now and then."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from calque.errors import CalqueError
+from calque.model.ledger import Epoch
+from calque.status import snapshot
+from calque.wiring import Wiring
+
+LOOK_SECONDS, LINE_SECONDS = 1.0, 5.0
+COLUMNS = ("target", "state", "position", "lag", "events", "hops", "events/hop", "calls", "files", "bytes", "aside")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the epochs of one target sum up to."""
+
+    epochs: int = 0
+    events: int = 0
+    hops: int = 0
+    calls: int = 0
+    files: int = 0
+    bytes: int = 0
+    bridges: int = 0
+
+    @classmethod
+    def of(cls, epochs: Sequence[Epoch]) -> Work:
+        return cls(
+            epochs=len(epochs),
+            events=sum(epoch.events for epoch in epochs),
+            hops=sum(epoch.hops for epoch in epochs),
+            calls=sum(epoch.calls for epoch in epochs),
+            files=sum(epoch.files for epoch in epochs),
+            bytes=sum(epoch.bytes for epoch in epochs),
+            bridges=sum(len(epoch.bridges) for epoch in epochs),
+        )
+
+    @property
+    def events_per_hop(self) -> str:
+        """How many events one visible change stands for."""
+        return f"{self.events / self.hops:.1f}" if self.hops else "-"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look: the document of `calque status --json`, and each target's work."""
+
+    status: Mapping[str, Any] = field(default_factory=dict)
+    work: Mapping[str, Work] = field(default_factory=dict)
+
+    @property
+    def head(self) -> int | None:
+        head: int | None = self.status["source"]["head"] if self.status else None
+        return head
+
+    @property
+    def positions(self) -> Mapping[str, int | None]:
+        return {name: target["position"] for name, target in self.status.get("targets", {}).items()}
+
+
+class Eye:
+    """Looks at a running replication through its state folder."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._ledgers = {name: wiring.ledger(name) for name in wiring.config.targets}
+
+    def look(self) -> View:
+        work = {name: Work.of(ledger.epochs()) for name, ledger in self._ledgers.items()}
+        return View(snapshot(self._wiring), work)
+
+
+class Progress:
+    """Shows what is going on until its context ends. `view` is the newest look.
+
+    On a terminal it draws, elsewhere it prints lines. What `look` raises comes out at the end of the context, unless
+    another exception does; a `CalqueError` (a service that starts, or is busy) leaves the last look in place.
+    """
+
+    def __init__(self, out: TextIO, look: Callable[[], View], changes: Callable[[], int]) -> None:
+        self.view = View()
+        self._look = look
+        self._changes = changes
+        self._console = Console(file=out, highlight=False, soft_wrap=not out.isatty())
+        self._doing = ""
+        self._began = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="demo-progress", daemon=True)
+        self._problem: Exception | None = None
+
+    def say(self, doing: str) -> None:
+        """What is being done from now on."""
+        self._doing = doing
+        if not self._console.is_terminal:
+            self._console.print(doing, markup=False)
+
+    def __enter__(self) -> Progress:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self._problem is not None and error is None:
+            raise self._problem
+
+    def _watch(self) -> None:
+        try:
+            if self._console.is_terminal:
+                self._draw()
+            else:
+                self._print()
+        except Exception as problem:
+            self._problem = problem
+
+    def _draw(self) -> None:
+        with Live(console=self._console, get_renderable=self._picture, redirect_stdout=False, redirect_stderr=False):
+            while not self._ended.wait(LOOK_SECONDS):
+                self._refresh()
+            self._refresh()
+
+    def _print(self) -> None:
+        printed = 0.0
+        while not self._ended.wait(LOOK_SECONDS):
+            self._refresh()
+            if self.view.status and time.monotonic() > printed + LINE_SECONDS:
+                printed = time.monotonic()
+                self._console.print(line(self.view, self._changes()), markup=False)
+
+    def _refresh(self) -> None:
+        with suppress(CalqueError):
+            self.view = self._look()
+
+    def _picture(self) -> RenderableType:
+        heading = Text(f"{time.monotonic() - self._began:5.1f} s  {self._doing}", style="bold")
+        if not self.view.status:
+            return heading
+        source = Text(f"Source at event {self.view.head}, {self._changes()} changes")
+        return Group(heading, source, table(self.view))
+
+
+def table(view: View) -> Table:
+    """One row for each target."""
+    drawn = Table(*COLUMNS, box=None, header_style="bold")
+    for column in drawn.columns[2:]:
+        column.justify = "right"
+    for name, target in view.status.get("targets", {}).items():
+        work = view.work[name]
+        lag = f"{target['lag_events']} / {target['lag_seconds']:.1f} s"
+        cells = (name, target["state"], target["position"], lag, work.events, work.hops, work.events_per_hop)
+        more = (work.calls, work.files, size(work.bytes), len(target["set_aside"]) + len(target["quarantined"]))
+        drawn.add_row(*("-" if cell is None else str(cell) for cell in (*cells, *more)))
+    return drawn
+
+
+def line(view: View, changes: int) -> str:
+    """All targets in one line."""
+    targets = (
+        f"{name} {target['state']} at {target['position'] or 0}"
+        f" ({view.work[name].events} events in {view.work[name].hops} hops)"
+        for name, target in view.status["targets"].items()
+    )
+    return f"  source at {view.head} after {changes} changes; " + "; ".join(targets)
+
+
+def size(count: int) -> str:
+    """Bytes, for people."""
+    if count < 1000:
+        return f"{count} B"
+    return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"

@@ -1,0 +1,167 @@
+"""The demo: real metastores, a source that keeps changing, `calque run` as a child process, and a verified end.
+
+Whatever ends this process, nothing outlives it: services and the child are kept (`processes.KeptProcess`), and an
+interrupt stops them in order before the temporary folder goes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+from calque.commands import verify, wait
+from calque.commands.options import Settings
+from calque.config import Config, load
+from calque.errors import CalqueError, Unavailable
+from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox.demo import configuration
+from calque.sandbox.demo.ending import kept_folder, signals_interrupt, temporary_folder
+from calque.sandbox.demo.outcome import Answer, Outcome, TargetOutcome
+from calque.sandbox.demo.progress import Eye, Progress, View
+from calque.sandbox.demo.source import Source
+from calque.sandbox.demo.warehouse import create_sample
+from calque.sandbox.demo.writer import Writer
+from calque.sandbox.processes import KeptProcess
+from calque.sandbox.writer import HiveClient
+from calque.wiring import Wiring
+
+START_SECONDS, DRAIN_SECONDS = 120.0, 60.0
+STARTER = "starting"
+PAUSE_SECONDS = 0.05
+"""Between two changes: what is shown is how changes travel, not how many a laptop can make."""
+SOURCE = "source"
+SEE_LOG = "Run the demo with --keep DIR, and see run.log there"
+
+
+def run_demo(keep: Path | None, targets: int, seconds: float, out: TextIO) -> Outcome:
+    """Runs it all; progress goes to `out`. The writer goes on for `seconds` after every target shows something.
+
+    Raises `Refused` when `keep` holds something, `Unavailable` when a service or the replication does not start or
+    ends by itself.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(signals_interrupt())
+        directory = stack.enter_context(kept_folder(keep) if keep else temporary_folder())
+        out.write(f"Starting {targets + 1} metastores in {directory}\n")
+        out.flush()
+        names = configuration.names(targets)
+        metastores = started([SOURCE, *names], directory / "metastores", stack)
+        file = directory / "calque.toml"
+        configuration.write(file, metastores[SOURCE].uri, {name: metastores[name].uri for name in names})
+        client = HiveClient(metastores[SOURCE].uri)
+        stack.callback(client.close)
+        source = Source(client, directory / "data")
+        create_sample(source)
+        writer = Writer(source)
+        child = replication(file, directory)
+        stack.callback(child.stop)
+        config = load(str(file))
+        eye = Eye(Wiring(config))
+        with Progress(out, eye.look, writer.counts.total) as progress:
+            written = _write(writer, child, progress, seconds)
+            head = client.current()
+            answers = _settled(Settings(str(file), json=True), config, head, progress)
+        view = eye.look()
+        return Outcome(dict(writer.counts), written, head, _outcomes(view, answers), keep and directory)
+
+
+def started(names: Sequence[str], directory: Path, stack: ExitStack) -> dict[str, Metastore]:
+    """Metastores by name, started side by side and stopped with `stack`, also those that were ready when one failed."""
+
+    def start(name: str) -> Metastore:
+        metastore = Metastore.start(MetastoreSettings(version="3.1.3"), directory / name)
+        stack.callback(metastore.stop)
+        return metastore
+
+    try:
+        with ThreadPoolExecutor(len(names), thread_name_prefix=STARTER) as pool:
+            return dict(zip(names, pool.map(start, names), strict=True))
+    finally:
+        # A signal that comes while the pool makes a thread leaves one that the pool does not know.
+        while any(thread.name.startswith(STARTER) for thread in threading.enumerate()):
+            time.sleep(0.02)
+
+
+def replication(file: Path, directory: Path) -> KeptProcess:
+    """`calque run`, with its log in the demo's folder."""
+    return KeptProcess([sys.executable, "-m", "calque.cli", "run", "-c", str(file)], directory / "run.log")
+
+
+def _write(writer: Writer, child: KeptProcess, progress: Progress, seconds: float) -> float:
+    """Changes the source until every target shows something, and for `seconds` more; how long it wrote."""
+    began = time.monotonic()
+    progress.say("Starting the replication; the writer writes already")
+    _write_until(writer, child, lambda: _all_shown(progress.view) or time.monotonic() > began + START_SECONDS)
+    if not _all_shown(progress.view):
+        raise _unfilled(progress.view)
+    end = time.monotonic() + seconds
+    progress.say(f"Writing for {seconds:.0f} s")
+    _write_until(writer, child, lambda: time.monotonic() > end)
+    return time.monotonic() - began
+
+
+def _write_until(writer: Writer, child: KeptProcess, done: Callable[[], bool]) -> None:
+    while not done():
+        if not child.running:
+            last = child.output().strip().rpartition("\n")[2]
+            raise Unavailable("`calque run` ended by itself", last.removeprefix("calque: "), SEE_LOG)
+        writer.step()
+        time.sleep(PAUSE_SECONDS)
+
+
+def _all_shown(view: View) -> bool:
+    positions = view.positions.values()
+    return bool(positions) and None not in positions
+
+
+def _unfilled(view: View) -> Unavailable:
+    """Why some target shows nothing yet."""
+    reasons = [
+        "; ".join([f"{name} is {target['state']}", *(f"{one['table']}: {one['reason']}" for one in _aside(target)[:3])])
+        for name, target in view.status.get("targets", {}).items()
+        if target["position"] is None
+    ]
+    why = ". ".join(reasons) or "It says nothing"
+    return Unavailable(f"`calque run` did not fill every target within {START_SECONDS:.0f} s", why, SEE_LOG)
+
+
+def _aside(target: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*target["quarantined"], *target["set_aside"]]
+
+
+def _settled(settings: Settings, config: Config, head: int, progress: Progress) -> dict[str, tuple[Answer, Answer]]:
+    """What `wait` and `verify` say of each target."""
+    found = {}
+    for name in config.targets:
+        progress.say(f"Waiting until {name} shows event {head}")
+        waited = answer(partial(wait.run, settings, config, name, head, DRAIN_SECONDS))
+        progress.say(f"Verifying {name}, every byte")
+        found[name] = waited, answer(partial(verify.run, settings, config, (name,), (), "checksum"))
+    return found
+
+
+def answer(command: Callable[[], int]) -> Answer:
+    """Runs a command here and reads what it prints. Its own progress, on stderr, would disturb ours."""
+    said = io.StringIO()
+    try:
+        with redirect_stdout(said), redirect_stderr(io.StringIO()):
+            code = command()
+    except CalqueError as error:
+        return Answer(error.exit_code, {}, str(error))
+    return Answer(code, json.loads(said.getvalue() or "{}"))
+
+
+def _outcomes(view: View, answers: Mapping[str, tuple[Answer, Answer]]) -> dict[str, TargetOutcome]:
+    return {
+        name: TargetOutcome(view.positions[name], view.work[name], waited, verified)
+        for name, (waited, verified) in answers.items()
+    }

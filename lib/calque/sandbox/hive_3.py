@@ -1,0 +1,69 @@
+"""How a 3.1.3 metastore is put together inside a JVM that runs nothing but a py4j gateway.
+
+Its own main class binds every interface. Here its handler is served by a Thrift server over a loopback socket, by a
+thread of the JVM: the gateway is not needed any more once that runs.
+"""
+
+import re
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, set_field
+from py4j.protocol import Py4JError
+
+from calque.sandbox.hive_settings import MetastoreSettings
+from calque.sandbox.processes import KeptProcess, PortTaken
+
+MAIN = ("py4j.GatewayServer", "--enable-auth", "0")
+"""Main class and arguments of the JVM."""
+
+_ADDRESS = re.compile(r"^(\d+)\n(\S+)\n", re.MULTILINE)
+_WORKER_THREADS = (8, 500)
+
+
+def serve(server: KeptProcess, port: int, settings: MetastoreSettings, seconds: float) -> None:
+    """Makes the JVM answer Thrift calls on a loopback port. Raises `Unavailable`, or `PortTaken`."""
+    server.wait_until(lambda output: _ADDRESS.search(output) is not None, seconds)
+    address = _ADDRESS.search(server.output())
+    assert address is not None
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(address[1]), auth_token=address[2]))
+    try:
+        _serve(gateway, port, settings)
+    except Py4JError as error:
+        cause = " ".join(str(error).splitlines()[:2])
+        if "Address already in use" in cause:
+            raise PortTaken(f"Port {port} is taken", "", "Try another") from error
+        raise server.failure(f"failed to start: {cause}") from error
+    finally:
+        gateway.shutdown()
+
+
+def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None:
+    java: Any = gateway.jvm.java
+    thrift: Any = gateway.jvm.org.apache.thrift
+    hive: Any = gateway.jvm.org.apache.hadoop.hive.metastore
+    configuration = hive.conf.MetastoreConf.newMetastoreConf()
+    # The listener's cleaner runs once a minute; there is no setting for it.
+    cleaner = java.lang.Class.forName("org.apache.hive.hcatalog.listener.DbNotificationListener$CleanerThread")
+    interval = cleaner.getDeclaredField("sleepTime")
+    interval.setAccessible(True)
+    interval.setLong(None, round(settings.cleaner_interval * 1000))
+
+    loopback = java.net.InetAddress.getByName("127.0.0.1")
+    listening = thrift.transport.TServerSocket(java.net.ServerSocket(port, 100, loopback))
+
+    handlers = java.lang.Class.forName("org.apache.hadoop.hive.metastore.HiveMetaStore$HMSHandler").getConstructors()
+    (constructor,) = (candidate for candidate in handlers if candidate.getParameterCount() == 3)
+    arguments = gateway.new_array(java.lang.Object, 3)
+    arguments[0], arguments[1], arguments[2] = "metastore", configuration, False
+    handler = hive.RetryingHMSHandler.getProxy(configuration, constructor.newInstance(arguments), True)
+
+    options = thrift.server.TThreadPoolServer.Args(listening)
+    set_field(options, "minWorkerThreads", _WORKER_THREADS[0])
+    set_field(options, "maxWorkerThreads", _WORKER_THREADS[1])
+    options.processor(hive.TSetIpAddressProcessor(handler))
+    options.transportFactory(thrift.transport.TTransportFactory())
+    options.protocolFactory(thrift.protocol.TBinaryProtocol.Factory())
+    server = thrift.server.TThreadPoolServer(options)
+    # `EventHandler` makes a Runnable of any method, so that the JVM needs no class of ours.
+    runnable = java.beans.EventHandler.create(java.lang.Class.forName("java.lang.Runnable"), server, "serve")
+    java.lang.Thread(runnable).start()

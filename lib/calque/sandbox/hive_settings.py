@@ -1,0 +1,136 @@
+"""A metastore's settings as Hive's own properties and files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from xml.sax.saxutils import escape
+
+_MESSAGING = "org.apache.hadoop.hive.metastore.messaging"
+_LISTENER = "org.apache.hive.hcatalog.listener.DbNotificationListener"
+_NEVER_SECONDS = 10 * 365 * 24 * 3600
+
+_LOGGING = """\
+status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{ISO8601} %-5p [%t] %c{2}: %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+logger.metastore.name = org.apache.hadoop.hive.metastore.HiveMetaStore
+logger.metastore.level = info
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MetastoreSettings:
+    """What kind of metastore to run.
+
+    message_format: how events are written to the log; 3.1.3 knows `json` only.
+    stock: 4.2.0 only: leave the metadata transformer and the gathering of statistics at the server's defaults.
+    listener: what writes the log: inside each transaction, after it (events can be lost), or nothing.
+    event_ttl: seconds after which the server removes events; 0 keeps them for ever.
+    cleaner_interval: seconds between the removals.
+    extra: further properties, which win over all others.
+    """
+
+    version: Literal["3.1.3", "4.2.0"] = "3.1.3"
+    message_format: Literal["json", "gzip"] = "json"
+    stock: bool = False
+    listener: Literal["transactional", "plain", "none"] = "transactional"
+    heap_mb: int = 512
+    event_ttl: int = 0
+    cleaner_interval: float = 1.0
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def properties(settings: MetastoreSettings, directory: Path, database: Mapping[str, str]) -> dict[str, str]:
+    """All properties of a metastore whose files lie in `directory`. `database`: url, user and password."""
+    return {
+        **_common(settings, directory),
+        **_database(database),
+        **(_hive_3() if settings.version == "3.1.3" else _hive_4(settings)),
+        **settings.extra,
+    }
+
+
+def write_configuration(properties: Mapping[str, str], folder: Path) -> None:
+    """Writes the files that a metastore looks for on its class path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = "".join(
+        f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
+        for name, value in properties.items()
+    )
+    for name in ("metastore-site.xml", "hive-site.xml", "core-site.xml"):
+        (folder / name).write_text(f"<configuration>\n{entries}</configuration>\n")
+    for name in ("log4j2.properties", "metastore-log4j2.properties", "hive-log4j2.properties"):
+        (folder / name).write_text(_LOGGING)
+
+
+def _common(settings: MetastoreSettings, directory: Path) -> dict[str, str]:
+    common = {
+        "fs.defaultFS": "file:///",
+        "metastore.warehouse.dir": (directory / "warehouse").as_uri(),
+        "metastore.warehouse.external.dir": (directory / "external").as_uri(),
+        "hive.metastore.warehouse.external.dir": (directory / "external").as_uri(),
+        "metastore.repl.cm.enabled": "true",
+        "metastore.repl.cmrootdir": (directory / "change_manager").as_uri(),
+        "metastore.dml.events": "true",
+        "metastore.event.db.listener.timetolive": f"{settings.event_ttl or _NEVER_SECONDS}s",
+        "metastore.execute.setugi": "false",
+        "metastore.hmshandler.retry.attempts": "1",
+        "metastore.async.log.enabled": "false",
+    }
+    for prefix in ("", "hive.", "metastore."):
+        common[f"{prefix}metastore.event.db.notification.api.auth"] = "false"
+    if settings.listener == "transactional":
+        common["metastore.transactional.event.listeners"] = _LISTENER
+    elif settings.listener == "plain":
+        common["metastore.event.listeners"] = _LISTENER
+    if not settings.stock:
+        common["metastore.stats.autogather"] = "false"
+    return common
+
+
+def _database(database: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "javax.jdo.option.ConnectionURL": database["url"],
+        "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
+        "javax.jdo.option.ConnectionUserName": database["user"],
+        "javax.jdo.option.ConnectionPassword": database["password"],
+        "datanucleus.connectionPoolingType": "HikariCP",
+        "datanucleus.schema.autoCreateAll": "false",
+        "metastore.try.direct.sql": "true",
+    }
+
+
+def _hive_3() -> dict[str, str]:
+    return {
+        "metastore.event.message.factory": f"{_MESSAGING}.json.JSONMessageFactory",
+        "metastore.expression.proxy": "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy",
+        "metastore.storage.schema.reader.impl": "org.apache.hadoop.hive.metastore.DefaultStorageSchemaReader",
+        "metastore.schema.verification": "true",
+        # The default names a class that the distribution does not contain.
+        "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
+    }
+
+
+def _hive_4(settings: MetastoreSettings) -> dict[str, str]:
+    encoder = "json.JSONMessageEncoder" if settings.message_format == "json" else "json.gzip.GzipJSONMessageEncoder"
+    hive_4 = {
+        "metastore.event.message.factory": f"{_MESSAGING}.{encoder}",
+        "metastore.thrift.bind.host": "127.0.0.1",
+        "metastore.max.event.response": "1000000",
+        "metastore.schema.verification": "false",
+        "metastore.housekeeping.threads.on": "false",
+        "metastore.housekeeping.leader.election": "host",
+        "metastore.housekeeping.leader.hostname": "none",
+        # With a change manager this one holds instead of `metastore.event.db.listener.timetolive`.
+        "metastore.repl.event.db.listener.timetolive": f"{settings.event_ttl or _NEVER_SECONDS}s",
+        "metastore.event.db.listener.clean.startup.wait.interval": "0s",
+        "metastore.event.db.listener.clean.interval": f"{round(settings.cleaner_interval * 1000)}ms",
+    }
+    if not settings.stock:
+        hive_4["metastore.metadata.transformer.class"] = " "
+    return hive_4

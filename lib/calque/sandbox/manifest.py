@@ -1,0 +1,96 @@
+"""Which published artifacts each real service and Spark's class path need: versions that were run together."""
+
+from calque.sandbox.artifacts import Artifact
+
+
+def _artifacts(listing: str) -> tuple[Artifact, ...]:
+    return tuple(Artifact.parse(line) for line in listing.split())
+
+
+HIVE_3_DISTRIBUTION = Artifact.parse("org.apache.hive:hive-standalone-metastore:3.1.3:tar.gz:bin")
+"""The 3.1.3 server's jars and its database schemas."""
+
+HIVE_4_SCHEMAS = Artifact.parse("org.apache.hive:hive-standalone-metastore-server:4.0.1:tar.gz:bin")
+"""The newest published archive with the 4.x database schemas; nothing else of it is used."""
+
+HIVE_3_JARS = _artifacts("""
+    org.apache.hive.hcatalog:hive-hcatalog-server-extensions:3.1.3
+    org.codehaus.jackson:jackson-core-asl:1.9.13
+    org.codehaus.jackson:jackson-mapper-asl:1.9.13
+    org.slf4j:slf4j-api:1.7.30
+    commons-collections:commons-collections:3.2.2
+    commons-logging:commons-logging:1.1.3
+    org.postgresql:postgresql:42.7.4
+""")
+"""What the distribution and pyspark's Hadoop client lack."""
+
+HIVE_4_JARS = _artifacts("""
+    org.apache.hive:hive-exec:4.2.0
+    org.apache.hive.hcatalog:hive-hcatalog-server-extensions:4.2.0
+    org.apache.hadoop:hadoop-hdfs:3.5.0
+    org.postgresql:postgresql:42.7.4
+    org.datanucleus:datanucleus-core:6.0.10
+    org.datanucleus:datanucleus-api-jdo:6.0.3
+    org.datanucleus:datanucleus-rdbms:6.0.10
+    org.datanucleus:javax.jdo:3.2.0-release
+    com.zaxxer:HikariCP:4.0.3
+    org.springframework:spring-core:5.3.39
+    org.springframework:spring-jcl:5.3.39
+    org.springframework:spring-beans:5.3.39
+    org.springframework:spring-tx:5.3.39
+    org.springframework:spring-jdbc:5.3.39
+    org.slf4j:slf4j-api:1.7.30
+    org.apache.logging.log4j:log4j-api:2.24.3
+    org.apache.logging.log4j:log4j-core:2.24.3
+    org.apache.logging.log4j:log4j-slf4j-impl:2.24.3
+    org.apache.logging.log4j:log4j-1.2-api:2.24.3
+    commons-logging:commons-logging:1.1.3
+    commons-cli:commons-cli:1.5.0
+    commons-io:commons-io:2.16.1
+    commons-collections:commons-collections:3.2.2
+    org.apache.commons:commons-collections4:4.4
+    org.apache.commons:commons-dbcp2:2.12.0
+    org.apache.commons:commons-pool2:2.12.0
+    org.apache.commons:commons-jexl3:3.3
+    com.github.ben-manes.caffeine:caffeine:2.8.4
+    io.dropwizard.metrics:metrics-core:3.1.0
+    io.dropwizard.metrics:metrics-jvm:3.1.0
+    io.dropwizard.metrics:metrics-json:3.1.0
+    com.github.joshelser:dropwizard-metrics-hadoop-metrics2-reporter:0.1.2
+    org.apache.curator:curator-framework:5.7.1
+    org.apache.curator:curator-client:5.7.1
+    org.apache.curator:curator-recipes:5.7.1
+    org.apache.zookeeper:zookeeper:3.8.4
+    javolution:javolution:5.5.1
+    org.antlr:antlr-runtime:3.5.2
+    com.google.guava:guava:22.0
+    com.google.protobuf:protobuf-java:3.25.5
+    com.fasterxml.jackson.core:jackson-databind:2.16.1
+    com.fasterxml.jackson.core:jackson-core:2.16.1
+    com.fasterxml.jackson.core:jackson-annotations:2.16.1
+    org.eclipse.jetty:jetty-server:9.4.57.v20241219
+    org.eclipse.jetty:jetty-servlet:9.4.57.v20241219
+    org.eclipse.jetty:jetty-util:9.4.57.v20241219
+    org.eclipse.jetty:jetty-http:9.4.57.v20241219
+    org.eclipse.jetty:jetty-io:9.4.57.v20241219
+    org.eclipse.jetty:jetty-security:9.4.57.v20241219
+    javax.servlet:javax.servlet-api:3.1.0
+    org.apache.httpcomponents:httpcore:4.4.15
+    org.apache.httpcomponents:httpclient:4.5.13
+    org.apache.thrift:libfb303:0.9.3
+    com.google.code.gson:gson:2.11.0
+    javax.transaction:javax.transaction-api:1.3
+""")
+"""A flat list: what hive-exec asks for transitively can't be resolved on Java 17 (`jdk.tools`)."""
+
+DELTA_JARS = _artifacts("""
+    io.delta:delta-spark_4.2_2.13:4.4.0
+    io.delta:delta-storage:4.4.0
+    io.delta:delta-kernel-api:4.4.0
+    io.delta:delta-kernel-defaults:4.4.0
+    io.delta:delta-kernel-unitycatalog:4.4.0
+    io.unitycatalog:unitycatalog-hadoop:0.6.0
+""")
+"""What Delta needs and pyspark lacks; a second Hadoop client or Jackson would break the session."""
+
+ALL = (HIVE_3_DISTRIBUTION, HIVE_4_SCHEMAS, *HIVE_3_JARS, *HIVE_4_JARS, *DELTA_JARS)

@@ -1,0 +1,138 @@
+"""How services are started, watched and ended, each under a keeper.
+
+A keeper (module `keeper`) is a small process of its own session that runs one command and ends it when its own
+standard input closes or its parent is gone. The kernel closes that pipe however the starting process ends, so nothing
+outlives it, and a Ctrl-C in the terminal reaches only the starting process, which stops its services in order.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from calque.errors import Unavailable
+
+_KEEPER = Path(__file__).with_name("keeper.py")
+_LOG_LINES_SHOWN = 20
+_STOP_SECONDS = 20.0
+_PORT_ATTEMPTS = 5
+
+Started = TypeVar("Started")
+
+
+class PortTaken(Unavailable):
+    """Another process took the port between its choice and its use."""
+
+
+class KeptProcess:
+    """One running command whose output goes to `log`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        user: tuple[int, int] | None = None,
+        stop_signal: signal.Signals = signal.SIGTERM,
+        remove_after: Path | None = None,
+    ) -> None:
+        """Starts the command.
+
+        user: user and group id to run it under, when it isn't the present one.
+        stop_signal: what asks the command to end; it is killed when it doesn't within ten seconds.
+        remove_after: a folder that the keeper removes when the command has ended.
+        """
+        self.log = log
+        self._log_start = log.stat().st_size if log.exists() else 0
+        order = {
+            "command": list(command),
+            "user": user,
+            "stop_signal": int(stop_signal),
+            "remove_after": str(remove_after) if remove_after else None,
+        }
+        with log.open("ab") as output:
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_KEEPER), json.dumps(order)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env=dict(os.environ if environment is None else environment),
+                start_new_session=True,
+            )
+
+    @property
+    def running(self) -> bool:
+        return self._keeper.poll() is None
+
+    def output(self) -> str:
+        """What the command has written since it was started."""
+        with self.log.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")
+
+    def wait_until(self, ready: Callable[[str], bool], seconds: float, *, failed: str = "\0") -> None:
+        """Returns when `ready` holds of the output.
+
+        Raises `Unavailable` with the log's last lines when the command ends, writes `failed`, or takes too long.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            ended = not self.running
+            output = self.output()
+            if ready(output):
+                return
+            if ended or failed in output:
+                raise self.failure("ended before it was ready" if ended else "failed to start")
+            if time.monotonic() > deadline:
+                raise self.failure(f"was not ready within {seconds:.0f} s")
+            time.sleep(0.02)
+
+    def failure(self, what: str) -> Unavailable:
+        """An error that shows the end of the log."""
+        lines = self.output().splitlines()[-_LOG_LINES_SHOWN:]
+        error = PortTaken if "Address already in use" in self.output() else Unavailable
+        return error(f"A service {what}", f"Its log ends: {' | '.join(lines)}", f"See {self.log}")
+
+    def stop(self) -> None:
+        """Asks the command to end, and returns when it has."""
+        self._end(b"")
+
+    def kill(self) -> None:
+        """Ends the command at once, as `kill -9` would, and returns when it has."""
+        self._end(b"kill")
+
+    def _end(self, word: bytes) -> None:
+        pipe = self._keeper.stdin
+        if pipe is not None and not pipe.closed:
+            with suppress(BrokenPipeError), pipe:
+                pipe.write(word)
+        try:
+            self._keeper.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._keeper.pid, signal.SIGKILL)
+            self._keeper.wait()
+
+
+def on_free_port(start: Callable[[int], Started]) -> Started:
+    """Calls `start` with a loopback port that nobody listens on, again with another while that is taken first."""
+    for _ in range(_PORT_ATTEMPTS - 1):
+        try:
+            return start(_free_port())
+        except PortTaken:
+            continue
+    return start(_free_port())
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

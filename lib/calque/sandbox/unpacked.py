@@ -1,0 +1,71 @@
+"""What is made of the downloaded archives: the 3.1.3 server's jars, and one database template for each version."""
+
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path, PurePosixPath
+
+from calque.sandbox import manifest
+from calque.sandbox.postgres import build_template
+
+_SCHEMAS = {
+    "3.1.3": (manifest.HIVE_3_DISTRIBUTION, "hive-schema-3.1.0.postgres.sql"),
+    "4.2.0": (manifest.HIVE_4_SCHEMAS, "hive-schema-4.0.0.postgres.sql"),
+}
+# 4.2.0 has one table more than the newest published schema (HIVE-29178).
+_ADDITIONS = {
+    "3.1.3": "",
+    "4.2.0": """
+        CREATE TABLE "CATALOG_PARAMS" (
+            "CTLG_ID" bigint NOT NULL REFERENCES "CTLGS" ("CTLG_ID") ON DELETE CASCADE,
+            "PARAM_KEY" varchar(180) NOT NULL,
+            "PARAM_VALUE" varchar(4000),
+            PRIMARY KEY ("CTLG_ID", "PARAM_KEY")
+        )
+    """,
+}
+
+
+def hive_3_jars(cache: Path) -> Path:
+    """The folder of the 3.1.3 server's own jars."""
+    return cache / "hive-3.1.3"
+
+
+def template(version: str, cache: Path) -> Path:
+    """The folder of a metastore version's database template."""
+    return cache / "templates" / version
+
+
+def unpack(cache: Path) -> None:
+    """Makes what is missing, out of artifacts that are in the cache."""
+    if not hive_3_jars(cache).is_dir():
+        _unpack_hive_3_jars(cache)
+    for version, (archive, schema) in _SCHEMAS.items():
+        if not template(version, cache).is_dir():
+            build_template(_member(archive.path(cache), schema) + _ADDITIONS[version], template(version, cache))
+
+
+def _unpack_hive_3_jars(cache: Path) -> None:
+    """All jars of the distribution but its Derby, which is never used and older than the one Java 17 wants."""
+    with tempfile.TemporaryDirectory(prefix="unpack-", dir=cache) as scratch:
+        folder = Path(scratch) / "jars"
+        folder.mkdir()
+        with tarfile.open(manifest.HIVE_3_DISTRIBUTION.path(cache)) as archive:
+            for member in archive:
+                path = PurePosixPath(member.name)
+                if path.parent.name == "lib" and path.suffix == ".jar" and not path.name.startswith("derby"):
+                    content = archive.extractfile(member)
+                    assert content is not None
+                    with (folder / path.name).open("wb") as file:
+                        shutil.copyfileobj(content, file)
+        folder.replace(hive_3_jars(cache))
+
+
+def _member(archive: Path, name: str) -> str:
+    with tarfile.open(archive) as opened:
+        for member in opened:
+            if PurePosixPath(member.name).name == name:
+                content = opened.extractfile(member)
+                assert content is not None
+                return content.read().decode()
+    raise FileNotFoundError(f"{name} in {archive}")

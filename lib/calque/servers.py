@@ -1,0 +1,52 @@
+"""What a metastore says of itself, over Thrift."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calque.adapters.metastore.catalog import EVENT_PARAMETER, HiveCatalog
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.world import LOG_LISTENER, listening, server_version, setting, stops_latecomers
+from calque.engine.check import Listeners, managed_warehouse, weakness
+from calque.errors import Refused
+from calque.model.hive import Table
+from calque.model.names import TableName
+from calque.model.policy import Abilities
+
+
+def require_strong_log(client: Client) -> None:
+    """`Refused` with the cure when the metastore's log does not give every guarantee; nothing where the server does not
+    tell. Raises `Unavailable`."""
+    if weak := weakness(MetastoreServer(client)):
+        what, why, todo = weak
+        raise Refused(what, why, f"{todo}; or accept it by source.allow_weak_log = true")
+
+
+class MetastoreServer:
+    """`engine.check.Server` over Thrift."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def version(self) -> str:
+        return server_version(self.client)
+
+    def listeners(self) -> Listeners:
+        found = listening(self.client)
+        others = tuple(name for name in found.listeners if not name.endswith(LOG_LISTENER))
+        # Every server has a warehouse: one that does not say where tells nothing else either.
+        told = bool(found.listeners) or bool(managed_warehouse(self))
+        return Listeners(told, found.transactional, found.afterwards, others)
+
+    def setting(self, name: str) -> str:
+        return setting(self.client, name)
+
+    def has_compare_and_swap(self, scratch: Table) -> bool:
+        # Not `world.probed`: it reads the log too, which a target need not allow.
+        catalog = HiveCatalog(self.client, Abilities())
+        marked = replace(scratch, parameters={**(scratch.parameters or {}), EVENT_PARAMETER: "1"})
+        catalog.create_table(marked)
+        try:
+            return stops_latecomers(catalog, marked)
+        finally:
+            catalog.drop_table(TableName(scratch.database, scratch.name))

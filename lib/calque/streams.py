@@ -1,0 +1,375 @@
+"""The always-on job: one query that captures, one for each target, each kept up by itself.
+
+Queries end and begin again; what they did is in the journal and the ledgers. What does not answer is tried again with
+back-off while the process stays up; what is refused or broken ends its part and is told.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_random_exponential
+from tenacity.wait import wait_base
+
+from calque.adapters.control import Json, locked, unavailable
+from calque.adapters.metastore.client import Client
+from calque.adapters.spark.archive import archive_path
+from calque.adapters.spark.journal_source import JournalStream
+from calque.adapters.spark.log_source import LogStream, pages
+from calque.adapters.spark.query import Apply, Query, Stream, rows_of, start
+from calque.adapters.spark.session import session
+from calque.adapters.spark.watch import bump
+from calque.core.patterns import chosen
+from calque.core.rows import SCHEMA
+from calque.core.standing import Standing, standing
+from calque.engine.capture import Capture, Gatherer
+from calque.engine.replica import Replica
+from calque.errors import Broken, CalqueError, Refused, Unavailable
+from calque.model.ledger import TableState
+from calque.model.names import EventId, Span, TableName
+from calque.requests import Action, asked, done
+from calque.sandbox.cache import cache_folder
+from calque.servers import require_strong_log
+from calque.wiring import Wiring, query_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+LOG = logging.getLogger(__name__)
+BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
+TICK_SECONDS = 0.5
+BEGIN_SECONDS = 20.0
+CAPTURE = "capture"
+QUARANTINED = (TableState.QUARANTINED,)
+SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
+
+
+@dataclass(slots=True)
+class Run:
+    """One process: capture and the named targets. `until` is the event id to stop at, "head", or None for ever."""
+
+    wiring: Wiring
+    targets: Sequence[str]
+    capture: bool = True
+    stopping: threading.Event = field(default_factory=threading.Event)
+    failure: CalqueError | None = None
+    parts: list[Part] = field(default_factory=list)
+    starting: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.wiring.session = self.spark
+
+    def spark(self) -> SparkSession:
+        return session("calque", [], self.wiring.state / "spark", archive=archive_path(cache_folder(), []))
+
+    def start(self) -> None:
+        """Start every part on a thread of its own. Returns at once."""
+        self.spark()
+        begin = Beginning(self.wiring)
+        if self.capture:
+            self.parts.append(CapturePart(self, begin))
+        self.parts += [TargetPart(self, begin, name) for name in self.targets]
+        for part in self.parts:
+            part.thread.start()
+
+    def stop(self) -> None:
+        """Finish the calls in hand, record, end. Idempotent."""
+        self.stopping.set()
+        for part in self.parts:
+            part.stop()
+        for part in self.parts:
+            part.thread.join(timeout=60)
+
+    def fail(self, error: CalqueError) -> None:
+        """A part can't go on: the process ends with its error."""
+        self.failure = self.failure or error
+        self.stopping.set()
+
+    def wait(self, until: EventId | None, seconds: float = float("inf")) -> Standing:
+        """Until stopped, or every target shows `until`. WITHOUT: tables that are set aside are missing for good.
+        Raises what ended a part."""
+        deadline = time.monotonic() + seconds
+        while not self.stopping.wait(0.05):
+            if until is not None:
+                found = [part.standing(until) for part in self.parts if isinstance(part, TargetPart)]
+                if all(item is not Standing.GOING for item in found):
+                    return Standing.WITHOUT if Standing.WITHOUT in found else Standing.REACHED
+            if time.monotonic() > deadline:
+                return Standing.GOING
+        if self.failure is not None:
+            raise self.failure
+        return Standing.GOING
+
+
+class Beginning:
+    """Where the journal begins: fixed once, before anything else, by the first process that asks."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self.wiring = wiring
+        self.lock = threading.Lock()
+        self.found: EventId | None = None
+
+    def event(self) -> EventId:
+        """The event id after which the journal begins. Raises `Unavailable`, `Refused`."""
+        with self.lock:
+            if self.found is None:
+                if not self.wiring.config.source.allow_weak_log:
+                    require_strong_log(Client(",".join(self.wiring.config.source.metastore)))
+                with unavailable("journal"), locked(self.wiring.state / "locks" / "journal.lock"):
+                    self.found = self.look()
+            return self.found
+
+    def look(self) -> EventId:
+        config, control = self.wiring.config, self.wiring.control
+        record = control.read("journal")
+        if record is not None:
+            if record["source"] != config.source.name:
+                raise Refused(
+                    f"The state folder belongs to source {record['source']}, not {config.source.name}",
+                    "its journal is of another log",
+                    "Give each source a state folder of its own",
+                )
+            return int(str(record["after"]))
+        current = self.wiring.source().log.current()
+        starts = [config.policy(name).start for name in config.targets]
+        after = min([current, *(start for start in starts if start is not None)])
+        control.put("journal", {"source": config.source.name, "after": after})
+        return after
+
+
+class Part:
+    """A query that is started again whenever something does not answer."""
+
+    def __init__(self, run: Run, begin: Beginning, name: str) -> None:
+        self.run, self.begin, self.name = run, begin, name
+        self.query_name = name
+        self.query: Query | None = None
+        self.state = "starting"
+        self.last_error: str | None = None
+        self.thread = threading.Thread(target=self.keep_up, name=name, daemon=True)
+
+    @property
+    def wiring(self) -> Wiring:
+        return self.run.wiring
+
+    @property
+    def wake_file(self) -> Path:
+        return self.wiring.wake_file(self.query_name)
+
+    def stop(self) -> None:
+        if self.query is not None:
+            self.query.stop()
+
+    def keep_up(self) -> None:
+        try:
+            self.patiently(self.once)
+        except CalqueError as error:
+            self.failed(error)
+        except Exception as error:
+            LOG.exception("%s ended", self.name)
+            self.failed(Broken(f"{self.name} ended with {type(error).__name__}", str(error), "See the log"))
+        finally:
+            self.close()
+
+    def failed(self, error: CalqueError) -> None:
+        if not self.run.stopping.is_set():
+            self.state, self.last_error = "failed", str(error)
+            self.run.fail(error)
+
+    def patiently(self, action: Callable[[], None]) -> None:
+        """Try again with back-off while something does not answer."""
+        retrying = Retrying(
+            retry=retry_if_exception_type(Unavailable),
+            wait=BACK_OFF,
+            stop=stop_when_event_set(self.run.stopping),
+            sleep=self.sleep,
+            before_sleep=self.tell,
+            reraise=True,
+        )
+        for attempt in retrying:
+            with attempt:
+                try:
+                    action()
+                except Unavailable as error:
+                    self.last_error = str(error)
+                    raise
+
+    def tell(self, state: RetryCallState) -> None:
+        LOG.warning("%s is tried again: %s", self.name, state.outcome.exception() if state.outcome else "")
+
+    def sleep(self, seconds: float) -> None:
+        self.run.stopping.wait(seconds)
+
+    def once(self) -> None:
+        """Open what is needed, run the query until it ends."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back what `once` opened."""
+
+    def follow(self, stream: Stream, apply: Apply) -> None:
+        """Run a query until it ends by itself or the process stops. Queries begin one after the other: each starts
+        several processes, which must answer within Spark's ten seconds. A query that is taken up again runs no batch
+        without news, hence the wake."""
+        with self.run.starting:
+            bump(self.wake_file)
+            deadline = time.monotonic() + BEGIN_SECONDS
+            query = start(
+                self.run.spark(),
+                stream,
+                apply,
+                name=self.query_name,
+                checkpoint=self.wiring.checkpoint(self.query_name),
+            )
+            self.query = query
+            while query.active and not query.begun.wait(0.05):
+                if self.run.stopping.is_set() or time.monotonic() > deadline:
+                    break
+        while not query.join(0.5):
+            if self.run.stopping.is_set():
+                query.stop()
+
+
+class CapturePart(Part):
+    """The source's log into the journal."""
+
+    def __init__(self, run: Run, begin: Beginning) -> None:
+        super().__init__(run, begin, CAPTURE)
+        self.gatherer: Gatherer | None = None
+
+    def once(self) -> None:
+        source, config = self.wiring.source(), self.wiring.config
+        after = self.begin.event()
+        admissions = [self.wiring.target(name).admission for name in config.targets]
+
+        def takes(name: TableName) -> bool:
+            return any(admission.takes(name) for admission in admissions)
+
+        if self.gatherer is not None:
+            self.gatherer.stop()
+        self.gatherer = Gatherer(source, takes)
+        capture = Capture(source, after, self.gatherer)
+        self.gatherer.resume(after, capture.last())
+        self.gatherer.begin()
+        stream = LogStream(self.wiring.open_log(), capture.last(), self.wake_file, poll=config.source.poll)
+
+        def apply(span: Span, frame: DataFrame | None, _: int) -> None:
+            self.state, self.last_error = "running", None
+            if len(span):
+                capture.append(rows_of(frame, span) if frame is not None else self.read(capture, stream, span))
+
+        self.follow(stream, apply)
+
+    def read(self, capture: Capture, stream: LogStream, span: Span) -> pa.Table:
+        """A small span on the driver."""
+        import pyarrow as pa
+
+        todo = Span(max(span.after, min(capture.last(), span.upto)), span.upto)
+        return pa.Table.from_batches(pages(self.wiring.source().log, todo, stream.page), SCHEMA)
+
+    def close(self) -> None:
+        if self.gatherer is not None:
+            self.gatherer.stop()
+
+
+class TargetPart(Part):
+    """One target's replica, fed by the journal."""
+
+    def __init__(self, run: Run, begin: Beginning, name: str) -> None:
+        super().__init__(run, begin, name)
+        self.query_name = query_of(name)
+        self.replica: Replica | None = None
+        self.reported = threading.Thread(target=self.report, name=f"report-{name}", daemon=True)
+
+    def once(self) -> None:
+        if not self.reported.is_alive():
+            self.reported.start()
+        self.close()
+        after = self.begin.event()
+        self.replica = Replica(
+            self.wiring.source(), self.wiring.target(self.name), lambda: after, lambda: bump(self.wake_file)
+        )
+        self.replica.open()
+        stream = JournalStream(
+            self.wiring.open_journal(),
+            self.replica.cursor,
+            self.wake_file,
+            max_events=self.wiring.config.window.max_events,
+        )
+        self.follow(stream, self.apply)
+
+    def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
+        """One window; while the target does not answer it is tried again here, so that the query lives on."""
+        replica = self.replica
+        if replica is None or self.paused():
+            return
+        self.patiently(lambda: self.window(replica, span.upto))
+
+    def window(self, replica: Replica, upto: EventId) -> None:
+        for request in asked(self.wiring, self.name):
+            states = QUARANTINED if request.action is Action.RELEASE else SETTLED
+            names = replica.reread(chosen(request.tables), f"asked for by {request.action.value}", states)
+            LOG.info("%s: %s of %d tables", self.name, request.action.value, len(names))
+            replica.tables.record(replica.record_states)
+            done(self.wiring, request)
+        window = replica.window(upto)
+        self.last_error = None
+        self.state = "running" if replica.epoch is not None else "bootstrapping"
+        if window is not None and window.epoch is not None:
+            LOG.info(
+                "%s: epoch %d at event %d: %d events, %d hops, %d calls, %d files",
+                self.name,
+                window.epoch.epoch,
+                window.epoch.event_id,
+                window.epoch.events,
+                window.epoch.hops,
+                window.epoch.calls,
+                window.epoch.files,
+            )
+
+    def paused(self) -> bool:
+        return self.wiring.control.read(f"paused/{self.name}") is not None
+
+    def standing(self, event_id: EventId) -> Standing:
+        replica = self.replica
+        if replica is None:
+            return Standing.GOING
+        return standing(replica.position(), list(replica.tables.rows.values()), event_id).standing
+
+    def report(self) -> None:
+        """Tell the status what only this process knows, and wake the query while something waits."""
+        while True:
+            stopped = self.run.stopping.wait(TICK_SECONDS)
+            replica = self.replica
+            try:
+                if stopped:
+                    self.wiring.control.remove(f"running/{self.name}")
+                    return
+                self.wiring.control.put(f"running/{self.name}", self.record(replica))
+                if replica is not None and (replica.waiting_since or not replica.reading.finished.empty()):
+                    bump(self.wake_file)
+            except (CalqueError, OSError) as error:
+                LOG.warning("status of %s: %s", self.name, error)
+
+    def record(self, replica: Replica | None) -> dict[str, Json]:
+        busy = replica.tables.in_state(TableState.READING, TableState.STAGING) if replica is not None else []
+        return {
+            "pid": os.getpid(),
+            "at": time.time(),
+            "state": self.state,
+            "last_error": self.last_error,
+            "states": {str(name): replica.tables.rows[name].state.value for name in busy} if replica else {},
+        }
+
+    def close(self) -> None:
+        if self.replica is not None:
+            self.replica.close()
+            self.replica = None

@@ -1,0 +1,29 @@
+"""What a configuration may ask for and this version does not do."""
+
+from __future__ import annotations
+
+from calque.config import Config
+from calque.errors import Refused
+
+LATER = "it comes with a later version"
+
+
+def unsupported(config: Config) -> list[Refused]:
+    """One refusal for each such setting; `calque run` raises the first, `calque check` shows all."""
+    found = []
+    if config.journal.format != "delta":
+        found.append(_later("journal.format", config.journal.format, "delta"))
+    if config.source.pin != "none":
+        found.append(_later("source.pin", config.source.pin, "none"))
+    if config.source.scan is not None:
+        found.append(_later("source.scan", f"{config.source.scan:g}s", "off"))
+    for name, target in config.targets.items():
+        if target.consistency != "table":
+            found.append(_later(f"targets.{name}.consistency", target.consistency, "table"))
+        if target.atomicity != "listing":
+            found.append(_later(f"targets.{name}.atomicity", target.atomicity, "listing"))
+    return found
+
+
+def _later(key: str, value: str, instead: str) -> Refused:
+    return Refused(f'{key} = "{value}" can\'t be had yet', LATER, f'Write "{instead}", or leave it out')

@@ -1,0 +1,111 @@
+"""Configuration → world: the only place that knows which plug sits in which socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calque.adapters.control import ControlStore
+from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.files.storage import FileStorage
+from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.log import HiveLog
+from calque.adapters.spark.watch import bump
+from calque.config import Config
+from calque.engine.failpoints import Hit, from_environment, guard
+from calque.engine.world import SourceSide, TargetSide
+from calque.model.policy import Abilities
+from calque.opening import open_journal, open_log
+from calque.ports import EventLog, EvidenceStore, Journal, Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(slots=True)
+class Wiring:
+    """Everything that a configuration names, made when it is first asked for. Nothing connects before it is used.
+
+    With `session` long copies and listings are spread over Spark.
+    """
+
+    config: Config
+    session: Callable[[], SparkSession] | None = None
+    hit: Hit = field(default_factory=from_environment)
+    _source: SourceSide | None = None
+    _targets: dict[str, TargetSide] = field(default_factory=dict)
+
+    @property
+    def state(self) -> Path:
+        return Path(self.config.state.path)
+
+    @property
+    def control(self) -> ControlStore:
+        return ControlStore(self.state / "control")
+
+    def wake_file(self, name: str) -> Path:
+        """The counter that wakes a query: `capture`, or `query_of` a target."""
+        return self.state / "wake" / name
+
+    def wake(self, target: str) -> None:
+        """Let a target's query run a window, an empty one if there are no events."""
+        bump(self.wake_file(query_of(target)))
+
+    def checkpoint(self, name: str) -> str:
+        return f"{self.config.state.checkpoints}/{name}"
+
+    def open_log(self) -> Callable[[], EventLog]:
+        """Makes the source's log, also in other processes."""
+        return partial(open_log, ",".join(self.config.source.metastore))
+
+    def open_journal(self) -> Callable[[], tuple[Journal, EvidenceStore]]:
+        """Makes the journal and the evidence, also in other processes."""
+        return partial(open_journal, str(self.state))
+
+    def source(self) -> SourceSide:
+        if self._source is None:
+            client = Client(",".join(self.config.source.metastore))
+            journal, evidence = self.open_journal()()
+            self._source = SourceSide(
+                self.config.source.name,
+                HiveLog(client),
+                HiveReader(client),
+                guard(journal, "journal", self.hit),
+                guard(evidence, "evidence", self.hit),
+                self.storage(),
+            )
+        return self._source
+
+    def target(self, name: str) -> TargetSide:
+        if name not in self._targets:
+            self._targets[name] = TargetSide.of(
+                self.config.policy(name),
+                guard(HiveCatalog(self.client(name), Abilities()), "catalog", self.hit),
+                guard(self.ledger(name), "ledger", self.hit),
+                guard(self.storage(), "storage", self.hit),
+            )
+        return self._targets[name]
+
+    def client(self, target: str) -> Client:
+        """A connection to a target's metastore."""
+        return Client(",".join(self.config.target(target).metastore))
+
+    def ledger(self, target: str) -> DeltaLedger:
+        return DeltaLedger(str(self.state / "ledgers" / target))
+
+    def storage(self) -> Storage:
+        files = FileStorage()
+        if self.session is None:
+            return files
+        from calque.adapters.files.spark import SparkStorage
+
+        return SparkStorage(files, self.session)
+
+
+def query_of(target: str) -> str:
+    """The name of a target's query, of its checkpoint and its wake file."""
+    return f"target.{target}"

@@ -1,0 +1,146 @@
+"""Metastores for the contract suites: those in memory, and real ones that start once for the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits, MemoryCatalog, MemoryLog, MemoryMetastore
+from calque.adapters.metastore.catalog import HiveCatalog
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.names import TableName
+from calque.model.policy import Abilities
+from calque.ports import Catalog, EventLog
+from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox.writer import HiveClient
+
+MEMORY = {"memory-3": HIVE_3, "memory-4": HIVE_4}
+REAL = {"hive-3.1.3": HIVE_3, "hive-4.2.0": HIVE_4, "hive-4.2.0-stock": HIVE_4}
+NUMBERS = count(1)
+TEXT = Storage(
+    columns=(Column("a", "int", "Größe ☃ 'q' \"d\" \\"), Column("b", "array<string>")),
+    input_format="org.apache.hadoop.mapred.TextInputFormat",
+    output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+    buckets=-1,
+    serde=SerDe("text", "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", {"field.delim": "\x01", "a b": '="x"'}),
+)
+
+Writer = HiveClient | MemoryMetastore
+
+
+@dataclass(slots=True)
+class RecordedDirectories:
+    """What a metastore in memory would have done to data."""
+
+    moved: list[tuple[str, str]] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+    def move(self, source: str, target: str) -> None:
+        self.moved.append((source, target))
+
+    def remove(self, location: str) -> None:
+        self.removed.append(location)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One metastore: its ports, its writer's calls, and how it should behave. `root` is a directory for data that is
+    no other test's; names end in a number, since a server is shared by all tests."""
+
+    name: str
+    habits: Habits
+    catalog: Catalog
+    log: EventLog
+    writer: Writer
+    root: Path
+    number: int
+    directories: RecordedDirectories | None
+
+    @property
+    def real(self) -> bool:
+        return self.directories is None
+
+    def database(self, name: str = "sales") -> str:
+        return f"{name}_{self.number}"
+
+    def create_database(self, name: str = "sales") -> str:
+        self.catalog.create_database(Database(self.database(name), "Käufe", self.place(name)))
+        return self.database(name)
+
+    def place(self, *parts: str) -> str:
+        return "/".join((f"file:{self.root}", *parts))
+
+    def table(self, name: str, keys: Sequence[str] = (), database: str = "sales", **parameters: str) -> Table:
+        """An external table with a directory of its own."""
+        return Table(
+            name,
+            self.database(database),
+            "owner",
+            storage=replace(TEXT, location=self.place("data", name)),
+            partition_keys=tuple(Column(key, "string", "Schlüssel") for key in keys),
+            parameters={"EXTERNAL": "TRUE", **parameters},
+            type="EXTERNAL_TABLE",
+        )
+
+    def managed_table(self, name: str, keys: Sequence[str] = ()) -> Table:
+        return replace(self.table(name, keys), storage=TEXT, parameters={}, type="MANAGED_TABLE")
+
+    def view(self, name: str, text: str) -> Table:
+        return replace(
+            self.table(name),
+            storage=TEXT,
+            parameters={"comment": "Ansicht"},
+            type="VIRTUAL_VIEW",
+            view_original_text=text,
+            view_expanded_text=text,
+        )
+
+    def created(self, table: Table) -> TableName:
+        self.catalog.create_table(table)
+        return TableName(table.database, table.name)
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Metastore]]:
+    """Real metastores by the names of `REAL`, started when first asked for."""
+    started: dict[str, Metastore] = {}
+
+    def server(name: str) -> Metastore:
+        if name not in started:
+            version = "3.1.3" if "3.1.3" in name else "4.2.0"
+            settings = MetastoreSettings(version=version, stock="stock" in name)
+            started[name] = Metastore.start(settings, tmp_path_factory.mktemp(name))
+        return started[name]
+
+    yield server
+    for metastore in started.values():
+        metastore.stop()
+
+
+@pytest.fixture(params=[*MEMORY, *REAL])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    name = request.param
+    number = next(NUMBERS)
+    if name in MEMORY:
+        directories = RecordedDirectories()
+        store = MemoryMetastore(MEMORY[name], f"file:{tmp_path}/warehouse", directories=directories)
+        yield World(name, MEMORY[name], MemoryCatalog(store), MemoryLog(store), store, tmp_path, number, directories)
+        return
+    writer = HiveClient(request.getfixturevalue("servers")(name).uri)
+    catalog = HiveCatalog(writer.client, Abilities(compare_and_swap=REAL[name].compare_and_swap))
+    yield World(name, REAL[name], catalog, writer.log, writer, tmp_path, number, None)
+    writer.close()
+
+
+def partition(table: Table, values: Sequence[str], location: str, **parameters: str) -> Partition:
+    storage = replace(table.storage or TEXT, location=location)
+    return Partition(tuple(values), table.database, table.name, storage=storage, parameters=parameters)
+
+
+@pytest.fixture
+def build_partition() -> Callable[..., Partition]:
+    return partition

@@ -1,0 +1,643 @@
+"""`ports.Storage`: what every storage does, and what those of `adapters.files` do besides."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from uuid import uuid4
+
+import fsspec
+import pytest
+from xxhash import xxh3_128_hexdigest
+
+from calque.adapters.files import Durability, FileStorage, SparkStorage, Systems
+from calque.adapters.files.local import LocalSystem
+from calque.adapters.files.remote import RemoteSystem
+from calque.adapters.files.spark import Spread, packed
+from calque.adapters.files.system import System
+from calque.adapters.memory.storage import MemoryStorage
+from calque.core.layout import COPYING, join, place, staged_name
+from calque.errors import Broken, Refused, Unavailable
+from calque.model.files import File, Listing
+from calque.ports import Copied, CopyTask, Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AWKWARD = (
+    "plain",
+    "with space",
+    "ds=a%2Fb",
+    "t=10%3A30",
+    "colon:name",
+    "100%25",
+    "hash#tag",
+    "what?",
+    "é=ü",
+    "日本",
+    "[brackets]",
+    "star*",
+    "{braces}",
+    "a+b&c;d",
+    "back\\slash",
+    "quote'\"",
+    "::",
+    "line\nbreak",
+    "-dash",
+    "trailing ",
+)
+FORCED = Spread(few_files=0, few_bytes=0, few_locations=0)
+
+
+class Writer(Protocol):
+    """Someone else, who changes files."""
+
+    def write(self, location: str, content: bytes) -> None: ...
+
+    def read(self, location: str) -> bytes: ...
+
+    def delete(self, location: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class World:
+    storage: Storage
+    writer: Writer
+    root: str
+    directories: bool = True
+    """Whether a directory is there without files."""
+
+    def path(self, *names: str) -> str:
+        return join(self.root, "/".join(names))
+
+    def files(self, directory: str) -> tuple[File, ...]:
+        return self.storage.list([directory])[directory].files
+
+    def task(self, source: str, target: str) -> CopyTask:
+        above, _, name = source.rpartition("/")
+        [file] = [file for file in self.files(above) if file.path == name]
+        return CopyTask(source, target, file.size, file.modified_ns)
+
+    def copy(self, task: CopyTask) -> Copied:
+        [copied] = self.storage.copy([task])
+        return copied
+
+
+class LocalWriter:
+    def write(self, location: str, content: bytes) -> None:
+        path = Path(location.removeprefix("file:"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def read(self, location: str) -> bytes:
+        return Path(location.removeprefix("file:")).read_bytes()
+
+    def delete(self, location: str) -> None:
+        Path(location.removeprefix("file:")).unlink()
+
+
+class ObjectWriter:
+    def __init__(self) -> None:
+        self._files = fsspec.filesystem("memory")
+
+    def write(self, location: str, content: bytes) -> None:
+        self._files.pipe_file(location.removeprefix("memory:/"), content)
+
+    def read(self, location: str) -> bytes:
+        content: bytes = self._files.cat_file(location.removeprefix("memory:/"))
+        return content
+
+    def delete(self, location: str) -> None:
+        self._files.rm_file(location.removeprefix("memory:/"))
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.scheduler.mode": "FAIR",
+        "spark.ui.enabled": "false",
+    }
+    session = SparkSession.Builder().master("local[2]").config(map=settings).getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["memory", "local", "directories", "objects", "spark"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    match request.param:
+        case "memory":
+            storage = MemoryStorage()
+            return World(storage, storage, "file:///w")
+        case "local":
+            return World(FileStorage(), LocalWriter(), f"file:{tmp_path}")
+        case "directories":
+            remote = RemoteSystem(fsspec.filesystem("file"), directories=True)
+            return World(FileStorage(OneSystem(remote)), LocalWriter(), f"file:{tmp_path}")
+        case "objects":
+            return World(FileStorage(), ObjectWriter(), f"memory://{uuid4().hex}", directories=False)
+        case _:
+            spark: SparkSession = request.getfixturevalue("session")
+            return World(SparkStorage(FileStorage(), lambda: spark, FORCED), LocalWriter(), f"file:{tmp_path}")
+
+
+def test_a_listing_holds_the_data_files_below_in_order(world: World) -> None:
+    table = world.path("t")
+    for name, content in {"b": b"22", "a": b"1", "a.x": b"", "d/e/f": b"4444"}.items():
+        world.writer.write(join(table, name), content)
+    listing = world.storage.list([table])[table]
+    assert [(file.path, file.size) for file in listing.files] == [("a", 1), ("a.x", 0), ("b", 2), ("d/e/f", 4)]
+    assert (listing.location, listing.missing, listing.size) == (table, False, 7)
+    assert all(file.modified_ns > 1_600_000_000_000_000_000 for file in listing.files)
+
+
+def test_hidden_names_are_not_listed(world: World) -> None:
+    table = world.path("t")
+    for name in ("f", "_SUCCESS", ".f.crc", "_tmp/g", ".hive-staging/h", "d/_x/i", "d/j_", "d/k.l"):
+        world.writer.write(join(table, name), b"x")
+    assert [file.path for file in world.files(table)] == ["d/j_", "d/k.l", "f"]
+
+
+def test_a_hidden_name_above_the_location_hides_nothing(world: World) -> None:
+    table = world.path("_calque", "t.1", "data", "5")
+    world.writer.write(join(table, "f"), b"x")
+    assert [file.path for file in world.files(table)] == ["f"]
+
+
+def test_a_missing_directory_is_an_empty_listing_that_says_so(world: World) -> None:
+    missing = world.path("no", "where")
+    assert world.storage.list([missing]) == {missing: Listing(missing, (), missing=True)}
+    assert not world.storage.exists(missing)
+    assert list(world.storage.children(missing)) == []
+
+
+def test_an_empty_directory_is_not_missing(world: World) -> None:
+    if not world.directories:
+        pytest.skip("a directory without files is none")
+    empty = world.path("a", "empty")
+    world.storage.make_directories([empty, empty])
+    assert world.storage.list([empty]) == {empty: Listing(empty, ())}
+    assert world.storage.exists(empty)
+
+
+def test_a_file_is_no_directory_to_list(world: World) -> None:
+    world.writer.write(world.path("t", "f"), b"x")
+    with pytest.raises(Refused, match=r"/t/f"):
+        world.storage.list([world.path("t", "f")])
+
+
+def test_each_location_is_listed_under_the_spelling_asked_for(world: World) -> None:
+    world.writer.write(world.path("t", "f"), b"x")
+    spellings = [world.path("t"), world.path("t") + "/", world.path("u")]
+    found = world.storage.list(spellings)
+    assert list(found) == spellings
+    assert found[spellings[0]].files == found[spellings[1]].files
+    assert found[spellings[0]].location == spellings[0]
+    assert world.storage.list([]) == {}
+
+
+def test_equal_listings_until_something_changes(world: World) -> None:
+    table = world.path("t")
+    world.writer.write(join(table, "f"), b"x")
+    world.writer.write(join(table, "g"), b"x")
+    first = world.storage.list([table])[table]
+    assert world.storage.list([table])[table].fingerprint() == first.fingerprint()
+    world.writer.delete(join(table, "g"))
+    second = world.storage.list([table])[table].fingerprint()
+    world.writer.write(join(table, "f"), b"xy")
+    assert len({first.fingerprint(), second, world.storage.list([table])[table].fingerprint()}) == 3
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_names_are_listed_copied_published_and_removed(world: World, name: str) -> None:
+    if "::" in name and world.root.startswith("memory:"):
+        pytest.skip("fsspec's memory file system takes :: for the end of a chained URL")
+    source, target, content = world.path(name, "s"), world.path(name, "t"), name.encode()
+    world.writer.write(join(source, name), content)
+    assert [file.path for file in world.files(source)] == [name]
+    assert [file.path for file in world.files(world.path(name))] == [f"s/{name}"]
+    staged = staged_name(target, name, 1)
+    assert world.copy(world.task(join(source, name), staged)).problem == ""
+    assert world.files(target) == ()
+    world.storage.publish([(staged, join(target, name))])
+    assert world.writer.read(join(target, name)) == content
+    assert name in world.storage.children(target)
+    assert world.storage.exists(join(target, name))
+    world.storage.remove([source])
+    assert not world.storage.exists(source)
+    assert world.writer.read(join(target, name)) == content
+
+
+@pytest.mark.parametrize("content", [b"", b"x", bytes(range(256)) * 20_000], ids=["empty", "short", "long"])
+def test_a_copy_is_the_file_with_its_checksum(world: World, content: bytes) -> None:
+    world.writer.write(world.path("s", "f"), content)
+    task = world.task(world.path("s", "f"), world.path("deep", "er", "f"))
+    assert world.copy(task) == Copied(task, xxh3_128_hexdigest(content), bytes_moved=len(content))
+    assert world.writer.read(task.target) == content
+    assert list(world.storage.children(world.path("deep", "er"))) == ["f"]
+
+
+def test_a_copy_repeated_moves_nothing(world: World) -> None:
+    world.writer.write(world.path("s", "f"), b"content")
+    task = world.task(world.path("s", "f"), world.path("t", "f"))
+    first = world.copy(task)
+    before = world.files(world.path("t"))
+    assert world.copy(task) == replace(first, bytes_moved=0)
+    assert world.files(world.path("t")) == before
+
+
+def test_results_come_in_the_order_of_the_tasks_and_progress_for_each(world: World) -> None:
+    for number in range(30):
+        world.writer.write(world.path("s", f"{number:02}"), b"x" * (number * 37 % 30))
+    source = world.path("s")
+    tasks = [
+        CopyTask(join(source, file.path), world.path("t", file.path), file.size, file.modified_ns)
+        for file in reversed(world.files(source))
+    ]
+    seen: list[Copied] = []
+    copied = world.storage.copy(tasks, seen.append)
+    assert [result.task for result in copied] == tasks
+    assert sorted(seen, key=lambda result: result.task.source) == list(reversed(copied))
+    assert [(file.path, file.size) for file in world.files(world.path("t"))] == [
+        (file.path, file.size) for file in world.files(source)
+    ]
+    assert list(world.storage.copy([])) == []
+
+
+def test_a_source_that_vanished_is_a_problem_and_leaves_nothing(world: World) -> None:
+    world.writer.write(world.path("s", "f"), b"x")
+    task = world.task(world.path("s", "f"), world.path("t", "f"))
+    world.writer.delete(task.source)
+    copied = world.copy(task)
+    assert (copied.checksum, copied.bytes_moved) == ("", 0)
+    assert task.source in copied.problem
+    assert not world.storage.exists(task.target)
+
+
+@pytest.mark.parametrize("later", [b"other", b"longer than it was", b""])
+def test_a_source_that_changed_is_a_problem_and_leaves_nothing(world: World, later: bytes) -> None:
+    world.writer.write(world.path("s", "f"), b"first")
+    task = world.task(world.path("s", "f"), world.path("t", "f"))
+    world.writer.write(task.source, later)
+    assert "not the file that was listed" in world.copy(task).problem
+    assert not world.storage.exists(task.target)
+
+
+@pytest.mark.parametrize("there", [b"content of", b"", b"CONTENT OF IT", b"content of it and more"])
+def test_another_file_at_the_target_is_a_problem_and_stays(world: World, there: bytes) -> None:
+    world.writer.write(world.path("s", "f"), b"content of it")
+    task = world.task(world.path("s", "f"), world.path("t", "f"))
+    world.writer.write(task.target, there)
+    copied = world.copy(task)
+    assert (copied.checksum, copied.bytes_moved) == ("", 0)
+    assert task.target in copied.problem
+    assert world.writer.read(task.target) == there
+
+
+def test_one_file_s_problem_does_not_keep_the_others(world: World) -> None:
+    world.writer.write(world.path("s", "a"), b"a")
+    world.writer.write(world.path("s", "b"), b"b")
+    tasks = [world.task(world.path("s", name), world.path("t", name)) for name in "ab"]
+    world.writer.delete(tasks[0].source)
+    assert [bool(copied.problem) for copied in world.storage.copy(tasks)] == [True, False]
+    assert world.writer.read(tasks[1].target) == b"b"
+
+
+def test_two_files_for_one_target_are_a_fault_of_the_caller(world: World) -> None:
+    world.writer.write(world.path("s", "a"), b"a")
+    world.writer.write(world.path("s", "b"), b"b")
+    tasks = [world.task(world.path("s", name), world.path("t", "f")) for name in "ab"]
+    with pytest.raises(Broken, match=r"one target|to be copied to"):
+        world.storage.copy(tasks)
+    assert not world.storage.exists(world.path("t", "f"))
+
+
+def test_publishing_renames_in_place_and_again_passes_over(world: World) -> None:
+    table = world.path("t")
+    renames = [(staged_name(table, name, 7), join(table, name)) for name in ("a", "d/b")]
+    for staged, _ in renames:
+        world.writer.write(staged, staged.encode())
+    world.storage.publish(renames)
+    before = world.files(table)
+    assert [file.path for file in before] == ["a", "d/b"]
+    world.storage.publish(renames)
+    assert world.files(table) == before
+    assert [world.writer.read(target) for _, target in renames] == [staged.encode() for staged, _ in renames]
+
+
+def test_a_publication_that_died_halfway_goes_on(world: World) -> None:
+    table = world.path("t")
+    renames = [(staged_name(table, name, 7), join(table, name)) for name in "abc"]
+    for staged, _ in renames:
+        world.writer.write(staged, b"x")
+    world.storage.publish(renames[:2])
+    world.storage.publish(renames)
+    assert [file.path for file in world.files(table)] == ["a", "b", "c"]
+
+
+def test_a_file_staged_again_after_it_was_published_is_dropped(world: World) -> None:
+    table = world.path("t")
+    staged, target = staged_name(table, "f", 7), join(table, "f")
+    world.writer.write(target, b"same")
+    world.writer.write(staged, b"same")
+    before = world.files(table)
+    world.storage.publish([(staged, target)])
+    assert (world.files(table), world.storage.exists(staged)) == (before, False)
+
+
+def test_publishing_never_replaces_another_file(world: World) -> None:
+    table = world.path("t")
+    staged, target = staged_name(table, "f", 7), join(table, "f")
+    world.writer.write(target, b"theirs")
+    world.writer.write(staged, b"ours, longer")
+    with pytest.raises(Refused, match="another file"):
+        world.storage.publish([(staged, target)])
+    assert world.writer.read(target) == b"theirs"
+
+
+def test_a_staged_file_missing_on_both_sides_is_unavailable(world: World) -> None:
+    with pytest.raises(Unavailable, match="not there"):
+        world.storage.publish([(world.path("t", "_calque_stage", "1", "f"), world.path("t", "f"))])
+
+
+def test_removing_takes_all_below_and_no_neighbour(world: World) -> None:
+    for name in ("t/f", "t/_hidden/g", "t/d/e/h", "tt/f", "u"):
+        world.writer.write(world.path(name), b"x")
+    world.storage.remove([world.path("t"), world.path("u"), world.path("never", "was")])
+    world.storage.remove([world.path("t")])
+    assert [world.storage.exists(world.path(name)) for name in ("t", "t/f", "u", "tt/f")] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("location", ["/", "file:///", "memory://bucket"])
+def test_a_whole_file_system_is_never_removed(world: World, location: str) -> None:
+    with pytest.raises(Refused, match="whole file system"):
+        world.storage.remove([location])
+
+
+def test_children_are_names_directly_below_hidden_ones_too(world: World) -> None:
+    for name in ("f", "_calque_stage/1/g", ".x", "d/e/h"):
+        world.writer.write(world.path("t", name), b"x")
+    assert list(world.storage.children(world.path("t"))) == [".x", "_calque_stage", "d", "f"]
+
+
+@pytest.mark.parametrize("location", ["", "relative/path", "file:relative"])
+def test_what_is_no_location_is_refused(world: World, location: str) -> None:
+    with pytest.raises(Refused, match="no location"):
+        world.storage.exists(location)
+
+
+@dataclass(frozen=True)
+class Meddled:
+    """A local file system where something happens after a source's first chunk, or instead of writing."""
+
+    inner: LocalSystem
+    midway: Callable[[], None] = lambda: None
+    instead: Callable[[str, Iterable[memoryview]], None] | None = None
+
+    def chunks(self, path: str, size: int) -> Iterator[memoryview]:
+        for number, chunk in enumerate(self.inner.chunks(path, size)):
+            yield chunk
+            if number == 0 and COPYING not in path:
+                self.midway()
+
+    def create(self, path: str, chunks: Iterable[memoryview]) -> None:
+        (self.instead or self.inner.create)(path, chunks)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+
+class OneSystem(Systems):
+    def __init__(self, system: System) -> None:
+        super().__init__()
+        self._system = system
+
+    def at(self, location: str) -> tuple[System, str]:
+        return self._system, place(location).path
+
+
+def meddled(system: Meddled) -> FileStorage:
+    return FileStorage(OneSystem(system))  # type: ignore[arg-type]
+
+
+def described(path: Path, target: Path) -> CopyTask:
+    found = path.stat()
+    return CopyTask(str(path), str(target), found.st_size, found.st_mtime_ns)
+
+
+def appended(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"more")
+
+
+def rewritten(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes())
+    found = path.stat()
+    os.utime(other, ns=(found.st_atime_ns, found.st_mtime_ns))
+    other.rename(path)
+
+
+@pytest.mark.parametrize("change", [appended, rewritten, Path.unlink, lambda path: os.truncate(path, 10)])
+def test_a_source_that_changes_while_it_is_copied_is_a_problem(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    source, target = tmp_path / "source", tmp_path / "t" / "f"
+    source.write_bytes(b"x" * 3_000_000)
+    storage = meddled(Meddled(LocalSystem(), midway=lambda: change(source)))
+    [copied] = storage.copy([described(source, target)])
+    assert copied.problem
+    assert list(target.parent.iterdir()) == []
+
+
+def test_what_is_not_read_back_as_written_is_a_problem(tmp_path: Path) -> None:
+    def faulty(path: str, chunks: Iterable[memoryview]) -> None:
+        Path(path).write_bytes(b"".join(bytes(chunk) for chunk in chunks).replace(b"a", b"b"))
+
+    source = tmp_path / "source"
+    source.write_bytes(b"banana")
+    [copied] = meddled(Meddled(LocalSystem(), instead=faulty)).copy([described(source, tmp_path / "target")])
+    assert "isn't read back" in copied.problem
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, Unavailable),
+        (errno.EDQUOT, Unavailable),
+        (errno.EIO, Unavailable),
+        (errno.EACCES, Refused),
+        (errno.EROFS, Refused),
+    ],
+)
+def test_trouble_with_the_target_s_storage_ends_the_copy(tmp_path: Path, number: int, kind: type[Exception]) -> None:
+    def failing(path: str, chunks: Iterable[memoryview]) -> None:
+        Path(path).write_bytes(bytes(next(iter(chunks))))
+        raise OSError(number, os.strerror(number), path)
+
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"x")
+    with pytest.raises(kind, match=str(target)):
+        meddled(Meddled(LocalSystem(), instead=failing)).copy([described(source, target)])
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_a_target_whose_name_can_not_be_is_that_file_s_problem(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"x")
+    (tmp_path / "file").write_bytes(b"")
+    long, below = described(source, tmp_path / ("n" * 300)), described(source, tmp_path / "file" / "f")
+    assert ["can't be written" in copied.problem for copied in FileStorage().copy([long, below])] == [True, True]
+
+
+def test_a_session_is_only_asked_for_when_the_work_is_long(tmp_path: Path) -> None:
+    def none() -> SparkSession:
+        raise AssertionError("no session is needed")
+
+    source = tmp_path / "source"
+    source.write_bytes(b"x")
+    storage = SparkStorage(FileStorage(), none)
+    task = described(source, tmp_path / "target")
+    assert storage.copy([task])[0].problem == ""
+    assert storage.list([str(tmp_path)])[str(tmp_path)].size == 2
+    with pytest.raises(AssertionError):
+        storage.copy([replace(task, target=f"{task.target}{number}") for number in range(65)])
+
+
+def test_an_executor_s_error_comes_home_whole(session: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"x")
+    storage = SparkStorage(FileStorage(), lambda: session, FORCED)
+    with pytest.raises(Refused, match="on another host") as caught:
+        storage.copy([replace(described(source, tmp_path / "t"), target="file://elsewhere/t")])
+    assert caught.value.todo.startswith("Mount it")
+
+
+def test_executors_use_the_pool_that_is_asked_for(session: SparkSession, tmp_path: Path) -> None:
+    def note_pools(_: Copied) -> None:
+        tracker = session.sparkContext._jsc.sc().getAllPools()
+        pools.update(tracker.apply(number).name() for number in range(tracker.size()))
+
+    pools: set[str] = set()
+    source = tmp_path / "source"
+    source.write_bytes(b"x")
+    storage = SparkStorage(FileStorage(), lambda: session, replace(FORCED, pool="copies"))
+    storage.copy([described(source, tmp_path / "t")], note_pools)
+    assert "copies" in pools
+
+
+def test_bins_are_about_equal_and_none_is_empty() -> None:
+    bins = packed([100, 1, 1, 50, 50, 1, 97], lambda size: size, 3)
+    assert sorted(sum(content) for content in bins) == [100, 100, 100]
+    assert packed([5], lambda size: size, 8) == [(5,)]
+    assert packed([], lambda size: size, 8) == []
+
+
+def test_times_are_nanoseconds_and_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "f").write_bytes(b"xyz")
+    os.utime(tmp_path / "real" / "f", ns=(1, 1_700_000_000_123_456_789))
+    table = tmp_path / "t"
+    table.mkdir()
+    (table / "file").symlink_to(tmp_path / "real" / "f")
+    (table / "directory").symlink_to(tmp_path / "real")
+    (table / "broken").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(table / "pipe")
+    [listing] = FileStorage().list([str(table)]).values()
+    assert listing.files == (
+        File("directory/f", 3, 1_700_000_000_123_456_789),
+        File("file", 3, 1_700_000_000_123_456_789),
+    )
+
+
+def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "up").symlink_to(tmp_path)
+    with pytest.raises(Refused, match="above itself"):
+        FileStorage().list([str(tmp_path)])
+
+
+def test_removing_a_link_leaves_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "f").write_bytes(b"x")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "link").symlink_to(tmp_path / "real")
+    FileStorage().remove([str(tmp_path / "link"), str(tmp_path / "t")])
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["f", "real"]
+
+
+def test_a_name_that_is_not_utf_8_is_refused_by_its_directory(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_bytes(b"x")
+    with pytest.raises(Refused, match=r"not UTF-8.*xff"):
+        FileStorage().list([str(tmp_path)])
+
+
+@pytest.mark.parametrize("durability", list(Durability))
+def test_a_file_storage_travels_with_its_settings(tmp_path: Path, durability: Durability) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"x")
+    storage: FileStorage = pickle.loads(pickle.dumps(FileStorage(Systems(durability=durability))))
+    assert storage.copy([described(source, tmp_path / "t" / "f")])[0].bytes_moved == 1
+
+
+def test_a_scheme_nobody_opens_is_refused_by_its_name() -> None:
+    with pytest.raises(Refused, match="nosuch"):
+        FileStorage().exists("nosuch://a/b")
+
+
+def test_a_memory_storage_tells_of_each_call_before_it_is_made() -> None:
+    storage = MemoryStorage()
+    calls: list[tuple[str, str]] = []
+    storage.before = lambda call, about: calls.append((call, about))
+    storage.write("/s/f", b"x")
+    [file] = storage.list(["/s"])["/s"].files
+    storage.copy([CopyTask("/s/f", "/t/_x/f", file.size, file.modified_ns)])
+    storage.publish([("/t/_x/f", "/t/f")])
+    storage.make_directories(["/u"])
+    storage.children("/t")
+    storage.exists("/t")
+    storage.remove(["/t"])
+    assert calls == [
+        ("list", "/s"),
+        ("copy", "/s/f"),
+        ("publish", "/t/f"),
+        ("make", "/u"),
+        ("children", "/t"),
+        ("exists", "/t"),
+        ("remove", "/t"),
+    ]
+
+
+def test_a_memory_storage_s_call_that_its_hook_forbids_does_nothing() -> None:
+    def down(call: str, about: str) -> None:
+        raise Unavailable(f"{call} {about}")
+
+    storage = MemoryStorage()
+    storage.write("/t/_x/f", b"x")
+    storage.before = down
+    with pytest.raises(Unavailable):
+        storage.publish([("/t/_x/f", "/t/f")])
+    assert storage.paths() == ["file:/t/_x/f"]
+
+
+def test_a_memory_storage_s_writer_gives_every_write_a_new_time() -> None:
+    storage = MemoryStorage(now_ns=lambda: 5_000)
+    storage.write("/t/f", b"x")
+    first = storage.list(["/t"])["/t"]
+    storage.touch("/t/f")
+    storage.append("/t/f", b"y")
+    second = storage.list(["/t"])["/t"]
+    assert (first.files, second.files) == ((File("f", 1, 5_000),), (File("f", 2, 5_002),))
+    assert storage.read("/t/f") == b"xy"
+    storage.delete("/t/f")
+    assert storage.list(["/t"])["/t"] == Listing("/t", ())

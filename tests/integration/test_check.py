@@ -1,0 +1,237 @@
+"""`calque check` on real metastores: healthy, without a listener, with one that writes afterwards, and closed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calque.adapters.metastore.client import Client
+from calque.cli import main
+from calque.engine.check import TEXT
+from calque.errors import Refused
+from calque.model.hive import Database, Table
+from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox.writer import HiveClient
+from calque.servers import require_strong_log
+
+KINDS = {
+    "healthy": MetastoreSettings(),
+    "none": MetastoreSettings(listener="none"),
+    "plain": MetastoreSettings(listener="plain"),
+    "closed": MetastoreSettings(
+        version="4.2.0",
+        extra={f"{prefix}metastore.event.db.notification.api.auth": "true" for prefix in ("", "hive.", "metastore.")},
+    ),
+}
+NOTHING = {"include": ["nothing.*"], "rename": {"nothing": "dr_nothing"}}
+Check = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def metastores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Metastore]]:
+    root = tmp_path_factory.mktemp("metastores")
+    with ThreadPoolExecutor(2) as pool:
+        started = dict(zip(KINDS, pool.map(lambda kind: Metastore.start(KINDS[kind], root / kind), KINDS), strict=True))
+    yield started
+    for metastore in started.values():
+        metastore.stop()
+
+
+@pytest.fixture
+def check(metastores: dict[str, Metastore], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Check:
+    """Check with the healthy metastore as the target (in other databases), whatever the source."""
+
+    def run(source: str = "healthy", more: str = "", **target: object) -> tuple[int, dict[str, Any]]:
+        uri = metastores[source].uri if source in metastores else source
+        server = metastores[str(target.pop("server", "healthy"))]
+        keys = {
+            "metastore": server.uri,
+            "warehouse": str(tmp_path / "dr"),
+            "include": ["sales.*"],
+            "rename": {"sales": "dr_sales"},
+        } | target
+        lines = [f"{key} = {toml(value)}" for key, value in keys.items()]
+        file = tmp_path / "calque.toml"
+        file.write_text("\n".join(["[source]", 'name = "hq"', f'metastore = "{uri}"', more, "[targets.dr]", *lines]))
+        code = main(["check", "--json", "-c", str(file)])
+        said = capsys.readouterr()
+        assert said.out, said.err
+        document = json.loads(said.out)
+        assert document["ok"] == (code == 0)
+        return code, document
+
+    return run
+
+
+def toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f'"{key}" = {json.dumps(item)}' for key, item in value.items()) + "}"
+    return json.dumps(value)
+
+
+@pytest.fixture(scope="module")
+def sales(metastores: dict[str, Metastore], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of every awkward kind at the healthy metastore."""
+    root = tmp_path_factory.mktemp("sales")
+    writer = HiveClient(metastores["healthy"].uri)
+    for database in ("sales", "dr_sales"):
+        writer.create_database(Database(database, location=f"file:{root}/{database}.db"))
+
+    def create(name: str, at: str, database: str = "sales", **parameters: str) -> None:
+        (root / at).mkdir(parents=True, exist_ok=True)
+        storage = replace(TEXT, location=f"file:{root}/{at}")
+        keys = {"EXTERNAL": "TRUE"} | {key.replace("__", "."): value for key, value in parameters.items()}
+        writer.create_table(Table(name, database, storage=storage, parameters=keys, type="EXTERNAL_TABLE"))
+
+    create("plain", "plain")
+    create("same", "plain")
+    create("inner", "plain/inner")
+    create("beside", "plain-beside")
+    create("hbase", "hbase", storage_handler="org.apache.hadoop.hive.hbase.HBaseStorageHandler")
+    create("lake", "lake", spark__sql__sources__provider="delta")
+    create("ice", "ice", table_type="ICEBERG")
+    create("plain", "theirs", "dr_sales")
+    writer.close()
+    return root
+
+
+def of(document: dict[str, Any], severity: str) -> list[tuple[str, str]]:
+    return [(finding["where"], finding["what"]) for finding in document["findings"] if finding["severity"] == severity]
+
+
+def test_a_healthy_world_passes_and_is_left_as_it_was(
+    metastores: dict[str, Metastore], check: Check, tmp_path: Path
+) -> None:
+    code, document = check(**NOTHING)
+    assert (code, of(document, "error")) == (0, [])
+    said = of(document, "info")
+    assert ("source", "The metastore answers; it is Hive 3") in said
+    assert ("source", "The log is written with each change (a transactional listener)") in said
+    assert ("target dr", "The metastore has no compare-and-swap for tables") in said
+    writer = HiveClient(metastores["healthy"].uri)
+    assert writer.catalog.tables("_calque") == ()
+    writer.close()
+    assert [path.name for path in (tmp_path / "dr").rglob("*")] == ["_calque"]
+
+
+@pytest.mark.usefixtures("sales")
+def test_awkward_tables_are_named_with_what_to_do(check: Check) -> None:
+    code, document = check()
+    assert (code, of(document, "error")) == (0, [])
+    warnings = [what for _, what in of(document, "warning")]
+    assert "1 tables of a storage handler can't be replicated: sales.hbase" in warnings
+    assert any(what.startswith("sales.plain, sales.same share file:/") for what in warnings)
+    assert any("sales.inner at" in what and "lies inside sales.plain, sales.same at" in what for what in warnings)
+    assert not any("beside" in what for what in warnings)
+    assert "1 objects stand in the way: dr_sales.plain" in warnings
+    infos = [what for _, what in of(document, "info")]
+    assert "1 Delta tables: sales.lake" in infos
+    assert "1 Iceberg tables: sales.ice" in infos
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("none", "No listener writes the log"),
+        ("plain", "The log is weak: events are written after their changes, not with them"),
+    ],
+)
+def test_a_weak_log_is_an_error_unless_it_is_accepted(
+    metastores: dict[str, Metastore], check: Check, source: str, what: str
+) -> None:
+    code, document = check(source)
+    assert (code, of(document, "error")) == (65, [("source", what)])
+    code, document = check(source, "allow_weak_log = true")
+    assert (code, of(document, "error")) == (0, [])
+    assert ("source", what) in of(document, "warning")
+    with pytest.raises(Refused, match=re.escape(f"{what}. ")) as refused:
+        require_strong_log(Client(metastores[source].uri))
+    assert "metastore.transactional.event.listeners" in str(refused.value)
+
+
+def test_a_transactional_log_is_not_weak(metastores: dict[str, Metastore]) -> None:
+    require_strong_log(Client(metastores["healthy"].uri))
+
+
+def test_a_log_that_may_not_be_read_is_an_error_with_the_setting_that_opens_it(check: Check) -> None:
+    code, document = check("closed")
+    assert (code, of(document, "error")) == (65, [("source", "The log can't be read")])
+    [finding] = [finding for finding in document["findings"] if finding["severity"] == "error"]
+    assert "metastore.event.db.notification.api.auth" in finding["todo"]
+
+
+def test_hive_4_refuses_a_replica_inside_its_managed_warehouse(
+    check: Check, metastores: dict[str, Metastore], tmp_path: Path
+) -> None:
+    managed = metastores["closed"].warehouse
+    code, document = check(server="closed", warehouse=str(managed / "dr"), **NOTHING)
+    assert code == 65
+    what = f"The warehouse file://{managed}/dr lies inside the metastore's managed warehouse file://{managed}"
+    assert of(document, "error") == [("target dr", what)]
+    code, document = check(server="closed", warehouse=str(tmp_path / "dr"), **NOTHING)
+    assert (code, of(document, "error")) == (0, [])
+    assert ("target dr", "The metastore answers; it is Hive 4.2.0") in of(document, "info")
+    assert ("target dr", "The metastore has compare-and-swap for tables") in of(document, "info")
+
+
+def test_what_does_not_answer_is_75_and_the_rest_is_checked_all_the_same(check: Check) -> None:
+    code, document = check("thrift://127.0.0.1:1")
+    assert code == 75
+    assert of(document, "error") == [("source", "No metastore answers at thrift://127.0.0.1:1")]
+    assert any(where == "target dr" for where, _ in of(document, "info"))
+
+
+def test_a_warehouse_that_can_not_be_written_is_an_error_that_names_it(check: Check, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    code, document = check(warehouse=str(tmp_path / "file" / "dr"), **NOTHING)
+    assert code == 65
+    [(where, what)] = of(document, "error")
+    assert (where, str(tmp_path / "file" / "dr") in what) == ("target dr", True)
+
+
+@pytest.mark.usefixtures("sales")
+def test_two_tables_of_one_name_at_the_target_are_an_error(check: Check) -> None:
+    code, document = check(include=["sales.*"], rename={"sales": "dr_sales", "sales.same": "dr_sales.plain"})
+    assert (code, of(document, "error")) == (
+        65,
+        [("target dr", "sales.plain and sales.same would both be dr_sales.plain")],
+    )
+
+
+def test_settings_of_later_versions_are_errors_that_name_them(check: Check) -> None:
+    code, document = check("healthy", 'pin = "copy"', **NOTHING, atomicity="rows", consistency="database")
+    assert code == 65
+    assert of(document, "error") == [
+        ("configuration", 'source.pin = "copy" can\'t be had yet'),
+        ("configuration", 'targets.dr.consistency = "database" can\'t be had yet'),
+        ("configuration", 'targets.dr.atomicity = "rows" can\'t be had yet'),
+    ]
+
+
+def test_people_get_lines_grouped_by_place_and_one_line_on_stderr(
+    metastores: dict[str, Metastore], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "calque.toml"
+    file.write_text(
+        f'[source]\nname = "hq"\nmetastore = "{metastores["none"].uri}"\n'
+        f'[targets.dr]\nmetastore = "{metastores["healthy"].uri}"\nwarehouse = "dr"\n'
+    )
+    assert main(["check", "-c", str(file)]) == 65
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert [line for line in lines if not line.startswith("  ")] == ["source:", "target dr:", "Not all is well."]
+    assert any(line.startswith("  error: No listener writes the log. ") for line in lines)
+    assert err == "calque: something must be changed. See the findings that are errors. Mend them, and check again.\n"
+
+
+def test_a_warehouse_that_only_the_metastore_can_not_reach_is_an_error(check: Check) -> None:
+    code, document = check(server="none", warehouse="memory://bucket/dr", **NOTHING)
+    assert code == 65
+    assert of(document, "error") == [("target dr", "The metastore can't make a table below memory://bucket/dr/_calque")]

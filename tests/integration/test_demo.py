@@ -1,0 +1,110 @@
+"""`calque demo` as a user starts it: it ends with equal targets, or leaves nothing when it is ended before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from calque.config import load
+from calque.sandbox.demo import configuration
+
+DEMO = (sys.executable, "-m", "calque.cli", "demo")
+MARK = "CALQUE_TEST_MARK"
+ENDED_SECONDS = 30.0
+
+
+@pytest.mark.timeout(400)
+def test_the_demo_ends_with_every_target_equal(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*DEMO, "--seconds", "8", "--json", "--keep", str(tmp_path / "kept")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=380,
+    )
+    assert done.stdout, done.stderr
+    document = json.loads(done.stdout)
+    problems = {
+        name: (target["problems"], target["verify"].get("differences"), target["verify"].get("set_aside"))
+        for name, target in document["targets"].items()
+        if not target["equal"]
+    }
+    assert problems == {}
+    assert (done.returncode, document["equal"]) == (0, True)
+    assert [target["position"] >= document["source"]["head"] for target in document["targets"].values()] == [True, True]
+    assert all(target["verify"]["compared"]["files"] for target in document["targets"].values())
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "after"),
+    [
+        (signal.SIGINT, "metastores in"),
+        (signal.SIGINT, "the writer writes"),
+        (signal.SIGTERM, "the writer writes"),
+        (signal.SIGKILL, "the writer writes"),
+    ],
+)
+def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after: str) -> None:
+    mark = uuid.uuid4().hex
+    demo = subprocess.Popen(
+        [*DEMO, "--targets", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, MARK: mark},
+    )
+    with demo:
+        assert demo.stdout is not None
+        first = said = demo.stdout.readline()
+        while after not in said:
+            said = demo.stdout.readline()
+            assert said, "the demo ended by itself"
+        folder = Path(first.split()[-1])
+        assert folder.is_dir()
+        demo.send_signal(ended_by)
+        code = demo.wait()
+    deadline = time.monotonic() + ENDED_SECONDS
+    while marked(mark) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert marked(mark) == []
+    if ended_by is signal.SIGKILL:
+        assert code == -signal.SIGKILL
+        shutil.rmtree(folder)
+    else:
+        assert (code, folder.exists()) == (75, False)
+
+
+def test_a_folder_that_holds_something_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    done = subprocess.run([*DEMO, "--keep", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (65, "")
+    assert done.stderr.startswith(f"calque: {tmp_path} is not empty. ")
+
+
+@pytest.mark.parametrize("targets", [1, 2, 4, 9])
+def test_the_configuration_that_the_demo_writes_is_valid(tmp_path: Path, targets: int) -> None:
+    addresses = {name: f"thrift://127.0.0.1:{10000 + index}" for index, name in enumerate(configuration.names(targets))}
+    configuration.write(tmp_path / "calque.toml", "thrift://127.0.0.1:9999", addresses)
+    assert list(load(str(tmp_path / "calque.toml")).targets) == list(addresses)
+    assert len(addresses) == targets
+
+
+def marked(mark: str) -> list[int]:
+    """The living processes that inherited the mark in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found

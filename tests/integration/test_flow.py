@@ -1,0 +1,234 @@
+"""The main flow on real metastores, with real processes: a random writer at the source, readers at the targets."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from calque.model.hive import Column, SerDe, Storage, Table
+from calque.model.names import TableName
+from calque.sandbox import Metastore, MetastoreSettings
+from deployments import Deployment
+from worlds import INPUT, OUTPUT, SERDE
+
+NUMBERS = count(1)
+SERVERS = {
+    "source-3": MetastoreSettings(version="3.1.3"),
+    "target-3": MetastoreSettings(version="3.1.3"),
+    "target-4": MetastoreSettings(version="4.2.0"),
+    "stock-4": MetastoreSettings(version="4.2.0", message_format="gzip", stock=True),
+}
+Deploy = Callable[..., Deployment]
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+    root = tmp_path_factory.mktemp("servers")
+    with ThreadPoolExecutor(len(SERVERS)) as pool:
+        found = dict(
+            zip(SERVERS, pool.map(lambda item: Metastore.start(item[1], root / item[0]), SERVERS.items()), strict=True)
+        )
+    yield found
+    for server in found.values():
+        server.stop()
+
+
+@pytest.fixture
+def deploy(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deploy]:
+    made: list[Deployment] = []
+
+    def deployed(source: str, targets: Mapping[str, str], seed: int) -> Deployment:
+        at = {name: servers[server] for name, server in targets.items()}
+        made.append(Deployment(tmp_path, next(NUMBERS), servers[source], at, seed))
+        return made[-1]
+
+    yield deployed
+    for deployment in made:
+        deployment.close()
+
+
+def test_readers_see_only_states_of_the_source_while_calque_is_killed_and_its_checkpoints_are_lost(
+    deploy: Deploy,
+) -> None:
+    deployment = deploy("source-3", {"three": "target-3", "four": "target-4"}, seed=1)
+    deployment.write(25)
+    deployment.watch()
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+        deployment.start()
+        until = time.monotonic() + 11
+        while time.monotonic() < until:
+            deployment.write(1, pause=0.03)
+        code = deployment.end(number)
+        assert code == (0 if number is signal.SIGTERM else -number)
+        if number is signal.SIGTERM:
+            shutil.rmtree(deployment.root / "checkpoints")
+    deployment.start()
+    deployment.write(10, pause=0.03)
+    deployment.settle()
+    deployment.check_equal()
+    for target in deployment.targets:
+        assert target.seen > 100
+        assert not target.problems, "\n".join([target.problems[0], *deployment.writer.done])
+    verified = deployment.calque("verify", "--data", "checksum", "--json")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert deployment.end(signal.SIGTERM) == 0
+
+
+def test_a_hive_4_with_its_stock_settings_is_replicated_to_another(deploy: Deploy) -> None:
+    deployment = deploy("stock-4", {"four": "target-4"}, seed=2)
+    deployment.write(25)
+    assert deployment.calque("run", "--until", "head").returncode == 0
+    deployment.write(50)
+    found = deployment.calque("run", "--until", "head", "--json")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["targets"]["four"]["position"] == deployment.source.current()
+    deployment.check_equal()
+    verified = deployment.calque("verify")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def acid(deployment: Deployment) -> Table:
+    storage = Storage((Column("x", "int"),), None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+    parameters = {"transactional": "true", "transactional_properties": "insert_only"}
+    return Table("acid", deployment.databases[0], storage=storage, parameters=parameters, type="MANAGED_TABLE")
+
+
+def plain(deployment: Deployment, name: str, **parameters: str) -> Table:
+    location = f"file:{deployment.root}/plain/{name}"
+    storage = Storage((Column("x", "int"),), location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+    parameters = {"EXTERNAL": "TRUE"} | parameters
+    return Table(name, deployment.databases[0], "me", storage=storage, parameters=parameters, type="EXTERNAL_TABLE")
+
+
+def test_what_goes_wrong_with_one_table_costs_that_table_alone(
+    deploy: Deploy, servers: Mapping[str, Metastore]
+) -> None:
+    deployment = deploy("source-3", {"three": "target-3"}, seed=3)
+    database = deployment.databases[0]
+    deployment.writer.rng.seed(3)
+    while database not in deployment.source.databases():
+        deployment.writer.create_database()
+    source, target = deployment.source.client, deployment.targets[0]
+    for name in ("good", "poison", "taken"):
+        source.create_table(plain(deployment, name))
+    there = deployment_writer(target.uri)
+    there.create_database(deployment.source.the_database(database))
+    there.create_table(plain(deployment, "taken"))
+    deployment.start()
+    try:
+        wait_for(deployment, lambda status: status["position"] is not None)
+        poison(servers["source-3"], TableName(database, "poison"))
+        source.create_table(acid(deployment))
+        source.create_table(plain(deployment, "after"))
+        wait_for(deployment, lambda status: status["position"] == source.current())
+        rows = {row["table"]: row["reason"] for row in status_of(deployment)["quarantined"]}
+        assert set(rows) == {f"{database}.taken", f"{database}.poison", f"{database}.acid"}
+        assert "not ours" in rows[f"{database}.taken"]
+        assert "can't be read" in rows[f"{database}.poison"]
+        assert "ACID" in rows[f"{database}.acid"]
+        for name in ("good", "after"):
+            assert target.catalog.table(TableName(database, name)) is not None
+        taken = target.catalog.table(TableName(database, "taken"))
+        assert taken is not None
+        assert "calque.source" not in (taken.parameters or {})
+        event_id = str(source.current())
+        waited = deployment.calque("wait", "--target", "three", "--event-id", event_id, "--timeout", "5s")
+        assert (waited.returncode, waited.stderr.count("\n")) == (75, 1)
+        assert f"{database}.taken" in waited.stderr
+        listed = deployment.calque("quarantine", "list", "--json")
+        assert {row["table"] for row in json.loads(listed.stdout)} == set(rows)
+        there.drop_table(TableName(database, "taken"), delete_data=False)
+        assert deployment.calque("quarantine", "release", "--tables", f"{database}.taken").returncode == 0
+        wait_for(deployment, lambda status: f"{database}.taken" not in {row["table"] for row in status["quarantined"]})
+        wait_for(deployment, lambda _: target.catalog.table(TableName(database, "taken")) is not None)
+    finally:
+        deployment.close()
+
+
+def test_a_target_that_does_not_answer_is_tried_again_and_told(
+    deploy: Deploy, tmp_path_factory: pytest.TempPathFactory, servers: Mapping[str, Metastore]
+) -> None:
+    lost = Metastore.start(MetastoreSettings(version="3.1.3"), tmp_path_factory.mktemp("lost"))
+    try:
+        deployment = deploy("source-3", {"three": "target-3"}, seed=4)
+        text = deployment.config.read_text().replace(servers["target-3"].uri, lost.uri)
+        deployment.config.write_text(text)
+        lost.kill()
+        deployment.write(10)
+        deployment.start()
+        wait_for(deployment, lambda status: status["last_error"] and "metastore" in status["last_error"].lower())
+        assert deployment.process is not None
+        assert deployment.process.poll() is None
+        lost.restart()
+        wait_for(deployment, lambda status: status["position"] == deployment.source.current())
+        assert status_of(deployment)["last_error"] is None
+        assert deployment.end(signal.SIGTERM) == 0
+    finally:
+        deployment.close()
+        lost.stop()
+
+
+def deployment_writer(uri: str) -> object:
+    from calque.sandbox.writer import HiveClient
+
+    return HiveClient(uri)
+
+
+def poison(server: Metastore, name: TableName) -> None:
+    """An event whose message nobody can read."""
+    server.sql('UPDATE "NOTIFICATION_SEQUENCE" SET "NEXT_EVENT_ID" = "NEXT_EVENT_ID" + 1')
+    [(event_id,)] = server.sql('SELECT "NEXT_EVENT_ID" - 1 FROM "NOTIFICATION_SEQUENCE"')
+    message = base64.b64encode(b"no json").decode()
+    server.sql(
+        'INSERT INTO "NOTIFICATION_LOG" ("NL_ID", "EVENT_ID", "EVENT_TIME", "EVENT_TYPE", "CAT_NAME", "DB_NAME",'
+        ' "TBL_NAME", "MESSAGE", "MESSAGE_FORMAT") VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)',
+        (1_000_000 + event_id, event_id, int(time.time()), "ALTER_TABLE", "hive", *name, message, "json-0.2"),
+    )
+
+
+def status_of(deployment: Deployment) -> dict[str, object]:
+    found = deployment.calque("status", "--json")
+    assert found.returncode == 0, found.stderr
+    [target] = json.loads(found.stdout)["targets"].values()
+    return target
+
+
+def wait_for(deployment: Deployment, reached: Callable[[dict[str, object]], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached(status := status_of(deployment)):
+        assert time.monotonic() < deadline, f"{status}\n{deployment.tail()}"
+        time.sleep(0.2)
+
+
+def test_a_source_with_a_weak_log_is_refused_and_one_that_is_gone_is_waited_for(
+    deploy: Deploy, tmp_path: Path, servers: Mapping[str, Metastore]
+) -> None:
+    weak = Metastore.start(MetastoreSettings(version="3.1.3", listener="plain"), tmp_path / "weak")
+    try:
+        deployment = deploy("source-3", {"three": "target-3"}, seed=5)
+        text = deployment.config.read_text().replace(servers["source-3"].uri, weak.uri)
+        deployment.config.write_text(text)
+        refused = deployment.calque("run", "--until", "head")
+        assert (refused.returncode, refused.stderr.splitlines()[-1].count("transactional")) == (65, 1), refused.stderr
+        deployment.config.write_text(text.replace("[targets.", "allow_weak_log = true\n[targets.", 1))
+        weak.kill()
+        deployment.start()
+        wait_for(deployment, lambda status: status["state"] == "starting")
+        document = json.loads(deployment.calque("status", "--json").stdout)
+        assert (document["source"]["reachable"], document["source"]["head"]) == (False, None)
+        assert deployment.process is not None
+        assert deployment.process.poll() is None
+        weak.restart()
+        wait_for(deployment, lambda status: status["state"] == "running")
+    finally:
+        deployment.close()
+        weak.stop()

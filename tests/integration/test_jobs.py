@@ -1,0 +1,127 @@
+"""The entry points in jobs/ under spark-submit: capture and replicate as two processes over one state folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from calque.model.hive import Column
+from calque.model.names import TableName
+from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox.demo import Source
+from calque.sandbox.writer import HiveClient
+
+ROOT = Path(__file__).parents[2]
+SUBMIT = Path(sys.executable).with_name("spark-submit")
+BLAH = TableName("sales", "blah")
+SMALL = ("spark.ui.enabled=false", "spark.driver.bindAddress=127.0.0.1", "spark.driver.host=127.0.0.1")
+
+pytestmark = pytest.mark.skipif(not SUBMIT.exists(), reason=f"there is no {SUBMIT}")
+
+
+@pytest.fixture(scope="module")
+def metastores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Metastore, Metastore]]:
+    """A source and a target."""
+    folder = tmp_path_factory.mktemp("jobs")
+    with ThreadPoolExecutor() as pool:
+        settings = MetastoreSettings(version="3.1.3")
+        started = list(pool.map(lambda name: Metastore.start(settings, folder / name), ("source", "target")))
+    yield started[0], started[1]
+    for metastore in started:
+        metastore.stop()
+
+
+@pytest.fixture
+def config(metastores: tuple[Metastore, Metastore], tmp_path: Path) -> Path:
+    """A target that starts empty, at the beginning of the log."""
+    source, target = metastores
+    file = tmp_path / "calque.toml"
+    file.write_text(
+        f"""
+        [source]
+        name = "hq"
+        metastore = "{source.uri}"
+        [targets.dr]
+        metastore = "{target.uri}"
+        warehouse = "file://{tmp_path}/dr"
+        include = ["{BLAH.database}.*"]
+        start = 0
+        """
+    )
+    return file
+
+
+def submit(job: str, config: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A job under spark-submit, in a process group of its own."""
+    settings = [word for setting in SMALL for word in ("--conf", setting)]
+    command = [str(SUBMIT), "--master", "local[1]", *settings, str(ROOT / "jobs" / job), "-c", str(config), *arguments]
+    with config.with_name(f"{job}.log").open("wb") as log:
+        return subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            text=True,
+            cwd=config.parent,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            start_new_session=True,
+        )
+
+
+def end(job: subprocess.Popen[str], driver: Path) -> int:
+    """Ask the Python process, whose number stands in the lock of its role: spark-submit's own ends it in mid-call."""
+    os.kill(int(driver.read_text()), signal.SIGTERM)
+    return job.wait(30)
+
+
+def log_of(config: Path, job: str) -> str:
+    return config.with_name(f"{job}.log").read_text()
+
+
+def write_example(client: HiveClient, root: Path) -> None:
+    """A table, a file in each of two partitions, and another file in the first."""
+    source = Source(client, root)
+    source.create_database(BLAH.database)
+    source.create_table(BLAH, (Column("a", "bigint"),), (Column("p", "string"),), external=True)
+    source.add_partitions(BLAH, [["a"]])
+    source.add_partitions(BLAH, [["b"]])
+    source.insert(BLAH, "p=a")
+
+
+def test_capture_and_replicate_are_two_processes_that_share_a_state_folder(
+    metastores: tuple[Metastore, Metastore], config: Path
+) -> None:
+    client = HiveClient(metastores[0].uri)
+    write_example(client, config.parent / "data")
+    capture = submit("capture.py", config)
+    replicate = submit("replicate.py", config, "--target", "dr", "--until", "head")
+    try:
+        reached = replicate.wait(60)
+        another = run_here("jobs/capture.py", "-c", str(config))
+        verified = run_here("-m", "calque.cli", "verify", "--json", "-c", str(config))
+        ended = end(capture, config.parent / "state" / "locks" / "capture.lock")
+    finally:
+        for job in (capture, replicate):
+            if job.poll() is None:
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+        client.close()
+    assert reached == 0, log_of(config, "replicate.py")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    compared = json.loads(verified.stdout)["compared"]
+    assert (compared["tables"], compared["partitions"], compared["files"]) == (1, 2, 3)
+    assert (another.returncode, another.stderr.count("Another process runs capture on ")) == (75, 1)
+    assert ended == 0, log_of(config, "capture.py")
+
+
+def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=60, cwd=ROOT
+    )

@@ -1,0 +1,369 @@
+"""`engine.sweep` after and amid generated histories: all litter goes, nothing that is shown or may be wanted does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from calque.adapters.memory.ledger import MemoryLedger
+from calque.core.admit import Admission
+from calque.core.keys import keys_of
+from calque.core.layout import STAGE, join, place
+from calque.core.rows import table_of
+from calque.engine.sweep import Forgotten, Swept, forget_journal, sweep_target
+from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import TableName
+from calque.model.policy import Policy
+from worlds import World
+
+HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "25"))
+FIRST = int(os.environ.get("CALQUE_SEED", "0"))
+HOUR = 3600
+POLICY = Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target", grace=HOUR)
+
+
+class Crash(BaseException):
+    """As if the process had died there."""
+
+
+class Sweeper:
+    """Sweeps a world, and keeps the notes between sweeps."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.noted: Mapping[str, int] = {}
+
+    def sweep(self, hours: float = 0.0, others: Sequence[Admission] = ()) -> Swept:
+        """`hours` after now, whose clock is ahead of the world's."""
+        swept = sweep_target(self.world.side, self.world.journal, later(hours), self.noted, others)
+        self.noted = swept.noted
+        return swept
+
+
+def later(hours: float) -> int:
+    return time.time_ns() + int(hours * HOUR * 1e9)
+
+
+def begun(seed: int, policy: Policy = POLICY) -> World:
+    world = World(seed, policy=policy)
+    world.write(world.rng.randrange(30))
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    world.replica.open()
+    return world
+
+
+def go_on(world: World) -> None:
+    for _ in range(world.rng.randrange(1, 8)):
+        world.write(world.rng.randrange(12))
+        if world.rng.random() < 0.8:
+            world.capture_all()
+        if world.rng.random() < 0.5:
+            world.background.run()
+        world.window()
+
+
+def shown(world: World) -> object:
+    return {name: state for name, state in world.target_states().items() if state is not None}
+
+
+def litter(world: World) -> list[str]:
+    """Files below the warehouse that no table or partition at the target has, but for calque's own empty marks."""
+    store = world.target_store
+    leaves = set()
+    for database in store.databases():
+        for name in store.tables(database):
+            stored = store.the_table(TableName(database, name))
+            things = [*stored.partitions.values()] if is_partitioned(stored.table) else [stored.table]
+            leaves |= {str(place(at)) for thing in things if (at := location_of(thing))}
+    files = [path for path in world.storage.paths() if path.startswith("file:/target/")]
+    return [path for path in files if not any(path.startswith(f"{leaf}/") for leaf in leaves)]
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+def test_after_grace_all_litter_goes_and_the_target_shows_the_same(seed: int) -> None:
+    world = begun(seed)
+    go_on(world)
+    world.settle()
+    before, sweeper = shown(world), Sweeper(world)
+    sweeper.sweep(hours=1.1)
+    assert litter(world) == []
+    assert shown(world) == before
+    assert before == world.source_states(), "\n".join(world.writer.done)
+    assert (sweeper.sweep(hours=1.1), sweeper.sweep(hours=3)) == (Swept(), Swept())
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+def test_sweeps_without_grace_between_any_two_calls_take_nothing_that_is_shown_or_wanted(seed: int) -> None:
+    world = begun(seed, replace(POLICY, grace=0.0))
+    sweeper, sweeping = Sweeper(world), False
+
+    def sweep_now_and_then(*_: str) -> None:
+        nonlocal sweeping
+        if not sweeping and world.rng.random() < 0.1:
+            sweeping = True
+            try:
+                sweeper.sweep()
+            finally:
+                sweeping = False
+
+    world.between = sweep_now_and_then
+    world.storage.before = sweep_now_and_then
+    go_on(world)
+    world.settle()
+    assert not world.problems, "\n".join(world.problems[:3])
+    assert shown(world) == world.source_states(), "\n".join(world.writer.done)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+def test_what_a_crash_left_goes_too_and_never_before_it_was_done_again(seed: int) -> None:
+    world = begun(seed)
+    left, sweeper = world.rng.randrange(1, 60), Sweeper(world)
+
+    def die(call: str, about: str) -> None:
+        nonlocal left
+        if call == "copy" or about.startswith("file:/target"):
+            left -= 1
+            if left == 0:
+                raise Crash
+
+    world.storage.before = die
+    try:
+        go_on(world)
+        world.settle()
+    except Crash:
+        pass
+    world.storage.before = lambda _call, _about: None
+    sweeper.sweep(hours=24)
+    sweeper.sweep(hours=48)
+    world.replica = world.new_replica()
+    world.replica.open()
+    world.settle()
+    sweeper.sweep(hours=96)
+    assert litter(world) == []
+    assert shown(world) == world.source_states(), "\n".join(world.writer.done)
+
+
+# Single rules
+
+
+def with_table(policy: Policy = POLICY) -> World:
+    """A world whose target shows the table d1.t with the file f1."""
+    world = World(1, policy=policy)
+    world.replica.open()
+    world.source.create_database(Database("d1"))
+    world.source.create_table(Table("t", "d1", storage=Storage((Column("x", "int"),)), type="MANAGED_TABLE"))
+    world.settle()
+    overwrite(world, b"1")
+    return world
+
+
+def overwrite(world: World, content: bytes) -> str:
+    """Replace the table's file; where it is at the target now."""
+    root = location_of(world.source.the_table(TableName("d1", "t")).table) or ""
+    world.storage.write(f"{root}/f{content.decode()}", content)
+    for name in world.storage.children(root):
+        if name != f"f{content.decode()}":
+            world.storage.remove([f"{root}/{name}"])
+    world.source.insert(TableName("d1", "t"), [f"{root}/f{content.decode()}"], replace=True)
+    world.settle()
+    return location_of(world.target_store.the_table(TableName("d1", "t")).table) or ""
+
+
+def test_replaced_files_stay_for_grace_however_old_they_are() -> None:
+    world = with_table()
+    sweeper = Sweeper(world)
+    old = overwrite(world, b"2")
+    overwrite(world, b"3")
+    assert sweeper.sweep(hours=0.9).removed == ()
+    assert world.storage.exists(join(old, "f2"))
+    assert join(old, "f2") in {join(item.location, "f2") for item in sweeper.sweep(hours=1.1).removed}
+    assert not world.storage.exists(old)
+
+
+def behind(world: World) -> None:
+    """One more event is in the journal than the target shows."""
+    world.source.create_database(Database("d3"))
+    world.journal.append(table_of((event, keys_of(event)) for event in world.source.events(world.journal.last() or 0)))
+
+
+def test_while_the_target_is_behind_a_sweep_only_takes_notes_and_a_later_one_removes() -> None:
+    world = with_table()
+    sweeper = Sweeper(world)
+    overwrite(world, b"2")
+    overwrite(world, b"3")
+    behind(world)
+    assert sweeper.sweep(hours=2).removed == ()
+    noted = sweeper.noted
+    assert len(noted) == 2
+    assert (sweeper.sweep(hours=2.9).removed, sweeper.noted) == ((), noted)
+    assert {item.location for item in sweeper.sweep(hours=3.1).removed} == {*noted}
+    assert sweeper.noted == {}
+
+
+def test_leftovers_of_copying_go_from_a_live_directory_and_the_pending_ones_stay() -> None:
+    world = with_table()
+    live = overwrite(world, b"2")
+    position = world.replica.position() or 0
+    old, pending = f"{STAGE}/{position}/f", f"{STAGE}/{position + 1}/f"
+    for name in (old, pending, ".calque-copy-1", "_SUCCESS"):
+        world.storage.write(join(live, name), b"x")
+    removed = [item for item in Sweeper(world).sweep(hours=2).removed if item.what == "staging"]
+    assert sorted((item.location, item.files, item.bytes) for item in removed) == [
+        (join(live, ".calque-copy-1"), 1, 1),
+        (join(live, f"{STAGE}/{position}"), 1, 1),
+    ]
+    assert [name for name in (pending, "f2", "_SUCCESS") if world.storage.exists(join(live, name))] == [
+        pending,
+        "f2",
+        "_SUCCESS",
+    ]
+
+
+def test_directories_that_calque_did_not_make_and_those_of_other_targets_are_left_alone() -> None:
+    world = with_table()
+    at = overwrite(world, b"2")
+    world.target_store.drop_table(TableName("d1", "t"), delete_data=False)
+    for foreign in ("d1.db/theirs/f", "other.db/t/f", "other.db/t/_calque_owner.5/f", "d1.db/_tmp/f", "loose"):
+        world.storage.write(f"file:/target/{foreign}", b"x")
+    before = world.storage.paths()
+    other = Admission(replace(POLICY, target="other"))
+    assert Sweeper(world).sweep(hours=2, others=[other]).removed == ()
+    assert world.storage.paths() == before
+    removed = Sweeper(world).sweep(hours=2).removed
+    assert at in {item.location for item in removed}
+    assert not any("theirs" in item.location or "other.db" in item.location for item in removed)
+
+
+def test_a_foreign_table_keeps_the_directory_that_it_points_at() -> None:
+    world = with_table()
+    old = overwrite(world, b"2")
+    overwrite(world, b"3")
+    storage = Storage((Column("x", "int"),), old)
+    world.target_store.create_database(Database("theirs"))
+    world.target_store.create_table(
+        Table("t", "theirs", storage=storage, type="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"})
+    )
+    Sweeper(world).sweep(hours=2)
+    assert world.storage.exists(join(old, "f2"))
+
+
+def test_a_sweep_that_died_in_the_middle_is_finished_by_the_next() -> None:
+    world = with_table()
+    overwrite(world, b"2")
+    removals = 0
+
+    def die(call: str, _: str) -> None:
+        nonlocal removals
+        removals += call == "remove"
+        if call == "remove" and removals == 2:
+            raise Crash
+
+    world.storage.before = die
+    with pytest.raises(Crash):
+        Sweeper(world).sweep(hours=2)
+    world.storage.before = lambda _call, _about: None
+    Sweeper(world).sweep(hours=2)
+    assert litter(world) == []
+    assert world.storage.children("file:/target/d1.db") == ["_calque"]
+
+
+def test_epochs_are_kept_for_grace_and_the_newest_always() -> None:
+    world = with_table()
+    overwrite(world, b"2")
+    numbers = [epoch.epoch for epoch in world.ledger.epochs()]
+    assert Sweeper(world).sweep(hours=0.9).epochs == 0
+    assert Sweeper(world).sweep(hours=1.1).epochs == len(numbers) - 1
+    assert [epoch.epoch for epoch in world.ledger.epochs()] == numbers[-1:]
+
+
+def test_the_journal_keeps_what_a_target_has_not_shown_and_what_is_younger_than_its_retention() -> None:
+    world = with_table()
+    shown_by_all = world.journal.last() or 0
+    behind(world)
+    day = 24 * HOUR
+
+    def forget(hours: float, *more: MemoryLedger) -> Forgotten:
+        return forget_journal(world.journal, world.evidence, [world.ledger, *more], world_later(world, hours), day)
+
+    assert forget(30, MemoryLedger()) == Forgotten()
+    assert forget(20) == Forgotten()
+    found = forget(30)
+    assert (found.upto, found.events) == (shown_by_all, shown_by_all)
+    assert (world.journal.oldest(), forget(30)) == (shown_by_all + 1, Forgotten())
+
+
+def world_later(world: World, hours: float) -> int:
+    return world.clock.now + int(hours * HOUR * 1e9)
+
+
+def test_nothing_of_a_table_that_is_set_aside_is_taken() -> None:
+    world = with_table()
+    for name in ("u/_calque_owner.c5/x", "u/f", "u/p=1/_calque_owner.c6/x", "_calque/u.r1/data/1/f"):
+        world.storage.write(f"file:/target/d1.db/{name}", b"x")
+    before = world.storage.paths()
+    world.ledger.put_tables([TableRow("d1", "u", TableState.UNKNOWN)])
+    sweeper = Sweeper(world)
+    sweeper.sweep(hours=2)
+    assert (sweeper.sweep(hours=4).removed, world.storage.paths()) == ((), before)
+    world.ledger.remove_tables([("table", "d1", "u")])
+    removed = {item.location: item.files for item in sweeper.sweep(hours=6).removed}
+    assert removed == {"file:/target/d1.db/u": 3, "file:/target/d1.db/_calque/u.r1/data/1": 1}
+
+
+def test_a_renamed_table_that_is_set_aside_keeps_what_lies_below_its_old_name() -> None:
+    world = with_table()
+    overwrite(world, b"2")
+    store = world.target_store
+    world.source.alter_table(
+        TableName("d1", "t"), replace(world.source.the_table(TableName("d1", "t")).table, name="u")
+    )
+    world.settle()
+    old = location_of(store.the_table(TableName("d1", "u")).table) or ""
+    assert "/t." in old
+    beside = join(old.rsplit("/", 1)[0], "1")
+    world.storage.write(join(beside, "f"), b"x")
+    world.ledger.put_tables([TableRow("d1", "u", TableState.UNKNOWN)])
+    sweeper = Sweeper(world)
+    sweeper.sweep(hours=2)
+    sweeper.sweep(hours=4)
+    assert world.storage.exists(beside)
+    world.ledger.remove_tables([("table", "d1", "u")])
+    assert beside in {item.location for item in sweeper.sweep(hours=6).removed}
+    assert world.storage.exists(old)
+
+
+def test_what_was_written_within_grace_stays_though_nothing_refers_to_it() -> None:
+    world = with_table()
+    world.clock.now = time.time_ns()
+    world.storage.write("file:/target/d1.db/u/_calque_owner.1/x", b"")
+    Sweeper(world).sweep(hours=0.9)
+    assert world.storage.exists("file:/target/d1.db/u")
+    Sweeper(world).sweep(hours=1.1)
+    assert not world.storage.exists("file:/target/d1.db/u")
+
+
+def test_new_partitions_of_a_renamed_table_that_is_set_aside_stay_below_its_old_name() -> None:
+    world = World(1, policy=POLICY)
+    world.replica.open()
+    world.source.create_database(Database("d1"))
+    keys = (Column("p", "string"),)
+    world.source.create_table(
+        Table("t", "d1", storage=Storage((Column("x", "int"),)), partition_keys=keys, type="MANAGED_TABLE")
+    )
+    table = world.source.the_table(TableName("d1", "t")).table
+    world.source.alter_table(TableName("d1", "t"), replace(table, name="u"))
+    world.settle()
+    root = location_of(world.target_store.the_table(TableName("d1", "u")).table) or ""
+    world.storage.write(join(root, "p=9/_calque_owner.c1/x"), b"")
+    world.ledger.put_tables([TableRow("d1", "u", TableState.UNKNOWN)])
+    sweeper = Sweeper(world)
+    sweeper.sweep(hours=2)
+    assert sweeper.sweep(hours=4).removed == ()
+    world.ledger.remove_tables([("table", "d1", "u")])
+    assert [item.location for item in sweeper.sweep(hours=6).removed] == [join(root, "p=9")]

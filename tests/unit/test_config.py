@@ -1,0 +1,378 @@
+"""What a configuration may say, and how each mistake is told."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from calque.config import Config, load
+from calque.config.units import seconds, share, size
+from calque.errors import Refused
+from calque.model.policy import Policy
+
+SMALL = """\
+[source]
+name = "hq"
+metastore = "thrift://127.0.0.1:9083"
+
+[targets.dr]
+metastore = "thrift://127.0.0.1:9084"
+warehouse = "file:///data/dr"
+"""
+
+FULL = """\
+[source]
+name = "hq"
+metastore = "thrift://HQ-1:9083, thrift://[::1]:9083/"
+poll = "500ms"
+pin = "hardlink"
+scan = "1h30m"
+gap = "stop"
+allow_weak_log = true
+storage = { "fs.s3a.endpoint" = "http://s3", "fs.s3a.secret.key_env" = "S3_SECRET" }
+
+[state]
+path = "s3a://bucket/state/"
+checkpoints = "file:/var/checkpoints"
+
+[journal]
+format = "kafka"
+retention = "2d"
+brokers = "127.0.0.1:9092, kafka:9092"
+
+[window]
+max_events = 5
+max_delay = 0.5
+
+[targets.dr]
+metastore = "thrift://dr:9083"
+warehouse = "../warehouse"
+include = [
+    "sales.*",          # all of it
+    "/hr_[0-9]+[.].*/",
+    "hr.staff",
+]
+exclude = ["*.tmp_*"]
+rename = { "Sales" = "sales_dr", "hr.staff" = "People.Staff" }
+start = 812
+consistency = "database"
+atomicity = "rows"
+appends = "new_directory"
+data = "none"
+drops = "keep"
+grace = 60
+max_drop = "2.5%"
+lease = "10s"
+external_base = "hdfs://nn/external/"
+locations = { "hdfs://nn/a/" = "file:///b/", "/c" = "d" }
+strict_locations = true
+properties = { "owner.team" = "dr", "secret" = "" }
+
+[targets.copy]
+metastore = "thrift://copy:9083"
+warehouse = "file:///data/copy"
+"""
+
+
+def read(folder: Path, text: str, environment: dict[str, str] | None = None) -> Config:
+    file = folder / "calque.toml"
+    file.write_text(text, encoding="utf-8")
+    return load(file, environment or {})
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(Refused) as caught:
+        read(folder, text)
+    said = str(caught.value)
+    assert "\n" not in said
+    return said.replace(f"{folder}/", "")
+
+
+def small(*, source: str = "", target: str = "", more: str = "") -> str:
+    """The small file without its empty line: `source` begins at line 4; without it `target` begins at line 7."""
+    head, tail = SMALL.split("\n\n")
+    return "\n".join(part for part in (head, source, tail.rstrip("\n"), target, more) if part)
+
+
+def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
+    config = read(tmp_path, SMALL)
+    assert config.model_dump(exclude={"targets"}) == {
+        "source": {
+            "name": "hq",
+            "metastore": ("thrift://127.0.0.1:9083",),
+            "poll": 0.25,
+            "pin": "none",
+            "scan": None,
+            "gap": "when_needed",
+            "allow_weak_log": False,
+            "storage": {},
+        },
+        "state": {"path": f"{tmp_path}/state", "checkpoints": f"{tmp_path}/checkpoints"},
+        "journal": {"format": "delta", "retention": 604800.0, "brokers": "", "topic": "", "options": {}},
+        "window": {"max_events": 100_000, "max_delay": 1.0},
+    }
+    assert config.policy("dr") == Policy(target="dr", source="hq", warehouse="file:///data/dr")
+    assert config.topic() == "hq.events"
+
+
+def test_a_full_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    config = read(tmp_path, FULL, {"S3_SECRET": "hush"})
+    assert config.source.metastore == ("thrift://hq-1:9083", "thrift://[::1]:9083")
+    assert (config.source.poll, config.source.scan) == (0.5, 5400.0)
+    assert {key: value.get_secret_value() for key, value in config.source.storage.items()} == {
+        "fs.s3a.endpoint": "http://s3",
+        "fs.s3a.secret.key": "hush",
+    }
+    assert (config.state.path, config.state.checkpoints) == ("s3a://bucket/state", "/var/checkpoints")
+    assert config.journal.brokers == "127.0.0.1:9092,kafka:9092"
+    assert config.policy("dr") == Policy(
+        target="dr",
+        source="hq",
+        include=("sales.*", "/hr_[0-9]+[.].*/", "hr.staff"),
+        exclude=("*.tmp_*",),
+        rename={"sales": "sales_dr", "hr.staff": "people.staff"},
+        properties={"owner.team": "dr", "secret": ""},
+        warehouse=f"file://{tmp_path.parent}/warehouse",
+        external_base="hdfs://nn/external",
+        locations={"hdfs://nn/a": "file:///b", "file:///c": f"file://{tmp_path}/d"},
+        strict_locations=True,
+        start=812,
+        consistency="database",
+        atomicity="rows",
+        appends="new_directory",
+        data="none",
+        drops="keep",
+        grace=60.0,
+        max_drop=0.025,
+        lease=10.0,
+    )
+
+
+def test_secrets_are_not_shown_and_everything_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    config = read(tmp_path, FULL, {"S3_SECRET": "hush"})
+    assert "hush" not in repr(config)
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert pickle.loads(pickle.dumps(config.policy("dr"))) == config.policy("dr")
+
+
+def test_targets_are_selected_by_name_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
+    config = read(tmp_path, FULL, {"S3_SECRET": ""})
+    assert config.select(()) == ("dr", "copy")
+    assert config.select(("copy", "copy")) == ("copy",)
+    with pytest.raises(Refused, match=r'^there is no target "cpoy"\. The nearest is copy\. Name a target'):
+        config.policy("cpoy")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('pol = "1s"', "calque.toml:4: source.pol is no key. The nearest is poll. Write a key that there is"),
+        ("retention = 3", "calque.toml:4: source.retention is no key. It belongs to [journal]. Move it there."),
+        ('warehouse = "x"', "calque.toml:4: source.warehouse is no key. It belongs to [targets.NAME]."),
+        ('poll = "10x"', 'calque.toml:4: source.poll: "10x" is not a duration. Units are ms, s, m, h, d and w;'),
+        ("poll = -1", "calque.toml:4: source.poll: -1 is not a duration."),
+        ("poll = true", "calque.toml:4: source.poll: true is not a duration."),
+        ("poll = nan", "calque.toml:4: source.poll: nan is not a duration."),
+        ('poll = "0s"', "calque.toml:4: source.poll: it is zero. It must be longer than that."),
+        ('pin = "hardlnk"', 'calque.toml:4: source.pin: "hardlnk" is no choice. The nearest is hardlink. Write one of'),
+        ("gap = 3", "calque.toml:4: source.gap: 3 is no choice. Write one of when_needed, stop."),
+        ('scan = "on"', 'calque.toml:4: source.scan: "on" is not a duration.'),
+        ('allow_weak_log = "yes"', "calque.toml:4: source.allow_weak_log has the wrong type. It is true or false."),
+        ('storage = { k_env = "NOT_SET" }', "calque.toml:4: source.storage: the environment variable NOT_SET is not"),
+        ('storage = { k = "a", k_env = "B" }', 'calque.toml:4: source.storage: "k" is given twice.'),
+        ("storage = { k = 1 }", 'calque.toml:4: source.storage: "k" must be text.'),
+        ('name = "x"', "calque.toml:4: this is no TOML. Cannot overwrite a value."),
+        ("poll 3", "calque.toml:4: this is no TOML. Expected '=' after a key in a key/value pair. Mend it near column"),
+        ('"poll" = "1x"', 'calque.toml:4: source.poll: "1x" is not a duration.'),
+    ],
+)
+def test_a_mistake_at_the_source_is_told_with_its_line(tmp_path: Path, line: str, said: str) -> None:
+    assert refusal(tmp_path, small(source=line)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('includ = ["a.*"]', "calque.toml:7: targets.dr.includ is no key. The nearest is include."),
+        ('include = "a.*"', 'calque.toml:7: targets.dr.include has the wrong type. It is a list, e.g. ["sales.*"].'),
+        ('include = ["sales"]', 'calque.toml:7: targets.dr.include[0]: pattern "sales" names no table.'),
+        (
+            'include = [\n  "a.*",\n  # "sales"\n  "/a(/",\n]',
+            'calque.toml:10: targets.dr.include[1]: "/a(/" is no regular expression. Missing ), unterminated',
+        ),
+        ("include = [3]", "calque.toml:7: targets.dr.include[0] has the wrong type. It is text in quotes"),
+        ('rename = { "a" = "c", "b" = "C" }', 'calque.toml:7: targets.dr.rename: "a" and "b" are both renamed to "C".'),
+        ('rename = { "a.t" = "c.t", "A.T" = "c.u" }', 'calque.toml:7: targets.dr.rename: "a.t" is renamed twice.'),
+        ('[targets.dr.rename]\n"a" = "x"\n"b" = "c.d"', 'calque.toml:9: targets.dr.rename: "b" = "c.d" renames a data'),
+        ('rename = { "a.t" = "b" }', 'calque.toml:7: targets.dr.rename: "a.t" = "b" renames a table to a database.'),
+        ('rename = { "a*" = "b" }', 'calque.toml:7: targets.dr.rename: "a*" is no name. A rename goes from a database'),
+        ('rename = { "a" = "" }', 'calque.toml:7: targets.dr.rename: "" is no name.'),
+        ('rename = { "a" = "_calque_x" }', 'calque.toml:7: targets.dr.rename: "_calque_x" can\'t be renamed'),
+        ('start = "57"', 'calque.toml:7: targets.dr.start: "57" is no start. It is an event id (a number without'),
+        ("start = -1", "calque.toml:7: targets.dr.start: -1 is no start."),
+        ("max_drop = 10", "calque.toml:7: targets.dr.max_drop: 10 is not a percentage. It goes from 0% to 100%."),
+        ('max_drop = "101%"', 'calque.toml:7: targets.dr.max_drop: "101%" is not a percentage.'),
+        ('lease = "0s"', "calque.toml:7: targets.dr.lease: it is zero."),
+        (
+            'external_base = "hdfs://nn/../x"',
+            'calque.toml:7: targets.dr.external_base: "hdfs://nn/../x" steps upwards.',
+        ),
+        ('locations = { "a" = "b" }', 'calque.toml:7: targets.dr.locations: "a" is not absolute.'),
+        ('locations = { "/a" = "b", "/a/" = "c" }', 'calque.toml:7: targets.dr.locations: "/a/" stands twice.'),
+        (
+            'properties = { "calque.event" = "1" }',
+            'calque.toml:7: targets.dr.properties: "calque.event" can\'t be set.',
+        ),
+        ('properties = { "a" = 1 }', "calque.toml:7: targets.dr.properties.a has the wrong type. It is text in quotes"),
+        (
+            'include = ["a.*", "b.*"]\nrename = { "a" = "b" }',
+            'calque.toml:8: "a" and "b" would both be "b" at the target. Both are admitted, and a name is',
+        ),
+    ],
+)
+def test_a_mistake_at_a_target_is_told_with_its_line(tmp_path: Path, line: str, said: str) -> None:
+    assert refusal(tmp_path, small(target=line)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "",
+            "calque.toml: source is missing. It has no default. Add the section [source]. calque.toml: targets is mis",
+        ),
+        (small(more="[target.x]"), "calque.toml:7: target is no key. The nearest is targets."),
+        (
+            small(more="[window]\nmax_events = 0"),
+            "calque.toml:8: window.max_events is not allowed. Input should be gre",
+        ),
+        (small(more="window = 3"), "calque.toml:7: targets.dr.window is no key."),
+        (small(more='[journal]\nformat = "kafka"'), 'calque.toml:8: journal: brokers is missing. format = "kafka" nee'),
+        (small(more='[journal]\nbrokers = "kafka"'), 'calque.toml:8: journal.brokers: "kafka" is not a broker.'),
+        (small(more='[journal]\ntopic = "a b"'), 'calque.toml:8: journal.topic: "a b" is no topic.'),
+        (small(more='[state]\npath = ""'), 'calque.toml:8: state.path: "" is no path.'),
+        (small(more="[targets.x]"), "calque.toml:7: targets.x.metastore is missing."),
+        (SMALL.replace("targets.dr", 'targets."d r"'), 'calque.toml:5: targets: "d r" is no name for a target.'),
+        (SMALL.split("[targets")[0], "calque.toml: targets is missing. It has no default. Add the section [targets.NA"),
+        (SMALL.split("[targets")[0] + "[targets]", "calque.toml:5: targets: there is no target. Nothing would be repl"),
+        (SMALL.replace('"hq"', '"h:q"'), 'calque.toml:2: source.name: "h:q" is no name.'),
+        (
+            SMALL.replace('"file:///data/dr"', '"file://host/x"'),
+            'calque.toml:7: targets.dr.warehouse: "file://host/x" n',
+        ),
+        (SMALL + "x = [", "calque.toml: this is no TOML. Invalid value (at end of document)."),
+    ],
+)
+def test_a_mistake_in_a_section_is_told(tmp_path: Path, text: str, said: str) -> None:
+    assert refusal(tmp_path, text).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:9083", 'One begins with thrift://. Write "thrift://127.0.0.1:9083".'),
+        ("hive://hq:9083", 'One begins with thrift://. Write "thrift://hq:9083".'),
+        ("thrift://hq", 'One is a host and a port. Write "thrift://host:9083".'),
+        ("thrift://hq:99999", 'Port out of range 0-65535. Write "thrift://host:9083".'),
+        ("thrift://hq:9083,", 'One begins with thrift://. Write "thrift://host:9083".'),
+        ("thrift://hq:9083/x", 'One is a host and a port. Write "thrift://host:9083".'),
+    ],
+)
+def test_an_address_that_is_none_is_told_with_one_that_would_do(tmp_path: Path, address: str, said: str) -> None:
+    assert refusal(tmp_path, SMALL.replace("thrift://127.0.0.1:9083", address)).endswith(said)
+
+
+def test_several_mistakes_are_told_in_one_line_up_to_five(tmp_path: Path) -> None:
+    lines = "\n".join(f'wrong_{number} = "x"' for number in range(7))
+    said = refusal(tmp_path, small(source=lines))
+    assert [f"calque.toml:{line}: " in said for line in range(4, 11)] == [True] * 5 + [False] * 2
+    assert said.endswith("And 2 more.")
+
+
+SECOND = """
+[targets.copy]
+metastore = "thrift://{address}"
+warehouse = "file:///data/{warehouse}"
+{line}
+"""
+
+
+@pytest.mark.parametrize(
+    ("address", "warehouse", "line", "said"),
+    [
+        ("LOCALHOST:9084", "copy", "", 'dr and copy would both write names like "z.z" into thrift://localhost:9084.'),
+        ("x:1,thrift://127.0.0.1:9084", "copy", 'include = ["a.t"]', 'dr and copy would both write names like "a.t"'),
+        ("x:9084", "dr", "", 'dr and copy would both write names like "z.z" into file:///data/dr.'),
+    ],
+)
+def test_two_targets_that_write_the_same_names_are_refused(
+    tmp_path: Path, address: str, warehouse: str, line: str, said: str
+) -> None:
+    text = SMALL + SECOND.format(address=address, warehouse=warehouse, line=line)
+    assert refusal(tmp_path, text).startswith(f"calque.toml:10: {said}")
+
+
+@pytest.mark.parametrize(
+    ("address", "warehouse", "line"),
+    [
+        ("x:9084", "copy", ""),
+        ("x:9084", "dr", 'data = "none"'),
+        ("127.0.0.1:9084", "copy", 'include = ["a.*"]\nexclude = ["*.*"]'),
+    ],
+)
+def test_two_targets_that_stay_apart_are_fine(tmp_path: Path, address: str, warehouse: str, line: str) -> None:
+    config = read(tmp_path, SMALL + SECOND.format(address=address, warehouse=warehouse, line=line))
+    assert list(config.targets) == ["dr", "copy"]
+
+
+def test_one_metastore_as_source_and_target_needs_other_names(tmp_path: Path) -> None:
+    ring = SMALL.replace("thrift://127.0.0.1:9084", "thrift://localhost:9083")
+    assert refusal(tmp_path, ring).startswith("calque.toml:6: every table would be replicated onto itself.")
+    kept = ring + 'include = ["sales.*"]\n'
+    assert refusal(tmp_path, kept).startswith('calque.toml:6: "sales" would be replicated onto itself.')
+    assert read(tmp_path, kept + 'rename = { "sales" = "sales_copy" }').policy("dr").rename == {"sales": "sales_copy"}
+
+
+def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"^there is no file .*none\.toml\. .* Write one with 'calque init"):
+        load(tmp_path / "none.toml")
+    with pytest.raises(Refused, match=r"can't be read\. Is a directory\."):
+        load(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b'[source]\nname = "\xe9"')
+    with pytest.raises(Refused, match=r"is not UTF-8\. Byte 17 is not\."):
+        load(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("500ms", 0.5), ("10s", 10), ("1h30m", 5400), ("7d", 604800), ("1w", 604800), (3, 3), (0.5, 0.5), ("90", 90)],
+)
+def test_durations(text: object, value: float) -> None:
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "s", "1 s", "1mm", "1s?2s", "-1s", "1e3", True, None, float("inf"), "9" * 30 + "d"]
+)
+def test_what_is_no_duration(text: object) -> None:
+    with pytest.raises(Refused, match="duration"):
+        seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("64MB", 64_000_000), ("64 MiB", 67_108_864), ("1.5kb", 1500), (12, 12), ("1TB", 10**12)]
+)
+def test_sizes(text: object, value: int) -> None:
+    assert size(text) == value
+
+
+@pytest.mark.parametrize("text", ["64XB", "-1", "", True])
+def test_what_is_no_size(text: object) -> None:
+    with pytest.raises(Refused, match="is not a size"):
+        size(text)
+
+
+def test_percentages() -> None:
+    assert [share(text) for text in ("0%", "2.5 %", "100%")] == [0.0, 0.025, 1.0]

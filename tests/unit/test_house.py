@@ -1,0 +1,116 @@
+"""The house rules that no linter knows: effects pass failpoints, sources name no machine, entry points stay small."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from calque import ports
+from calque.engine.failpoints import EFFECTS
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = sorted((ROOT / "lib").rglob("*.py"))
+JOBS = sorted((ROOT / "jobs").glob("*.py"))
+
+PORTS = {
+    "catalog": ports.Catalog,
+    "journal": ports.Journal,
+    "evidence": ports.EvidenceStore,
+    "ledger": ports.Ledger,
+    "storage": ports.Storage,
+}
+READS = {
+    "catalog": {
+        *("abilities", "databases", "tables", "functions", "database", "table", "function"),
+        *("partition_names", "partitions"),
+    },
+    "journal": {"last", "oldest", "entries", "events"},
+    "evidence": {"considered", "evidence"},
+    "ledger": {"last_epoch", "epochs", "objects", "tables", "latest_objects"},
+    "storage": {"list", "exists", "checksums", "children", "entries"},
+}
+ONLY_READ = {
+    ports.EventLog: {"current", "read"},
+    ports.CatalogReader: READS["catalog"] - {"abilities"},
+    ports.Clock: {"now_ns", "sleep"},
+}
+"""Sockets that leave nothing behind."""
+WITHOUT_CALLERS = {("journal", "restart")}
+"""Effects that need no failpoint, as long as nothing of ours calls them."""
+
+PLACES = r"/(?:home|root|Users|work|mnt|opt|srv|usr/local)/"
+ADDRESS = r"\b(?:[a-z]+:)?//(?!127\.0\.0\.1|localhost\b)[\w-]+(?:\.[\w-]+)+"
+"""An address of a host with a dot in its name; placeholders (`host`, `s3`) have none."""
+
+
+def methods(port: type) -> set[str]:
+    """What a Protocol asks for, with what it inherits."""
+    return {name for name, _ in inspect.getmembers(port, inspect.isfunction) if not name.startswith("_")}
+
+
+def called(name: str) -> Iterator[Path]:
+    """Files above the adapters that call a method of that name."""
+    for file in LIBRARY:
+        if {"adapters", "sandbox"}.isdisjoint(file.parts):
+            nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            calls = (node.func for node in nodes if isinstance(node, ast.Call))
+            if any(isinstance(function, ast.Attribute) and function.attr == name for function in calls):
+                yield file
+
+
+def test_every_port_is_known_here() -> None:
+    protocols = {
+        thing for _, thing in inspect.getmembers(ports, inspect.isclass) if getattr(thing, "_is_protocol", False)
+    }
+    own = {protocol for protocol in protocols if protocol.__module__ == ports.__name__}
+    assert own == {*PORTS.values(), *ONLY_READ}
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_every_method_of_a_port_is_a_read_or_passes_a_failpoint(name: str) -> None:
+    excepted = {method for port, method in WITHOUT_CALLERS if port == name}
+    assert methods(PORTS[name]) - excepted == (set(EFFECTS[name]) - excepted) | READS[name]
+    assert READS[name].isdisjoint(EFFECTS[name])
+
+
+@pytest.mark.parametrize("port", ONLY_READ, ids=lambda port: port.__name__)
+def test_a_port_that_leaves_nothing_behind_gets_no_effect_unseen(port: type[object]) -> None:
+    assert methods(port) == ONLY_READ[port]
+
+
+def test_failpoints_guard_no_port_that_is_not_there() -> None:
+    assert set(EFFECTS) == set(PORTS)
+
+
+def test_an_effect_without_a_failpoint_has_no_caller() -> None:
+    bare = {(port, method) for port, method in WITHOUT_CALLERS if method not in EFFECTS[port]}
+    assert {method: list(called(method)) for _, method in bare} == {method: [] for _, method in bare}
+
+
+@pytest.mark.parametrize("file", [*LIBRARY, *JOBS], ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_source_names_a_place_of_some_machine_or_a_host(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert str(ROOT) + "/" not in text
+    assert re.findall(PLACES, text) == []
+    assert re.findall(ADDRESS, text) == []
+
+
+@pytest.mark.parametrize("file", LIBRARY, ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_module_says_first_what_it_is_for(file: Path) -> None:
+    said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+    assert said, "a module begins with a docstring"
+    assert said.splitlines()[0].strip()
+
+
+@pytest.mark.parametrize("file", JOBS, ids=lambda file: file.name)
+def test_an_entry_point_is_at_most_forty_lines(file: Path) -> None:
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= 40
+
+
+def test_there_are_entry_points() -> None:
+    assert [file.name for file in JOBS] == ["capture.py", "replicate.py"]
