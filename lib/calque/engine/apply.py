@@ -26,6 +26,7 @@ from calque.model.plan import (
     AddPartitions,
     AlterPartitions,
     AlterTable,
+    CommitTable,
     CreateTable,
     Data,
     DropPartitions,
@@ -108,6 +109,8 @@ class Applier:
                 self.flip(operation, hop.to_event)
             case Rebuild():
                 self.rebuild(operation, hop.to_event)
+            case CommitTable():
+                raise NotImplementedError
             case _:
                 assert_never(operation)
 

@@ -152,6 +152,21 @@ class Rebuild:
     cascade: EventId = 0
 
 
+@dataclass(frozen=True, slots=True)
+class CommitTable:
+    """Any difference of one table in one commit, where the target's catalog can (`Abilities.any_difference`). `was` is
+    None where nothing stood. `partitions` are the touched ones; None says that one vanished. `switched` names those
+    that get a new directory; `""` is a plain table's own. Definitions older than the event `cascade` get the table's
+    columns."""
+
+    table: TableName
+    was: TableName | None
+    head: Head
+    partitions: tuple[tuple[str, Part | None], ...] = ()
+    switched: frozenset[str] = frozenset()
+    cascade: EventId = 0
+
+
 Operation = (
     CreateTable
     | HiddenBuild
@@ -164,6 +179,7 @@ Operation = (
     | Publish
     | PrepareFlipSweep
     | Rebuild
+    | CommitTable
 )
 
 

@@ -50,3 +50,7 @@ class Abilities:
 
     limits: Limits = field(default_factory=Limits)
     compare_and_swap: bool = False
+    atomic_lists: bool = True
+    """A call's list of partitions is written all or nothing; otherwise one partition after the other."""
+    any_difference: bool = False
+    """Any difference of one table, its partitions and its name included, is one commit (`CommitTable`)."""
