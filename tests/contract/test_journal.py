@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import pickle
 import random
@@ -314,7 +315,7 @@ class TestAsADeltaTable:
         journal._table.merge(journal._table.snapshot().files)
         assert len(list(tmp_path.glob("*.parquet"))) == 5
         journal._table._merged_away = type(journal._table._merged_away)(
-            (0.0, path) for _, path in journal._table._merged_away
+            (-math.inf, path) for _, path in journal._table._merged_away
         )
         journal.append(rows([5]))
         assert len(list(tmp_path.glob("*.parquet"))) == 2
