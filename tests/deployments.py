@@ -83,6 +83,9 @@ class RealFiles:
     def list(self, locations: Sequence[str]) -> Any:
         return self.storage.list(locations)
 
+    def children(self, location: str) -> Sequence[str]:
+        return self.storage.children(location)
+
     def content(self, location: str) -> State:
         files = self.storage.list([location])[location].files
         return tuple((file.path, Path(join(place(location).path, file.path)).read_bytes()) for file in files)

@@ -4,8 +4,9 @@ every state the source showed."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,21 +25,22 @@ from calque.adapters.memory.metastore import (
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.image import MARKS, STATISTICS, Imaging, Marks, canonical
 from calque.core.keys import keys_of
-from calque.core.layout import join
 from calque.core.rows import table_of
+from calque.engine.announced import BRIDGE
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.replica import Replica, Window
+from calque.engine.tables import ASIDE
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
-from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, is_partitioned, is_view, location_of
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.ledger import TableState
-from calque.model.names import TableName, partition_name, table_name
+from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
+from writers import INPUT, OUTPUT, SERDE, Directories, Noting, Writer
+
+__all__ = ["INPUT", "OUTPUT", "SERDE", "Noting", "Writer"]
 
 State = Any
-INPUT = "org.apache.hadoop.mapred.TextInputFormat"
-OUTPUT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
-SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 ABSENT: State = None
 
 
@@ -97,315 +99,28 @@ class WorldClock:
         self.asleep()
 
 
-class Directories:
-    """What the source's metastore does to the directories of managed tables."""
-
-    def __init__(self, storage: MemoryStorage) -> None:
-        self.storage = storage
-
-    def move(self, source: str, target: str) -> None:
-        prefix = f"{source.rstrip('/')}/"
-        moved = [path for path in self.storage.paths() if path.startswith(prefix)]
-        self.storage.publish([(path, join(target, path[len(prefix) :])) for path in moved])
-
-    def remove(self, location: str) -> None:
-        self.storage.remove([location])
+def nothing(_location: str) -> State:
+    """Of content that is not looked at."""
 
 
-class Noting:
-    """A metastore each of whose calls is followed by a look."""
-
-    def __init__(self, source: MemoryMetastore, look: Callable[[], None]) -> None:
-        self._source, self._look = source, look
-
-    def __getattr__(self, method: str) -> Any:
-        found = getattr(self._source, method)
-
-        def called(*args: Any, **named: Any) -> Any:
-            before = self._source.current()
-            result = found(*args, **named)
-            if self._source.current() != before:
-                self._look()
-            return result
-
-        return called
+Compute = Callable[[], State]
 
 
-class Writer:
-    """Random operations at the source, each of them one or more whole calls of its metastore."""
-
-    def __init__(
-        self,
-        source: Any,
-        storage: Any,
-        rng: random.Random,
-        databases: Sequence[str] = ("d1", "d2"),
-        outside: str = "file:/outside",
-    ) -> None:
-        self.source, self.storage, self.rng = source, storage, rng
-        self.databases, self.outside = databases, outside
-        self.files = 0
-        self.values = 0
-        self.done: list[str] = []
-
-    def step(self) -> None:
-        name = self.rng.choice(OPERATIONS)
-        before = self.source.current()
-        getattr(self, name)()
-        if self.source.current() != before:
-            self.done.append(f"{before + 1}..{self.source.current()} {name}")
-
-    def database(self) -> str:
-        return self.rng.choice(self.databases)
-
-    def any_table(self, want: Callable[[Table], bool] = lambda _: True) -> Table | None:
-        tables = [
-            self.source.the_table(TableName(database, table)).table
-            for database in sorted({*self.databases} & {*self.source.databases()})
-            for table in self.source.tables(database)
-        ]
-        found = sorted((table for table in tables if want(table)), key=lambda table: (table.database, table.name))
-        return self.rng.choice(found) if found else None
-
-    def partitions_of(self, table: Table) -> list[Partition]:
-        return list(self.source.the_table(name_of(table)).partitions.values())
-
-    def any_partition(self) -> tuple[Table, Partition] | None:
-        table = self.any_table(lambda t: is_partitioned(t) and bool(self.partitions_of(t)))
-        return (table, self.rng.choice(self.partitions_of(table))) if table else None
-
-    def fresh(self) -> str:
-        self.values += 1
-        return str(self.values)
-
-    def put_file(self, location: str) -> str:
-        self.files += 1
-        path = join(location, f"part-{self.files:05d}")
-        self.storage.write(path, self.rng.randbytes(self.rng.randrange(4)))
-        return path
-
-    def create_database(self) -> None:
-        name = self.database()
-        if name not in self.source.databases():
-            self.source.create_database(Database(name, parameters={"k": self.fresh()}))
-
-    def alter_database(self) -> None:
-        name = self.database()
-        if name in self.source.databases():
-            found = self.source.the_database(name)
-            self.source.alter_database(name, replace(found, parameters={"k": self.fresh()}))
-
-    def drop_database(self) -> None:
-        name = self.database()
-        if name in self.source.databases() and self.rng.random() < 0.1:
-            self.source.drop_database(name, cascade=True)
-
-    def create_table(self) -> None:
-        database = self.database()
-        if database not in self.source.databases():
-            return
-        free = [name for name in ("a", "b", "c", "tmp") if name not in self.source.tables(database)]
-        if not free:
-            return
-        name = self.rng.choice(free)
-        partitioned = self.rng.random() < 0.6
-        external = self.rng.random() < 0.3
-        location = f"{self.outside}/{self.fresh()}/{name}" if external else None
-        columns = (Column("x", "int"),)
-        self.source.create_table(
-            Table(
-                name,
-                database,
-                owner="me",
-                storage=Storage(columns, location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={})),
-                partition_keys=(Column("p", "string"),) if partitioned else (),
-                parameters={"v": self.fresh()} | ({"EXTERNAL": "TRUE"} if external else {}),
-                type="EXTERNAL_TABLE" if external else "MANAGED_TABLE",
-            )
-        )
-
-    def create_view(self) -> None:
-        database = self.database()
-        if database in self.source.databases() and "v" not in self.source.tables(database):
-            text = f"SELECT x FROM {database}.a"
-            view = Table("v", database, type="VIRTUAL_VIEW", view_original_text=text, view_expanded_text=text)
-            self.source.create_table(
-                replace(
-                    view,
-                    parameters={"v": self.fresh()},
-                    storage=Storage(
-                        (Column("x", "int"),), None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={})
-                    ),
-                )
-            )
-
-    def drop_table(self) -> None:
-        if table := self.any_table():
-            self.source.drop_table(name_of(table))
-
-    def drop_and_create(self) -> None:
-        if table := self.any_table(lambda t: not is_view(t)):
-            self.source.drop_table(name_of(table))
-            keys = () if table.partition_keys else (Column("p", "string"),)
-            storage = replace(table.storage or Storage(), location=None)
-            self.source.create_table(
-                replace(
-                    table, partition_keys=keys, storage=storage, parameters={"v": self.fresh()}, type="MANAGED_TABLE"
-                )
-            )
-
-    def alter_table(self) -> None:
-        if table := self.any_table():
-            parameters = {**(table.parameters or {}), "v": self.fresh()}
-            self.source.alter_table(name_of(table), replace(table, parameters=parameters))
-
-    def statistics(self) -> None:
-        if table := self.any_table(lambda t: not is_view(t)):
-            parameters = {**(table.parameters or {}), "numRows": self.fresh()}
-            self.source.alter_table(name_of(table), replace(table, parameters=parameters))
-
-    def add_column(self) -> None:
-        if (table := self.any_table(lambda t: not is_view(t))) and table.storage:
-            columns = (*(table.storage.columns or ()), Column(f"c{self.fresh()}", "string"))
-            after = replace(table, storage=replace(table.storage, columns=columns))
-            self.source.alter_table(name_of(table), after, cascade=self.rng.random() < 0.5)
-
-    def rename_table(self) -> None:
-        if table := self.any_table():
-            database = self.database() if self.rng.random() < 0.3 else table.database
-            if database in self.source.databases():
-                free = [name for name in ("a", "b", "c", "tmp") if name not in self.source.tables(database)]
-                if free:
-                    self.source.alter_table(
-                        name_of(table), replace(table, database=database, name=self.rng.choice(free))
-                    )
-
-    def swap(self) -> None:
-        for database in sorted({*self.databases} & {*self.source.databases()}):
-            tables = self.source.tables(database)
-            if {"a", "b"} <= set(tables) and "tmp" not in tables:
-                for old, new in (("a", "tmp"), ("b", "a"), ("tmp", "b")):
-                    table = self.source.the_table(TableName(database, old)).table
-                    self.source.alter_table(TableName(database, old), replace(table, name=new))
-                return
-
-    def truncate(self) -> None:
-        if table := self.any_table(lambda t: not is_view(t) and not is_partitioned(t)):
-            self.storage.remove(
-                [join(location_of(table) or "", f.path) for f in self.files_at(location_of(table) or "")]
-            )
-            self.source.alter_table(
-                name_of(table), replace(table, parameters={**(table.parameters or {}), "v": self.fresh()})
-            )
-
-    def files_at(self, location: str) -> Any:
-        return self.storage.list([location])[location].files
-
-    def insert(self) -> None:
-        if table := self.any_table(lambda t: not is_view(t) and not is_partitioned(t)):
-            self.source.insert(name_of(table), [self.put_file(location_of(table) or "")])
-
-    def overwrite(self) -> None:
-        if table := self.any_table(lambda t: not is_view(t) and not is_partitioned(t)):
-            location = location_of(table) or ""
-            self.storage.remove([join(location, file.path) for file in self.files_at(location)])
-            self.source.insert(name_of(table), [self.put_file(location)], replace=True)
-
-    def add_partitions(self) -> None:
-        if table := self.any_table(is_partitioned):
-            there = {partition.values for partition in self.partitions_of(table)}
-            used = {location_of(partition) for partition in self.partitions_of(table)}
-            free = [
-                value
-                for value in ("1", "2", "3", "a b%", "é=/")
-                if (value,) not in there and join(location_of(table) or "", partition_name(["p"], [value])) not in used
-            ]
-            chosen = self.rng.sample(free, min(len(free), self.rng.randrange(1, 3)))
-            rows = []
-            for value in chosen:
-                location = join(location_of(table) or "", partition_name(["p"], [value]))
-                self.storage.remove([location])
-                for _ in range(self.rng.randrange(3)):
-                    self.put_file(location)
-                storage = replace(table.storage or Storage(), location=location)
-                rows.append(
-                    Partition((value,), table.database, table.name, storage=storage, parameters={"w": self.fresh()})
-                )
-            if rows:
-                self.source.add_partitions(name_of(table), rows)
-
-    def alter_partitions(self) -> None:
-        if table := self.any_table(lambda t: is_partitioned(t) and bool(self.partitions_of(t))):
-            rows = self.partitions_of(table)
-            chosen = self.rng.sample(rows, self.rng.randrange(1, len(rows) + 1))
-            self.source.alter_partitions(
-                name_of(table),
-                [replace(row, parameters={**(row.parameters or {}), "w": self.fresh()}) for row in chosen],
-            )
-
-    def partition_statistics(self) -> None:
-        if found := self.any_partition():
-            table, row = found
-            after = replace(row, parameters={**(row.parameters or {}), "numRows": self.fresh()})
-            self.source.alter_partition(name_of(table), after)
-
-    def insert_partition(self) -> None:
-        if found := self.any_partition():
-            table, row = found
-            path = self.put_file(location_of(row) or "")
-            self.source.insert(name_of(table), [path], values=row.values)
-
-    def overwrite_partition(self) -> None:
-        if found := self.any_partition():
-            table, row = found
-            location = location_of(row) or ""
-            self.storage.remove([join(location, file.path) for file in self.files_at(location)])
-            self.source.insert(name_of(table), [self.put_file(location)], values=row.values, replace=True)
-
-    def rename_partition(self) -> None:
-        if found := self.any_partition():
-            table, row = found
-            there = {partition.values for partition in self.partitions_of(table)}
-            free = [value for value in ("1", "2", "3", "a b%", "é=/") if (value,) not in there]
-            if free:
-                self.source.rename_partition(name_of(table), row.values, replace(row, values=(self.rng.choice(free),)))
-
-    def drop_partitions(self) -> None:
-        if table := self.any_table(lambda t: is_partitioned(t) and bool(self.partitions_of(t))):
-            rows = self.partitions_of(table)
-            chosen = self.rng.sample(rows, self.rng.randrange(1, len(rows) + 1))
-            self.source.drop_partitions(name_of(table), [partition_name(["p"], row.values) for row in chosen])
+def computed(_thing: object, _as: Hashable, compute: Compute) -> State:
+    return compute()
 
 
-OPERATIONS = (
-    *["create_table"] * 4,
-    *["add_partitions"] * 6,
-    *["insert_partition"] * 4,
-    *["insert"] * 3,
-    "create_database",
-    "create_database",
-    "alter_database",
-    "drop_database",
-    "create_view",
-    "drop_table",
-    "drop_and_create",
-    "alter_table",
-    "statistics",
-    "add_column",
-    "rename_table",
-    "swap",
-    "truncate",
-    "overwrite",
-    "alter_partitions",
-    "partition_statistics",
-    "overwrite_partition",
-    "rename_partition",
-    "drop_partitions",
-)
+class Recall:
+    """What was computed of a thing before; things are frozen, so one that is the same object is the same."""
 
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, Hashable], tuple[object, State]] = {}
 
-def name_of(table: Table) -> TableName:
-    return table_name(table.database, table.name)
+    def __call__(self, thing: object, as_: Hashable, compute: Compute) -> State:
+        key = (id(thing), as_)
+        if key not in self.known:
+            self.known[key] = (thing, compute())
+        return self.known[key][1]
 
 
 @dataclass(frozen=True)
@@ -414,24 +129,37 @@ class Looker:
 
     imaging: Imaging
     content: Callable[[str], State]
+    recall: Callable[[object, Hashable, Compute], State] = computed
+    ignored: frozenset[str] = STATISTICS | MARKS
+    """Parameters."""
 
     def source(self, name: TableName, table: Table, partitions: list[Partition]) -> State:
         """The policy's image of a source's table."""
-        return self.state(name, self.imaging.table(table, Marks(0, ""), location_of(table)), table, partitions)
+        image = self.recall(
+            table, "source", lambda: self.definition(self.imaging.table(table, Marks(0, ""), location_of(table)))
+        )
+        return self.state(name, image, table, partitions)
 
     def target(self, name: TableName, table: Table, partitions: list[Partition]) -> State:
-        return self.state(name, table, table, partitions)
+        return self.state(name, self.recall(table, "target", lambda: self.definition(table)), table, partitions)
 
-    def state(self, name: TableName, image: Table, located: Table, partitions: list[Partition]) -> State:
-        ignore = STATISTICS | MARKS
-        rows = {}
-        for partition in partitions:
-            of_name = replace(partition, table=name.table, database=name.database)
-            seen = self.imaging.partition(of_name, name, Marks(0, ""), None)
-            rows[tuple(partition.values)] = (canonical(seen, ignore), self.files(location_of(partition)))
-        plain = not is_view(located) and not is_partitioned(located)
-        data = self.files(location_of(located)) if plain else None
-        return (canonical(image, ignore), data, tuple(sorted(rows.items())))
+    def state(self, name: TableName, image: State, table: Table, partitions: list[Partition]) -> State:
+        rows = {
+            partition.values: (
+                self.recall(partition, name, lambda partition=partition: self.row(name, partition)),
+                self.files(location_of(partition)),
+            )
+            for partition in partitions
+        }
+        plain = not is_view(table) and not is_partitioned(table)
+        return (image, self.files(location_of(table)) if plain else None, tuple(sorted(rows.items())))
+
+    def row(self, name: TableName, partition: Partition) -> State:
+        of_name = replace(partition, table=name.table, database=name.database)
+        return self.definition(self.imaging.partition(of_name, name, Marks(0, ""), None))
+
+    def definition(self, thing: object) -> State:
+        return canonical(thing, self.ignored)
 
     def files(self, location: str | None) -> State:
         return None if location is None else self.content(location)
@@ -453,17 +181,32 @@ class History:
 
     def check(self, seen: Mapping[TableName, State]) -> list[tuple[TableName, str]]:
         """What a reader must not see: a state that the source never had, or an older one than was seen before."""
-        problems = []
-        for name, state in seen.items():
-            rows, at = self.states.get(name, [(0, ABSENT)]), self.reached.get(name, 0)
-            found = next((i for i in range(at, len(rows)) if rows[i][1] == state), None)
-            if found is None:
-                before = [i for i, row in enumerate(rows) if row[1] == state]
-                what = f"state {before} again, after {at}" if before else "no state of the source"
-                problems.append((name, f"{name} shows {what}: {state}"))
-            else:
-                self.reached[name] = found
-        return problems
+        return [(name, problem) for name, state in seen.items() if (problem := self.judge(name, state))]
+
+    def judge(self, name: TableName, state: State, known: int | None = None) -> str:
+        """Why the table must not be seen in that state, empty when it may; `known` states there were at the time."""
+        rows, at = self.states.get(name, [(0, ABSENT)]), self.reached.get(name, 0)
+        found = next((i for i in range(at, len(rows[:known])) if rows[i][1] == state), None)
+        if found is not None:
+            self.reached[name] = found
+            return ""
+        before = [i for i, row in enumerate(rows) if row[1] == state]
+        what = f"state {before} again, after {at}" if before else "no state of the source"
+        return f"{name} shows {what}: {state}"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a reader at the target saw of a table, the first time: in which window, after which call."""
+
+    window: int
+    method: str
+    table: TableName
+    state: State
+    known: int
+    """How many states the source had shown of the table by then."""
+    bridged: bool
+    """A bridge of the table was announced."""
 
 
 class World:
@@ -479,24 +222,34 @@ class World:
             self.habits, "file:/source", directories=Directories(self.storage), clock=self.seconds
         )
         self.target_store = MemoryMetastore(HIVE_4, "file:/managed", clock=self.seconds)
-        self.writer = Writer(Noting(self.source, self.note), self.storage, self.rng)
+        self.writer = Writer(Noting(self.source, self.note), self.storage, self.rng, placed=self.note)
         self.policy = policy or Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target")
         self.history = History()
-        self.journal, self.evidence, self.ledger = MemoryJournal(), MemoryEvidence(), MemoryLedger()
+        self.journal, self.evidence = MemoryJournal(), MemoryEvidence()
+        self.ledger = MemoryLedger(lambda _: self.perhaps_die())
         self.between: Callable[[str], None] = lambda _: None
-        self.found: list[tuple[int, TableName, str]] = []
+        self.looks: list[Look] = []
+        self.seen: dict[TableName, tuple[State, bool]] = {}
+        self.seen_at = (-1, -1)
+        self.contents: dict[str, State] = {}
+        self.contents_at = -1
         self.windows: list[Window] = []
         self.busy = False
+        self.gathering = False
         self.deadliness = 0.0
         """How likely calque dies before or after each call at the target and at the storage."""
+        self.fate: Callable[[], bool] = lambda: self.rng.random() < self.deadliness
+        """Whether calque dies at this point."""
         self.mortal = False
         self.deaths = 0
+        self.reread: set[TableName] = set()
+        """Tables that left the windows after they had been shown: their chains have holes."""
         log = MemoryLog(self.source, before=self.called)
         reader = MemoryReader(self.source, before=self.called)
         self.source_side = SourceSide("hq", log, reader, self.journal, self.evidence, self.storage, self.clock)
         catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
         self.side = TargetSide.of(self.policy, catalog, self.ledger, self.storage)
-        self.looker = Looker(self.side.imaging, self.content)
+        self.looker = Looker(self.side.imaging, self.content if self.policy.data != "none" else nothing, Recall())
         self.begin = 0
         self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, self.begin, self.gatherer)
@@ -517,37 +270,62 @@ class World:
         self.perhaps_die()
 
     def perhaps_die(self) -> None:
-        if self.mortal and self.rng.random() < self.deadliness:
+        if self.mortal and self.fate():
             self.mortal = False
             self.deaths += 1
             raise Died
 
     def called(self, method: str) -> None:
+        if self.busy:
+            return
         self.perhaps_die()
-        if not self.busy:
-            self.busy = True
-            try:
-                self.between(method)
-            finally:
-                self.busy = False
+        with self.uninterrupted():
+            self.between(method)
+        if self.gathering and method == "current":
+            self.append_log()
+
+    @contextmanager
+    def uninterrupted(self) -> Iterator[None]:
+        """Nobody else comes between the calls that are made inside."""
+        before, self.busy = self.busy, True
+        try:
+            yield
+        finally:
+            self.busy = before
 
     def write(self, steps: int = 1) -> None:
-        for _ in range(steps):
-            self.writer.step()
+        with self.uninterrupted():
+            for _ in range(steps):
+                self.writer.step()
 
     def note(self) -> None:
         self.history.note(self.source.current(), self.source_states())
 
-    def capture_all(self) -> None:
-        events = self.source.events(self.capture.last())
-        if events:
-            self.capture.append(table_of((event, keys_of(event)) for event in events))
-        self.gatherer.once()
+    def append_log(self, limit: int | None = None) -> None:
+        """Copy the log's next events into the journal: all, or `limit`."""
+        rows = [(event, keys_of(event)) for event in self.source.events(self.capture.last())]
+        if rows:
+            self.capture.append(table_of(rows[:limit]))
+
+    def capture_all(self, limit: int | None = None) -> None:
+        """Copy the log and look at the files that it names. What is done between the calls of that comes to here, too,
+        but not into itself."""
+        self.append_log(limit)
+        if not self.gathering:
+            self.gathering = True
+            try:
+                self.gatherer.once()
+            finally:
+                self.gathering = False
 
     def work(self) -> None:
         """Background reads and a window."""
-        self.survive(self.background.run)
+        self.read()
         self.window_alone()
+
+    def read(self) -> None:
+        """Background reads."""
+        self.survive(self.background.run)
 
     def window_alone(self) -> None:
         self.survive(self.window)
@@ -558,11 +336,29 @@ class World:
         try:
             action()
         except Died:
-            self.background.waiting.clear()
-            self.replica = self.new_replica()
-            self.open()
+            self.restart_replica(self.ledger)
         finally:
             self.mortal = False
+        self.note_reread()
+
+    def restart_replica(self, ledger: MemoryLedger) -> None:
+        """Another process takes up what `ledger` says."""
+        self.background.waiting.clear()
+        self.ledger = ledger
+        self.side = replace(self.side, ledger=ledger)
+        self.replica = self.new_replica()
+        self.open()
+
+    def restart(self) -> None:
+        """Everything of calque is started again."""
+        self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
+        self.capture = Capture(self.source_side, self.begin, self.gatherer)
+        self.gatherer.resume(self.begin, self.capture.last())
+        self.restart_replica(self.ledger)
+
+    def note_reread(self) -> None:
+        rows = self.replica.tables.rows.items()
+        self.reread |= {name for name, row in rows if row.state in ASIDE and row.shows is not None}
 
     def open(self) -> None:
         while True:
@@ -574,19 +370,23 @@ class World:
             else:
                 return
 
-    def window(self) -> None:
+    def window(self, upto: EventId | None = None) -> None:
+        """A window to the journal's end, or to `upto`."""
         try:
-            if (window := self.replica.window(self.capture.last())) is not None:
-                self.windows.append(window)
+            window = self.replica.window(self.capture.last() if upto is None else upto)
         except Unavailable:
-            pass
+            return
+        finally:
+            self.looked("the window")
+        if window is not None:
+            self.windows.append(window)
 
     def settle(self, rounds: int = 200) -> None:
-        """Until the target shows the source's newest state."""
+        """Until the target shows the source's newest state, of all tables that are not quarantined."""
         for _ in range(rounds):
             self.capture_all()
             self.work()
-            out = self.replica.tables.in_state(*set(TableState) - {TableState.LIVE})
+            out = self.replica.tables.in_state(*set(TableState) - {TableState.LIVE, TableState.QUARANTINED})
             if not out and self.replica.position() == self.source.current() and not self.replica.tables.apart:
                 return
             self.clock.now += 2_000_000_000
@@ -594,45 +394,60 @@ class World:
 
     @property
     def problems(self) -> list[str]:
-        """What readers saw and should not have; while a bridge is crossed its table is excepted."""
-        bridged = {
-            (number, table)
-            for number, window in enumerate(self.windows)
-            for plan in window.plans
-            for table in plan.tables
-            if any(hop.bridge for hop in plan.hops)
-        }
-        return [text for number, name, text in self.found if (number, name) not in bridged]
+        """What readers saw and should not have. Excepted are tables of which a bridge is announced, and between the
+        files that an exact read found new: which INSERT added each of them is not known."""
+        return self.judged([look for look in self.looks if not look.bridged])
+
+    def judged(self, looks: Iterable[Look]) -> list[str]:
+        judge = History(self.history.states)
+        found = []
+        for look in looks:
+            appending = look.method == "publish" and look.table in self.reread
+            if not appending and (problem := judge.judge(look.table, look.state, look.known)):
+                found.append(f"after {look.method} in window {look.window}, {problem}")
+        return found
 
     # What readers see
 
     def looked(self, method: str) -> None:
-        """A reader at the target, after every call: each table is in a state the source had, none goes back."""
-        mortal, self.mortal = self.mortal, False
-        for name, problem in self.history.check(self.target_states()):
-            self.found.append((len(self.windows), name, f"after {method}, {problem}"))
-        self.mortal = mortal
+        """A reader at the target, after every call: what it sees that it did not see before."""
+        now = (self.target_store.current(), self.storage.changes)
+        if now == self.seen_at:
+            return
+        self.seen_at = now
+        with self.uninterrupted():
+            states = self.target_states()
+        bridged = {TableName(row.database, row.table) for row in self.side.announced.waiting() if row.kind == BRIDGE}
+        for name, state in states.items():
+            if self.seen.get(name, (ABSENT, False)) != (state, name in bridged):
+                self.seen[name] = (state, name in bridged)
+                known = len(self.history.states.get(name, ()))
+                self.looks.append(Look(len(self.windows), method, name, state, known, name in bridged))
 
-    def source_states(self) -> dict[TableName, State]:
-        found = {}
+    def source_states(self, looker: Looker | None = None) -> dict[TableName, State]:
+        found, looker = {}, looker or self.looker
         for database in self.source.databases():
             for table in self.source.tables(database):
                 name = TableName(database, table)
                 if self.side.admission.takes(name):
                     stored = self.source.the_table(name)
-                    found[name] = self.looker.source(name, stored.table, list(stored.partitions.values()))
+                    found[name] = looker.source(name, stored.table, list(stored.partitions.values()))
         return found
 
-    def target_states(self) -> dict[TableName, State]:
+    def target_states(self, looker: Looker | None = None) -> dict[TableName, State]:
         found: dict[TableName, State] = dict.fromkeys(self.history.states, ABSENT)
+        looker = looker or self.looker
         for database in self.target_store.databases():
             for table in self.target_store.tables(database):
                 name = self.side.admission.source_of(TableName(database, table))
                 if name is not None:
                     stored = self.target_store.the_table(TableName(database, table))
-                    found[name] = self.looker.target(name, stored.table, list(stored.partitions.values()))
+                    found[name] = looker.target(name, stored.table, list(stored.partitions.values()))
         return found
 
     def content(self, location: str) -> State:
-        files = self.storage._listing(location).files
-        return tuple((file.path, self.storage.read(join(location, file.path))) for file in files)
+        if self.contents_at != self.storage.changes:
+            self.contents, self.contents_at = {}, self.storage.changes
+        if location not in self.contents:
+            self.contents[location] = tuple(self.storage.contents(location))
+        return self.contents[location]

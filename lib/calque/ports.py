@@ -55,10 +55,12 @@ class CatalogReader(Protocol):
 
 
 class Catalog(CatalogReader, Protocol):
-    """A target's metastore. Each method is one call and one transaction there, all or nothing.
+    """A target's metastore. Each method is one call and one transaction there, all or nothing; without
+    `Abilities.atomic_lists` a list is written object by object, in its order, and ends where one of them fails.
 
     No method deletes data, whatever the object's type (`deleteData` is never true), and none lets the server compute
-    statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is `Conflict` below.
+    statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is `Conflict` below. A list of
+    more objects than `Abilities.limits` says is `Refused` before anything is sent.
     """
 
     def abilities(self) -> Abilities: ...
@@ -85,6 +87,21 @@ class Catalog(CatalogReader, Protocol):
     def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None: ...
 
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None: ...
+
+    def commit_table(
+        self,
+        name: TableName | None,
+        table: Table,
+        put: Sequence[Partition],
+        drop: Sequence[str],
+        *,
+        cascade: bool = False,
+        expected_event: str = "",
+    ) -> None:
+        """Any difference of one table, of any size, in one step: the table `name` (None: a new one) becomes `table`,
+        its name included; `put` are added or replaced, `drop` vanish. With `cascade` the partitions that are not in
+        `put` get the table's columns. `expected_event` is as in `alter_table`. `Refused` without
+        `Abilities.any_difference`."""
 
     def create_function(self, function: Function) -> None: ...
 

@@ -295,7 +295,11 @@ class TargetPart(Part):
         self.close()
         after = self.begin.event()
         self.replica = Replica(
-            self.wiring.source(), self.wiring.target(self.name), lambda: after, lambda: bump(self.wake_file)
+            self.wiring.source(),
+            self.wiring.target(self.name),
+            lambda: after,
+            lambda: bump(self.wake_file),
+            spread=self.wiring.spread(self.name),
         )
         self.replica.open()
         stream = JournalStream(
@@ -311,7 +315,16 @@ class TargetPart(Part):
         replica = self.replica
         if replica is None or self.paused():
             return
-        self.patiently(lambda: self.window(replica, span.upto))
+        self.patiently(lambda: self.windows(replica, span.upto))
+
+    def windows(self, replica: Replica, upto: EventId) -> None:
+        """Everything to `upto`. A batch may end far beyond the replica's position (after a pause, a new start): no
+        window holds more than `max_events`, and a stop waits for one window only."""
+        most = self.wiring.config.window.max_events
+        while True:
+            self.window(replica, min(upto, replica.cursor + most))
+            if replica.cursor >= upto or self.run.stopping.is_set():
+                return
 
     def window(self, replica: Replica, upto: EventId) -> None:
         for request in asked(self.wiring, self.name):

@@ -18,10 +18,14 @@ def unsupported(config: Config) -> list[Refused]:
     if config.source.scan is not None:
         found.append(_later("source.scan", f"{config.source.scan:g}s", "off"))
     for name, target in config.targets.items():
-        if target.consistency != "table":
-            found.append(_later(f"targets.{name}.consistency", target.consistency, "table"))
-        if target.atomicity != "listing":
-            found.append(_later(f"targets.{name}.atomicity", target.atomicity, "listing"))
+        if target.consistency == "database" and target.drops == "keep":
+            found.append(
+                Refused(
+                    f'targets.{name}: consistency = "database" and drops = "keep" exclude each other',
+                    "a table that is kept is in no state of the source's database",
+                    'Write drops = "follow", or consistency = "table"',
+                )
+            )
     return found
 
 

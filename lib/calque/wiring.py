@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calque.adapters.control import ControlStore
+from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
@@ -21,6 +22,7 @@ from calque.engine.world import SourceSide, TargetSide
 from calque.model.policy import Abilities
 from calque.opening import open_journal, open_log
 from calque.ports import EventLog, EvidenceStore, Journal, Storage
+from calque.spreading import Opening, SparkSpread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,6 +92,14 @@ class Wiring:
             )
         return self._targets[name]
 
+    def spread(self, target: str) -> SparkSpread | None:
+        """Prepares a target's large windows in Spark's tasks; None without `session`."""
+        if self.session is None:
+            return None
+        return SparkSpread(
+            self.session, Opening(partial(sides, self.config, target), DeltaJournal(f"{self.state}/journal").rows)
+        )
+
     def client(self, target: str) -> Client:
         """A connection to a target's metastore."""
         return Client(",".join(self.config.target(target).metastore))
@@ -104,6 +114,12 @@ class Wiring:
         from calque.adapters.files.spark import SparkStorage
 
         return SparkStorage(files, self.session)
+
+
+def sides(config: Config, target: str) -> tuple[SourceSide, TargetSide]:
+    """The world of one target, opened anew, also in other processes."""
+    wiring = Wiring(config)
+    return wiring.source(), wiring.target(target)
 
 
 def query_of(target: str) -> str:

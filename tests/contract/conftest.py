@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits, MemoryCatalog, MemoryLog, MemoryMetastore
+from calque.adapters.memory.metastore import (
+    DELTA_LIKE,
+    GLUE_LIKE,
+    HIVE_3,
+    HIVE_4,
+    Habits,
+    MemoryCatalog,
+    MemoryLog,
+    MemoryMetastore,
+)
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
@@ -18,7 +27,12 @@ from calque.ports import Catalog, EventLog
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
 
-MEMORY = {"memory-3": HIVE_3, "memory-4": HIVE_4}
+MEMORY: dict[str, tuple[Habits, Abilities | None]] = {
+    "memory-3": (HIVE_3, None),
+    "memory-4": (HIVE_4, None),
+    "memory-glue": (HIVE_3, GLUE_LIKE),
+    "memory-delta": (HIVE_4, DELTA_LIKE),
+}
 REAL = {"hive-3.1.3": HIVE_3, "hive-4.2.0": HIVE_4, "hive-4.2.0-stock": HIVE_4}
 NUMBERS = count(1)
 TEXT = Storage(
@@ -127,12 +141,14 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     number = next(NUMBERS)
     if name in MEMORY:
         directories = RecordedDirectories()
-        store = MemoryMetastore(MEMORY[name], f"file:{tmp_path}/warehouse", directories=directories)
-        yield World(name, MEMORY[name], MemoryCatalog(store), MemoryLog(store), store, tmp_path, number, directories)
+        habits, abilities = MEMORY[name]
+        store = MemoryMetastore(habits, f"file:{tmp_path}/warehouse", directories=directories)
+        catalog = MemoryCatalog(store, abilities)
+        yield World(name, habits, catalog, MemoryLog(store), store, tmp_path, number, directories)
         return
     writer = HiveClient(request.getfixturevalue("servers")(name).uri)
-    catalog = HiveCatalog(writer.client, Abilities(compare_and_swap=REAL[name].compare_and_swap))
-    yield World(name, REAL[name], catalog, writer.log, writer, tmp_path, number, None)
+    real = HiveCatalog(writer.client, Abilities(compare_and_swap=REAL[name].compare_and_swap))
+    yield World(name, REAL[name], real, writer.log, writer, tmp_path, number, None)
     writer.close()
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from calque.sandbox import Metastore
     from contract.conftest import World
 
+T = TypeVar("T")
 AWKWARD = (
     "a b",
     " lead",
@@ -153,38 +154,122 @@ def test_values_that_differ_in_case_alone_are_two_partitions(world: World, build
     assert {wanted: one.values for wanted, one in found.items()} == {"day=a": ("a",), "day=A": ("A",)}
 
 
-def test_a_thousand_partitions_are_added_altered_and_dropped_by_one_call_each(
+def test_a_thousand_partitions_are_added_altered_and_dropped_by_calls_of_the_declared_size(
     world: World, build_partition: Build
 ) -> None:
     world.create_database()
     table = world.table("orders", ["day"])
     name = world.created(table)
+    limits = world.catalog.abilities().limits
     (world.root / "shared").mkdir()
     added = [build_partition(table, (f"{n:04}",), world.place("shared"), n=str(n)) for n in range(1000)]
-    world.catalog.add_partitions(name, added)
+    for batch in cut(added, limits.add_partitions):
+        world.catalog.add_partitions(name, batch)
     names = world.catalog.partition_names(name)
     assert len(names) == 1000
-    world.catalog.alter_partitions(name, [replace(one, parameters={"n": "new"}) for one in added])
+    for batch in cut([replace(one, parameters={"n": "new"}) for one in added], limits.alter_partitions):
+        world.catalog.alter_partitions(name, batch)
     found = world.catalog.partitions(name, names)
     assert {(one.parameters or {})["n"] for one in found.values()} == {"new"}
-    world.catalog.drop_partitions(name, names)
+    for few in cut(names, limits.drop_partitions):
+        world.catalog.drop_partitions(name, few)
     assert world.catalog.partition_names(name) == ()
 
 
-def test_a_call_with_one_bad_partition_changes_none(world: World, build_partition: Build) -> None:
+def test_a_list_beyond_the_declared_size_is_refused_and_changes_nothing(world: World, build_partition: Build) -> None:
     world.create_database()
     table = world.table("orders", ["day"])
     name = world.created(table)
-    one, two = (build_partition(table, (day,), world.place(day), n="old") for day in ("1", "2"))
+    world.catalog.add_partitions(name, [build_partition(table, ("0",), world.place("0"), n="old")])
+    limits = world.catalog.abilities().limits
+    most = max(limits.add_partitions, limits.alter_partitions, limits.drop_partitions)
+    many = [build_partition(table, (str(n),), world.place(str(n)), n="new") for n in range(most + 2)]
+    with pytest.raises(Refused, match=f"at most {limits.add_partitions} in one call"):
+        world.catalog.add_partitions(name, many[1 : limits.add_partitions + 2])
+    with pytest.raises(Refused, match=f"at most {limits.alter_partitions} in one call"):
+        world.catalog.alter_partitions(name, many[: limits.alter_partitions + 1])
+    with pytest.raises(Refused, match=f"at most {limits.drop_partitions} in one call"):
+        world.catalog.drop_partitions(name, [f"day={n}" for n in range(limits.drop_partitions + 1)])
+    found = world.catalog.partitions(name, world.catalog.partition_names(name))
+    assert {wanted: one.parameters for wanted, one in found.items()} == {
+        "day=0": {**(found["day=0"].parameters or {}), "n": "old"}
+    }
+
+
+def test_a_call_with_one_bad_partition_changes_none_or_those_ahead_of_it(world: World, build_partition: Build) -> None:
+    """All or nothing where the catalog declares its lists atomic; else what comes first is written."""
+    world.create_database()
+    table = world.table("orders", ["day"])
+    name = world.created(table)
+    one, two, three = (build_partition(table, (day,), world.place(day), n="old") for day in ("1", "2", "3"))
+    new = replace(one, parameters={"n": "new"})
+    atomic = world.catalog.abilities().atomic_lists
     world.catalog.add_partitions(name, [one])
     with pytest.raises(Conflict):
-        world.catalog.add_partitions(name, [two, one])
+        world.catalog.add_partitions(name, [two, one, three])
     with pytest.raises(Conflict):
-        world.catalog.alter_partitions(name, [replace(one, parameters={"n": "new"}), two])
+        world.catalog.alter_partitions(name, [new, three])
+    assert {wanted: content(found) for wanted, found in every_partition(world, name).items()} == (
+        {"day=1": content(one)} if atomic else {"day=1": content(new), "day=2": content(two)}
+    )
     with pytest.raises(Conflict):
-        world.catalog.drop_partitions(name, ["day=1", "day=2"])
-    found = world.catalog.partitions(name, world.catalog.partition_names(name))
-    assert {wanted: content(found_one) for wanted, found_one in found.items()} == {"day=1": content(one)}
+        world.catalog.drop_partitions(name, ["day=1", "day=3", "day=2"])
+    assert list(every_partition(world, name)) == (["day=1"] if atomic else ["day=2"])
+
+
+def test_any_difference_of_a_table_is_one_commit(world: World, build_partition: Build) -> None:
+    world.create_database()
+    other = world.create_database("archive")
+    table = world.table("orders", ["day"], **{"calque.event": "1"})
+    one, two, three, four = (build_partition(table, (day,), world.place(day), n="old") for day in "1234")
+    commit = world.catalog.commit_table
+    if not world.catalog.abilities().any_difference:
+        with pytest.raises(Refused, match="no commit of any difference"):
+            commit(None, table, [one], ())
+        assert world.catalog.table(TableName(table.database, "orders")) is None
+        return
+    commit(None, table, [one, two, three], ())
+    name, moved = TableName(table.database, "orders"), TableName(other, "past")
+    assert list(every_partition(world, name)) == ["day=1", "day=2", "day=3"]
+    wider = replace(widened(table, "c"), database=other, name="past")
+    new = replace(one, database=other, table="past", parameters={"n": "new"})
+    added = replace(four, database=other, table="past")
+    commit(name, wider, [new, added], ["day=2"], cascade=True, expected_event="1")
+    assert world.catalog.table(name) is None
+    assert definition(world.catalog.table(moved)) == definition(wider)
+    kept = replace(
+        three, database=other, table="past", storage=replace(wider.storage or Storage(), location=world.place("3"))
+    )
+    assert {wanted: content(found) for wanted, found in every_partition(world, moved).items()} == {
+        "day=1": content(new),
+        "day=3": content(kept),
+        "day=4": content(added),
+    }
+
+
+def test_a_commit_that_can_not_be_made_changes_nothing(world: World, build_partition: Build) -> None:
+    if not world.catalog.abilities().any_difference:
+        pytest.skip("the catalog has no such commit")
+    world.create_database()
+    table = world.table("orders", ["day"], **{"calque.event": "7"})
+    name, one = world.created(table), build_partition(table, ("1",), world.place("1"))
+    world.created(world.table("other"))
+    world.catalog.add_partitions(name, [one])
+    commit = world.catalog.commit_table
+    wider, two = widened(table, "c"), build_partition(table, ("2",), world.place("2"))
+    calls: dict[str, Callable[[], None]] = {
+        "come too late": lambda: commit(name, wider, [two], ["day=1"], expected_event="6"),
+        "create an existing table": lambda: commit(None, wider, [two], ()),
+        "change a missing table": lambda: commit(TableName(name.database, "absent"), wider, [two], ()),
+        "rename onto an existing table": lambda: commit(name, replace(wider, name="other"), [two], ["day=1"]),
+        "rename into a missing database": lambda: commit(name, replace(wider, database="nowhere"), [two], ()),
+        "drop a missing partition": lambda: commit(name, wider, [two], ["day=1", "day=9"]),
+    }
+    assert {what: outcome(call) for what, call in calls.items()} == dict.fromkeys(calls, "Conflict")
+    with pytest.raises(Refused):
+        commit(name, wider, [two, replace(two, values=("3", "x"))], ["day=1"])
+    assert definition(world.catalog.table(name)) == definition(table)
+    assert {wanted: content(found) for wanted, found in every_partition(world, name).items()} == {"day=1": content(one)}
 
 
 def test_a_renamed_table_keeps_its_partitions_and_places_also_across_databases(
@@ -454,6 +539,14 @@ def content(partition: Partition) -> Partition:
         parameters=without_facets(partition.parameters),
         catalog=None,
     )
+
+
+def every_partition(world: World, name: TableName) -> Mapping[str, Partition]:
+    return world.catalog.partitions(name, sorted(world.catalog.partition_names(name)))
+
+
+def cut(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def plain_storage(storage: Storage | None) -> Storage:

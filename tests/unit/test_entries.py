@@ -1,4 +1,4 @@
-"""`Storage.entries`: names with sizes and times."""
+"""`Storage.entries`: names with sizes and times. Entries of the journal from Arrow rows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import fsspec
+import pyarrow as pa
 import pytest
 
 from calque.adapters.files import FileStorage
 from calque.adapters.memory.storage import MemoryStorage
+from calque.core.rows import ENTRY_COLUMNS, entries_of, table_of
+from calque.model.journal import Entry, Event, Keys, Kind, Shape
+from calque.model.names import TableName
 from calque.ports import Found, Storage
 
 SECOND = 1_000_000_000
@@ -73,3 +77,57 @@ def test_a_directory_in_memory_is_as_young_as_the_last_change_in_it() -> None:
         now += SECOND
         change()
         assert storage.entries("/w") == [Found("d", 0, now, directory=True)]
+
+
+EVERYTHING = Keys(
+    Kind.RENAME_PARTITION,
+    TableName("d", "t"),
+    TableName("d", "old"),
+    Shape.PARTITIONED,
+    ("p=1", "p=2"),
+    ("p=0",),
+    ("file:/t/p=1", ""),
+    replaces=True,
+    columns_changed=True,
+    facets_only=True,
+    transactional=True,
+    defect="torn",
+)
+"""Every field with a value of its own."""
+BARE = Keys(Kind.DROP_DATABASE, TableName("d"))
+
+
+def rows(*keys: Keys) -> pa.Table:
+    return table_of(
+        (Event(number, 7 * number, f"TYPE_{number}", "", "", "", "", "x"), each) for number, each in enumerate(keys, 1)
+    )
+
+
+def test_every_key_column_comes_back_whichever_rows_stand_around_it() -> None:
+    given = [BARE, EVERYTHING, Keys(Kind.NOTHING), EVERYTHING, BARE]
+    found = list(entries_of(rows(*given).select(list(ENTRY_COLUMNS))))
+    assert found == [Entry(number, 7 * number, f"TYPE_{number}", each) for number, each in enumerate(given, 1)]
+
+
+def test_equal_keys_are_one_object_so_that_a_hot_table_costs_little_memory() -> None:
+    first, other, again = entries_of(rows(EVERYTHING, BARE, EVERYTHING))
+    assert first.keys is again.keys
+    assert other.keys == BARE
+
+
+def test_entries_come_from_rows_in_pieces_as_from_rows_in_one() -> None:
+    whole = rows(BARE, EVERYTHING, EVERYTHING, BARE, EVERYTHING)
+    pieces = pa.concat_tables([whole.slice(0, 1), whole.slice(1, 0), whole.slice(1, 3), whole.slice(4)])
+    assert list(entries_of(pieces)) == list(entries_of(whole))
+
+
+def test_no_rows_are_no_entries() -> None:
+    assert list(entries_of(rows())) == []
+
+
+def test_an_absent_list_is_an_empty_one() -> None:
+    table = rows(EVERYTHING)
+    place = table.schema.get_field_index("partitions")
+    absent = table.set_column(place, table.schema.field(place), pa.array([None], pa.list_(pa.string())))
+    [found] = entries_of(absent)
+    assert found.keys.partitions == ()

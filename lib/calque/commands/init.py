@@ -48,7 +48,7 @@ include = ["*.*"]                           # database.table globs, or /regular 
 exclude = []                                # exclude wins; what is not included is not replicated; e.g. ["*.tmp_*"]
 rename = {}                                 # e.g. { "sales" = "sales_dr", "hr.staff" = "people.staff" }
 start = "bootstrap"                         # or an event id at which the target is known to equal the source
-consistency = "table"                       # table | database
+consistency = "table"                       # table | database: all its tables show one state of the source's database
 atomicity = "listing"                       # listing | rows
 appends = "in_place"                        # in_place | new_directory
 data = "copy"                               # copy | none: metadata only, locations point at the source

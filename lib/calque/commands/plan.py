@@ -2,31 +2,299 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import EVENT_ID, Settings, examples, not_built, shared, targets_option
+from calque.commands.options import EVENT_ID, Settings, examples, shared, targets_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
+    from calque.core.tally import Cost
+    from calque.engine.foresee import Foreseen, ForeseenGroup
+    from calque.model.ledger import TableRow
+    from calque.model.names import EventId, TableName
+    from calque.model.plan import Hop
+    from calque.wiring import Wiring
+
+HEADINGS = ("table", "to event", "operation", "objects", "calls", "files", "bytes", "remark")
+ROWS = 200
+"""How many hops, and tables of a kind, are shown to people; `--json` has them all."""
+STOPS = 10
 
 
 @click.command("plan", epilog=examples("calque plan", "calque plan --target dr --upto 812 --json"))
 @targets_option
-@click.option("--upto", metavar="EVENT_ID", type=EVENT_ID, help="End the window there.")
+@click.option("--upto", metavar="EVENT_ID", type=EVENT_ID, help="End the window there.  [default: the journal's end]")
 @shared
 @click.pass_obj
 def command(settings: Settings, targets: Sequence[str], upto: int | None) -> int:
     """Show what the next window would do; changes nothing.
 
-    Events, what was coalesced, hops, bridges, files and bytes.
+    Events, what was coalesced, hops, bridges, files and bytes. Works while `calque run` runs, and when it does not.
     """
     config = settings.load()
     return run(settings, config, config.select(targets), upto)
 
 
 def run(settings: Settings, config: Config, targets: Sequence[str], upto: int | None) -> int:
-    not_built("plan", settings, config, targets, upto)
+    """No `upto`: as far as the journal goes, and one window does."""
+    import logging
+
+    from calque.commands.output import print_json
+    from calque.wiring import Wiring
+
+    logging.getLogger("calque").addHandler(logging.NullHandler())  # what a window tells its log, the plan says
+    wiring = Wiring(config)
+    require_captured(wiring, upto)
+    found = [foreseen(wiring, name, upto) for name in targets]
+    if settings.json:
+        documents = [document(wiring, item) for item in found]
+        print_json(documents[0] if len(documents) == 1 else documents)
+    else:
+        for item in found:
+            show(wiring, item)
+    return 0
+
+
+def require_captured(wiring: Wiring, upto: EventId | None) -> None:
+    """Raises `Refused` when the journal ends before `upto`."""
+    from calque.errors import Refused
+
+    last = wiring.source().journal.last()
+    if upto is not None and upto > (last or 0):
+        raise Refused(
+            f"event {upto} is not in the journal",
+            f"It ends at event {last}" if last is not None else "It has no events yet",
+            "Let `calque run` capture it, name an earlier event, or leave --upto out",
+        )
+
+
+def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
+    """The target's next window, with what operators asked for. Where the journal begins is for `run` to fix; until
+    then it is where the source is now."""
+    from calque.core.patterns import chosen
+    from calque.engine.foresee import foresee
+    from calque.engine.replica import Replica
+    from calque.model.ledger import TableState
+    from calque.requests import Action, asked
+
+    source, record = wiring.source(), wiring.control.read("journal")
+
+    def begin() -> EventId:
+        return int(str(record["after"])) if record is not None else source.log.current()
+
+    def take_up(replica: Replica) -> None:
+        for request in asked(wiring, target):
+            settled = (TableState.LIVE, TableState.WAITING) if request.action is not Action.RELEASE else ()
+            states = (*settled, TableState.QUARANTINED)
+            replica.reread(chosen(request.tables), f"asked for by {request.action.value}", states)
+
+    return foresee(source, wiring.target(target), begin, upto, wiring.config.window.max_events, take_up)
+
+
+# For programs
+
+
+def document(wiring: Wiring, found: Foreseen) -> dict[str, Any]:
+    """The contract's object. `databases_and_functions` are no hops: they go before and after the tables."""
+    target = found.target
+    return {
+        "target": target,
+        "from": found.span.after,
+        "upto": found.span.upto,
+        "events": found.events,
+        "groups": [group_of(group) for group in found.groups] + [group_to_read(row) for row in found.reads],
+        "databases_and_functions": [
+            {
+                "name": str(item.name),
+                **at_target(wiring, target, item.name),
+                "operation": item.operation,
+                "to_event": item.to_event,
+            }
+            for item in found.beside
+        ],
+        "quarantined": [{"table": name_of(row), "reason": row.reason} for row in found.quarantined],
+        "hops": sum(len(group.plan.hops) for group in found.groups),
+        "calls": calls_of(found),
+    }
+
+
+def group_of(group: ForeseenGroup) -> dict[str, Any]:
+    """`stops_without_files` are states whose files are not exactly known; past the other stops leads a cheaper way."""
+    return {
+        "tables": [str(name) for name in group.plan.tables],
+        "events": group.plan.events,
+        "stops_passed": list(group.plan.stops_passed),
+        "stops_without_files": list(group.plan.unvisitable),
+        "shows": group.shows,
+        "complete": group.complete,
+        "hops": [hop_of(hop, cost) for hop, cost in zip(group.plan.hops, group.costs, strict=True)],
+        "kept": group.keeps,
+        "calls": group.calls,
+        "files": sum(cost.files for cost in group.costs),
+        "bytes": sum(cost.bytes for cost in group.costs),
+        "reads": [],
+    }
+
+
+def hop_of(hop: Hop, cost: Cost) -> dict[str, Any]:
+    return {
+        "to_event": hop.to_event,
+        "operation": operation_of(hop),
+        "table": str(hop.operation.table),
+        "objects": hop.objects,
+        "bridge": hop.bridge,
+        "in_parts": hop.in_parts,
+        "calls": cost.calls,
+        "files": cost.files,
+        "bytes": cost.bytes,
+    }
+
+
+def operation_of(hop: Hop) -> str:
+    """`create_table` and the like; an alteration that changes the name is a `rename_table`."""
+    import re
+
+    from calque.model.plan import AlterTable
+
+    if isinstance(hop.operation, AlterTable) and hop.operation.was != hop.operation.table:
+        return "rename_table"
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(hop.operation).__name__).lower()
+
+
+def group_to_read(row: TableRow) -> dict[str, Any]:
+    """A table that the window passes by: what its read will find is not known."""
+    reads = [{"table": name_of(row), "since_event": row.since_event, "reason": row.reason}]
+    nothing = {"events": 0, "stops_passed": [], "hops": [], "calls": 0, "files": 0, "bytes": 0}
+    return {"tables": [name_of(row)], **nothing, "reads": reads}
+
+
+def name_of(row: TableRow) -> str:
+    return f"{row.database}.{row.table}"
+
+
+def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
+    """The target's name of a database or function, where it is another one."""
+    there = wiring.target(target).admission.name_at_target(name)
+    return {"at_target": str(there)} if there != name else {}
+
+
+def calls_of(found: Foreseen) -> int:
+    return sum(group.calls for group in found.groups) + len(found.beside)
+
+
+# For people
+
+
+def show(wiring: Wiring, found: Foreseen) -> None:
+    from calque.commands.output import print_line, print_table
+
+    print_line(summary(found))
+    for note in circumstances(wiring, found):
+        print_line(f"{found.target}: {note}")
+    rows = [row for group in found.groups for row in hop_rows(group)]
+    beside = [(item.name, item.to_event, item.operation, 1, 1, 0, 0, None) for item in found.beside]
+    if rows or beside:
+        print_table(HEADINGS, [*beside[:ROWS], *rows[:ROWS]])
+    for kind in (beside, rows):
+        if len(kind) > ROWS:
+            print_line(f"and {len(kind) - ROWS} more: --json shows all")
+    lines = [line for group in found.groups for line in stops(group)]
+    lines += [f"{name_of(row)} will be read exactly, beside the window: {row.reason}" for row in found.reads]
+    lines += [f"{name_of(row)} is quarantined and stays as it is: {row.reason}" for row in found.quarantined]
+    for line in lines[:ROWS]:
+        print_line(line)
+    if len(lines) > ROWS:
+        print_line(f"and {len(lines) - ROWS} more: --json shows all")
+
+
+def summary(found: Foreseen) -> str:
+    hops = sum(len(group.plan.hops) for group in found.groups)
+    files = sum(cost.files for group in found.groups for cost in group.costs)
+    size = sum(cost.bytes for group in found.groups for cost in group.costs)
+    bridges = sum(hop.bridge for group in found.groups for hop in group.plan.hops)
+    told = [
+        f"{found.target}: from event {found.span.after} to {found.span.upto}: {counted(found.events, 'event')}",
+        counted(hops, "hop"),
+        counted(calls_of(found), "call"),
+        f"{counted(files, 'file')} ({size} bytes) to copy",
+        *([counted(bridges, "bridge")] if bridges else []),
+        *([f"{counted(len(found.reads), 'table')} to be read"] if found.reads else []),
+    ]
+    return ", ".join(told)
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def circumstances(wiring: Wiring, found: Foreseen) -> list[str]:
+    """What else decides what happens next."""
+    told, last = [], wiring.source().journal.last()
+    if not found.began:
+        told.append(
+            "it begins with a bootstrap: every table is read exactly; what is equal already is not copied again"
+        )
+    if last is None:
+        told.append("the journal has no events yet; `calque run` captures them")
+    elif last > found.span.upto:
+        told.append(f"the journal goes on to event {last}, for later windows")
+    if wiring.control.read(f"paused/{found.target}") is not None:
+        told.append(f"it is paused, and nothing happens before `calque resume --target {found.target}`")
+    return told
+
+
+def hop_rows(group: ForeseenGroup) -> list[tuple[object, ...]]:
+    from calque.model.plan import PrepareFlipSweep
+
+    rows: list[tuple[object, ...]] = []
+    for hop, cost in zip(group.plan.hops, group.costs, strict=True):
+        kept = group.keeps and hop == group.plan.hops[-1]
+        remarks = [
+            *(["bridge: no single operation leads there and no state between is known"] if hop.bridge else []),
+            *([f"in {hop.in_parts} parts: more than one call takes"] if hop.in_parts > 1 else []),
+            *(["the list of partitions is early"] if isinstance(hop.operation, PrepareFlipSweep) else []),
+            *(['not done: drops = "keep"'] if kept else []),
+        ]
+        numbers = (cost.calls, cost.files, cost.bytes)
+        what = (hop.operation.table, hop.to_event, operation_of(hop), objects_of(hop))
+        rows.append((*what, *numbers, "; ".join(remarks) or None))
+    return rows
+
+
+def objects_of(hop: Hop) -> int | str:
+    """How many, or the partition where it is the only one."""
+    from calque.core.tally import contents
+
+    names = [name for name, _ in contents(hop.operation) if name]
+    return names[0] if len(names) == 1 else hop.objects
+
+
+def stops(group: ForeseenGroup) -> list[str]:
+    """A line for what a group skips, and one for what it waits for."""
+    plan, told = group.plan, []
+    name = ", ".join(map(str, plan.tables))
+    without = set(plan.unvisitable)
+    cheaper = [event for event in plan.stops_passed if event not in without]
+    unknown = [event for event in plan.stops_passed if event in without]
+    if not plan.hops and group.complete:
+        told.append(f"{name}: {counted(plan.events, 'event')} and no hop: it shows the last state already")
+    if cheaper:
+        told.append(f"{name}: passes over the states after {ids(cheaper)}: fewer hops lead past them")
+    if unknown:
+        told.append(f"{name}: passes over the states after {ids(unknown)}: their files are not exactly known")
+    if not group.complete:
+        told.append(
+            f"{name}: waits at event {group.shows}: which files its newest state has is not known yet; "
+            "if that stays so, the table is read exactly"
+        )
+    return told
+
+
+def ids(events: Sequence[EventId]) -> str:
+    shown = ", ".join(map(str, events[:STOPS]))
+    more = f" and {len(events) - STOPS} more" if len(events) > STOPS else ""
+    return f"{'event' if len(events) == 1 else 'events'} {shown}{more}"

@@ -9,8 +9,9 @@ A cell is one independent thing that a reader can see: a name's table, a table's
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from calque.model.journal import Entry, Kind, Shape
 from calque.model.names import EventId, TableName
@@ -23,13 +24,20 @@ PartCell = tuple[LineageId, str]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The cells that one step changed, with their values after it. `events` are the ids that made the step."""
+    """The cells that one step changed, with their values after it. `events` are the ids that made the step.
+
+    `cascades` are lineages all of whose partitions got the table's columns; `columns` those whose own columns changed
+    without them; `doubtful` those whose partitions' columns are not known from this step until the next one that
+    cascades them.
+    """
 
     events: tuple[EventId, ...]
     names: Mapping[TableName, LineageId | None] = field(default_factory=dict)
     heads: Mapping[LineageId, Head] = field(default_factory=dict)
     parts: Mapping[PartCell, Part | None] = field(default_factory=dict)
     cascades: frozenset[LineageId] = frozenset()
+    columns: frozenset[LineageId] = frozenset()
+    doubtful: frozenset[LineageId] = frozenset()
 
     @property
     def event_id(self) -> EventId:
@@ -64,14 +72,25 @@ class Unfoldable(Exception):
 def groups(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Entries of tables, split into groups: tables that a rename links share one. Order inside a group is the log's;
     groups come in the order of their first event."""
+    return linked(entries, lambda name: name)
+
+
+def groups_of_databases(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """The same for whole databases: all tables of one share a group, and so do databases that a rename links."""
+    return linked(entries, lambda name: TableName(name.database))
+
+
+def linked(entries: Sequence[Entry], place: Callable[[TableName], TableName]) -> list[list[Entry]]:
+    """Entries of tables by the places of their names; those that a rename links are one."""
     parent: dict[TableName, TableName] = {}
 
     def root(name: TableName) -> TableName:
-        parent.setdefault(name, name)
-        while parent[name] != name:
-            parent[name] = parent[parent[name]]
-            name = parent[name]
-        return name
+        at = place(name)
+        parent.setdefault(at, at)
+        while parent[at] != at:
+            parent[at] = parent[parent[at]]
+            at = parent[at]
+        return at
 
     for entry in entries:
         if entry.keys.table is not None:
@@ -85,215 +104,264 @@ def groups(entries: Sequence[Entry]) -> list[list[Entry]]:
     return list(found.values())
 
 
-RUNS = frozenset({"ALTER_PARTITION", "DROP_PARTITION"})
-"""Types of which a contiguous run on one table may be one call of the source (design §1: 3.1 writes bulk calls so)."""
+RUNS = frozenset({"ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION"})
+"""Types of which a contiguous run on one table may be one call of the source: 3.1 writes an event for each partition
+of a bulk call, 4.1 one for each of its batches (design §1; hive-replication §1.1)."""
 
 
 def same_run(one: Entry, next_: Entry) -> bool:
-    """Whether two successive events of the log may belong to one call."""
+    """Whether two successive events of the log may belong to one call. A call renames only one partition, and names one
+    again only to truncate it (3.1: a truncate and an alteration of each)."""
+    if next_.event_id != one.event_id + 1 or next_.event_type != one.event_type or next_.event_type not in RUNS:
+        return False
+    before, after = one.keys, next_.keys
     return (
-        next_.event_id == one.event_id + 1
-        and next_.event_type == one.event_type
-        and next_.event_type in RUNS
-        and next_.keys.kind == one.keys.kind
-        and next_.keys.kind is not Kind.RENAME_PARTITION
-        and next_.keys.table == one.keys.table
+        after.kind is before.kind
+        and after.kind is not Kind.RENAME_PARTITION
+        and after.table == before.table
+        and (after.replaces != before.replaces or set(before.partitions).isdisjoint(after.partitions))
     )
 
 
 def fold(entries: Sequence[Entry], cascaded: frozenset[EventId] = frozenset()) -> Chain:
-    """The chain of one group. `cascaded` are the column changes known to have changed all partitions.
+    """The chain of one group. `cascaded` are the column changes known to have changed all partitions; that another one
+    did not is known only when neither one of these nor a drop of the table follows it.
 
     Raises `Unfoldable` where an event's effect can't be told from its keys.
     """
-    names = {entry.keys.table for entry in entries} | {entry.keys.other for entry in entries}
-    folding = _Folding(Chain(tuple(sorted(name for name in names if name is not None)), events=len(entries)), cascaded)
-    run: list[Entry] = []
+    folding = _Folding(cascaded)
+    names: set[TableName | None] = set()
+    previous: Entry | None = None
     for entry in entries:
-        if run and not same_run(run[-1], entry):
-            folding.step(run)
-            run = []
-        run.append(entry)
-    if run:
-        folding.step(run)
-    return folding.chain
+        if previous is not None and not same_run(previous, entry):
+            folding.end_step()
+        folding.apply(entry)
+        names.add(entry.keys.table)
+        names.add(entry.keys.other)
+        previous = entry
+    folding.end_step()
+    folding.mark_doubtful()
+    chain = folding.chain
+    chain.tables = tuple(sorted(name for name in names if name is not None))
+    chain.events = len(entries)
+    return chain
+
+
+NO_NAMES: Mapping[TableName, LineageId | None] = {}
+NO_HEADS: Mapping[LineageId, Head] = {}
+NO_PARTS: Mapping[PartCell, Part | None] = {}
+NONE: frozenset[LineageId] = frozenset()
+"""What most steps do not change; never written to."""
 
 
 class _Folding:
     """The state while folding: current cells, and the step being written."""
 
-    def __init__(self, chain: Chain, cascaded: frozenset[EventId]) -> None:
-        self.chain = chain
+    def __init__(self, cascaded: frozenset[EventId]) -> None:
+        self.chain = Chain(())
         self.cascaded = cascaded
         self.names: dict[TableName, LineageId | None] = {}
         self.heads: dict[LineageId, Head] = {}
         self.parts: dict[PartCell, Part | None] = {}
+        self.events: list[EventId] = []
         self.changed_names: dict[TableName, LineageId | None] = {}
         self.changed_heads: dict[LineageId, Head] = {}
         self.changed_parts: dict[PartCell, Part | None] = {}
         self.cascades: set[LineageId] = set()
+        self.columns: set[LineageId] = set()
+        self.undecided: dict[LineageId, list[int]] = {}
+        """Steps that changed columns and are not known to have cascaded; nothing after them says more."""
+        self.doubtful: dict[int, set[LineageId]] = {}
 
-    def step(self, run: Sequence[Entry]) -> None:
-        self.changed_names, self.changed_heads, self.changed_parts, self.cascades = {}, {}, {}, set()
-        for entry in run:
-            self.apply(entry)
-        if self.changed_names or self.changed_heads or self.changed_parts:
-            self.chain.steps.append(
-                Step(
-                    tuple(entry.event_id for entry in run),
-                    self.changed_names,
-                    self.changed_heads,
-                    self.changed_parts,
-                    frozenset(self.cascades),
-                )
-            )
+    def end_step(self) -> None:
+        names, heads, parts = NO_NAMES, NO_HEADS, NO_PARTS
+        if self.changed_names:
+            names, self.changed_names = self.changed_names, {}
+        if self.changed_heads:
+            heads, self.changed_heads = self.changed_heads, {}
+        if self.changed_parts:
+            parts, self.changed_parts = self.changed_parts, {}
+        if names or heads or parts:
+            cascades, columns = NONE, NONE
+            if self.cascades or self.columns:
+                cascades, columns = frozenset(self.cascades), frozenset(self.columns)
+                self.cascades.clear()
+                self.columns.clear()
+            self.chain.steps.append(Step(tuple(self.events), names, heads, parts, cascades, columns))
+        self.events.clear()
+
+    def mark_doubtful(self) -> None:
+        steps = self.chain.steps
+        for index, lineages in self.doubtful.items():
+            steps[index] = replace(steps[index], doubtful=frozenset(lineages))
 
     def apply(self, entry: Entry) -> None:
-        keys, event_id = entry.keys, entry.event_id
-        table = keys.table
+        table, event_id = entry.keys.table, entry.event_id
         assert table is not None
-        match keys.kind:
+        self.events.append(event_id)
+        kind = entry.keys.kind
+        match kind:
+            case Kind.INSERT | Kind.SCAN:
+                self.insert(table, entry)
+            case Kind.ALTER_TABLE:
+                self.alter(self.present(table, entry), entry)
+            case Kind.ALTER_PARTITIONS:
+                self.alter_partitions(table, entry)
+            case Kind.ADD_PARTITIONS:
+                self.add_partitions(table, entry)
+            case Kind.DROP_PARTITIONS:
+                self.drop_partitions(table, entry)
+            case Kind.RENAME_PARTITION:
+                self.rename_partition(table, entry)
             case Kind.CREATE_TABLE:
                 self.create(table, entry)
             case Kind.DROP_TABLE:
-                self.present(table)
+                self.doubt(self.present(table, entry))
                 self.name(table, None)
-            case Kind.ALTER_TABLE:
-                self.alter(table, table, entry)
             case Kind.RENAME_TABLE:
-                assert keys.other is not None
-                self.alter(keys.other, table, entry)
-            case Kind.ADD_PARTITIONS:
-                self.add_partitions(table, entry)
-            case Kind.ALTER_PARTITIONS:
-                self.alter_partitions(table, entry)
-            case Kind.RENAME_PARTITION:
-                self.rename_partition(table, entry)
-            case Kind.DROP_PARTITIONS:
-                lineage = self.present(table)
-                for partition in keys.partitions:
-                    self.part(lineage, partition)
-                    self.set_part(lineage, partition, None)
-            case Kind.INSERT | Kind.SCAN:
-                self.insert(table, entry)
+                self.rename(table, entry)
             case Kind.UNKNOWN:
-                raise Unfoldable(table, event_id, keys.defect or f"events of type {entry.event_type} are not known")
+                raise Unfoldable(table, event_id, entry.keys.defect or f"{entry.event_type} does not say what it did")
+            case (
+                Kind.FACET
+                | Kind.NOTHING
+                | Kind.CREATE_DATABASE
+                | Kind.ALTER_DATABASE
+                | Kind.DROP_DATABASE
+                | Kind.CREATE_FUNCTION
+                | Kind.DROP_FUNCTION
+            ):
+                """Nothing of a table that makes a state."""
             case _:
-                pass
+                assert_never(kind)
 
     def create(self, table: TableName, entry: Entry) -> None:
         if self.names.get(table) is not None:
             raise Unfoldable(table, entry.event_id, "it was created while it existed")
-        if table not in self.names:
-            self.chain.names[table] = None
+        self.chain.names.setdefault(table, None)
         lineage = self.new_lineage()
         self.chain.complete.add(lineage)
         self.chain.shapes[lineage] = entry.keys.shape
         self.name(table, lineage)
-        version = Version(entry.event_id)
-        self.set_head(Head(lineage, version, str(entry.event_id), data_of(entry), entry.event_id))
+        self.set_head(Head(lineage, Version(entry.event_id), str(entry.event_id), data_of(entry), entry.event_id))
 
-    def alter(self, was: TableName, table: TableName, entry: Entry) -> None:
-        lineage = self.present(was)
-        keys = entry.keys
-        if keys.shape is not Shape.NOT_SAID:
-            before = self.chain.shapes.get(lineage, Shape.NOT_SAID)
-            if before not in (Shape.NOT_SAID, keys.shape):
-                raise Unfoldable(table, entry.event_id, f"it changed from {before.value} to {keys.shape.value}")
-            self.chain.shapes[lineage] = keys.shape
-        if was != table:
-            if self.names.get(table) is not None:
-                raise Unfoldable(table, entry.event_id, "a table was renamed onto it while it existed")
-            if table not in self.names:
-                self.names[table] = None
-                self.chain.names[table] = None
-            self.name(was, None)
-            self.name(table, lineage)
-        head = self.heads[lineage]
-        if keys.facets_only and was == table:
-            self.chain.facets[lineage, ""] = Version(entry.event_id)
-        else:
+    def rename(self, table: TableName, entry: Entry) -> None:
+        was = entry.keys.other
+        assert was is not None
+        lineage = self.present(was, entry)
+        if self.names.get(table) is not None:
+            raise Unfoldable(table, entry.event_id, "a table was renamed onto it while it existed")
+        self.chain.names.setdefault(table, None)
+        self.name(was, None)
+        self.name(table, lineage)
+        self.alter(lineage, entry)
+
+    def alter(self, lineage: LineageId, entry: Entry) -> None:
+        keys, event_id, shapes = entry.keys, entry.event_id, self.chain.shapes
+        if keys.shape is not shapes.get(lineage):
+            self.reshape(lineage, entry)
+        if keys.columns_changed:
+            self.change_columns(lineage, event_id)
+        head, data = self.heads[lineage], data_of(entry)
+        if not keys.facets_only:
             self.chain.facets.pop((lineage, ""), None)
-            head = replace(head, version=Version(entry.event_id), since=entry.event_id)
-        if (data := data_of(entry)) is not None:
-            head = replace(head, data=data, since=entry.event_id)
-        if entry.event_id in self.cascaded:
+            version = Version(event_id)
+            self.set_head(Head(lineage, version, head.incarnation, head.data if data is None else data, event_id))
+            return
+        self.chain.facets[lineage, ""] = Version(event_id)
+        if data is not None:
+            self.set_head(Head(lineage, head.version, head.incarnation, data, event_id))
+
+    def reshape(self, lineage: LineageId, entry: Entry) -> None:
+        shape, before = entry.keys.shape, self.chain.shapes.get(lineage, Shape.NOT_SAID)
+        if shape is Shape.NOT_SAID:
+            return
+        if before is not Shape.NOT_SAID:
+            assert entry.keys.table is not None
+            raise Unfoldable(entry.keys.table, entry.event_id, f"it changed from {before.value} to {shape.value}")
+        self.chain.shapes[lineage] = shape
+
+    def change_columns(self, lineage: LineageId, event_id: EventId) -> None:
+        if event_id in self.cascaded:
+            self.doubt(lineage)
             self.cascades.add(lineage)
-        if head != self.heads[lineage]:
-            self.set_head(head)
+            return
+        self.columns.add(lineage)
+        if lineage not in self.chain.complete or any(part for cell, part in self.parts.items() if cell[0] == lineage):
+            self.undecided.setdefault(lineage, []).append(len(self.chain.steps))
+
+    def doubt(self, lineage: LineageId) -> None:
+        """Nothing will say any more what the lineage's earlier column changes did."""
+        for index in self.undecided.pop(lineage, ()):
+            self.doubtful.setdefault(index, set()).add(lineage)
 
     def add_partitions(self, table: TableName, entry: Entry) -> None:
-        lineage = self.present(table)
+        lineage, event_id = self.present(table, entry), entry.event_id
         for index, (partition, data) in enumerate(zip(entry.keys.partitions, datas_of(entry), strict=True)):
             if self.parts.get((lineage, partition)) is not None:
-                raise Unfoldable(table, entry.event_id, f"partition {partition} was added while it existed")
+                raise Unfoldable(table, event_id, f"partition {partition} was added while it existed")
             self.chain.parts.setdefault((lineage, partition), None)
-            added = Part(
-                f"{partition}@{entry.event_id}",
-                Version(entry.event_id, index),
-                data,
-                str(entry.event_id),
-                entry.event_id,
-            )
+            added = Part(f"{partition}@{event_id}", Version(event_id, index), data, str(event_id), event_id)
             self.set_part(lineage, partition, added)
 
     def alter_partitions(self, table: TableName, entry: Entry) -> None:
-        lineage = self.present(table)
+        lineage, event_id = self.present(table, entry), entry.event_id
+        facets, facets_only = self.chain.facets, entry.keys.facets_only
         for index, (partition, data) in enumerate(zip(entry.keys.partitions, datas_of(entry), strict=True)):
-            part = self.present_part(table, lineage, partition, entry)
-            if entry.keys.facets_only:
-                self.chain.facets[lineage, partition] = Version(entry.event_id, index)
-                altered = replace(part, data=data, since=entry.event_id)
+            part, version = self.present_part(lineage, partition, entry), Version(event_id, index)
+            if facets_only:
+                facets[lineage, partition] = version
+                version = part.version
             else:
-                self.chain.facets.pop((lineage, partition), None)
-                altered = replace(part, version=Version(entry.event_id, index), data=data, since=entry.event_id)
-            self.set_part(lineage, partition, altered)
+                facets.pop((lineage, partition), None)
+            self.set_part(lineage, partition, Part(part.lineage, version, data, part.incarnation, event_id))
+
+    def drop_partitions(self, table: TableName, entry: Entry) -> None:
+        lineage = self.present(table, entry)
+        for partition in entry.keys.partitions:
+            self.present_part(lineage, partition, entry)
+            self.remove_part(lineage, partition)
 
     def rename_partition(self, table: TableName, entry: Entry) -> None:
-        lineage = self.present(table)
+        lineage, event_id = self.present(table, entry), entry.event_id
         (was,), (name,), (data,) = entry.keys.others, entry.keys.partitions, datas_of(entry)
-        part = self.present_part(table, lineage, was, entry)
+        part = self.present_part(lineage, was, entry)
         if self.parts.get((lineage, name)) is not None:
-            raise Unfoldable(table, entry.event_id, f"partition {was} was renamed onto {name} while that existed")
+            raise Unfoldable(table, event_id, f"partition {was} was renamed onto {name} while that existed")
         self.chain.parts.setdefault((lineage, name), None)
-        self.set_part(lineage, was, None)
-        moved = replace(part, version=Version(entry.event_id), data=data, since=entry.event_id)
-        self.set_part(lineage, name, moved)
+        self.remove_part(lineage, was)
+        self.set_part(lineage, name, Part(part.lineage, Version(event_id), data, part.incarnation, event_id))
 
     def insert(self, table: TableName, entry: Entry) -> None:
-        lineage = self.present(table)
+        lineage, event_id = self.present(table, entry), entry.event_id
         if entry.keys.partitions:
             for partition, data in zip(entry.keys.partitions, datas_of(entry), strict=True):
-                part = self.present_part(table, lineage, partition, entry)
-                self.set_part(lineage, partition, replace(part, data=data, since=entry.event_id))
-        elif (data_ := data_of(entry)) is not None:
-            self.set_head(replace(self.heads[lineage], data=data_, since=entry.event_id))
+                part = self.present_part(lineage, partition, entry)
+                self.set_part(lineage, partition, Part(part.lineage, part.version, data, part.incarnation, event_id))
+        elif (content := data_of(entry)) is not None:
+            head = self.heads[lineage]
+            self.set_head(Head(lineage, head.version, head.incarnation, content, event_id))
 
-    def present(self, table: TableName) -> LineageId:
+    def present(self, table: TableName, entry: Entry) -> LineageId:
         """The lineage that has the name now; the first touch of a name says that it was there before the window."""
-        if table not in self.names:
-            lineage = self.new_lineage()
-            self.names[table] = lineage
-            self.heads[lineage] = Head(lineage, BASE, data=BASE_DATA)
-            self.chain.names[table] = lineage
-            self.chain.heads[lineage] = self.heads[lineage]
-        found = self.names[table]
-        if found is None:
-            raise Unfoldable(table, 0, "it was changed while it did not exist")
-        return found
+        lineage = self.names.get(table)
+        if lineage is None:
+            if table in self.names:
+                raise Unfoldable(table, entry.event_id, "it was changed while it did not exist")
+            lineage = self.names[table] = self.chain.names[table] = self.new_lineage()
+            self.heads[lineage] = self.chain.heads[lineage] = Head(lineage, BASE, data=BASE_DATA)
+        return lineage
 
-    def part(self, lineage: LineageId, partition: str) -> Part | None:
+    def present_part(self, lineage: LineageId, partition: str, entry: Entry) -> Part:
+        """The partition as it is now; the first touch says that it was there, unless the window has the table whole."""
         cell = (lineage, partition)
-        if cell not in self.parts:
-            before = None if lineage in self.chain.complete else Part(partition, BASE, BASE_DATA)
-            self.parts[cell] = before
-            self.chain.parts[cell] = before
-        return self.parts[cell]
-
-    def present_part(self, table: TableName, lineage: LineageId, partition: str, entry: Entry) -> Part:
-        part = self.part(lineage, partition)
+        part = self.parts.get(cell)
         if part is None:
-            raise Unfoldable(table, entry.event_id, f"partition {partition} was changed while it did not exist")
+            if cell in self.parts or lineage in self.chain.complete:
+                assert entry.keys.table is not None
+                reason = f"partition {partition} was changed while it did not exist"
+                raise Unfoldable(entry.keys.table, entry.event_id, reason)
+            part = self.parts[cell] = self.chain.parts[cell] = Part(partition, BASE, BASE_DATA)
         return part
 
     def new_lineage(self) -> LineageId:
@@ -307,11 +375,14 @@ class _Folding:
         self.heads[head.lineage] = head
         self.changed_heads[head.lineage] = head
 
-    def set_part(self, lineage: LineageId, partition: str, part: Part | None) -> None:
-        if part is None:
-            self.chain.facets.pop((lineage, partition), None)
+    def set_part(self, lineage: LineageId, partition: str, part: Part) -> None:
         self.parts[lineage, partition] = part
         self.changed_parts[lineage, partition] = part
+
+    def remove_part(self, lineage: LineageId, partition: str) -> None:
+        self.chain.facets.pop((lineage, partition), None)
+        self.parts[lineage, partition] = None
+        self.changed_parts[lineage, partition] = None
 
 
 def data_of(entry: Entry) -> Data | None:
@@ -321,7 +392,7 @@ def data_of(entry: Entry) -> Data | None:
     return Data(entry.event_id, entry.keys.locations[0])
 
 
-def datas_of(entry: Entry) -> tuple[Data, ...]:
+def datas_of(entry: Entry) -> list[Data]:
     """The content of each partition that the event names; partitions of views have none."""
     locations = entry.keys.locations or ("",) * len(entry.keys.partitions)
-    return tuple(Data(entry.event_id, location) for location in locations)
+    return [Data(entry.event_id, location) for location in locations]

@@ -11,6 +11,7 @@ from typing import Any
 
 from calque.core.decode import (
     Fields,
+    NotSaid,
     Undecodable,
     embedded,
     embedded_list,
@@ -27,18 +28,21 @@ OUR_CATALOGS = frozenset({"", "hive"})
 
 
 def keys_of(event: Event) -> Keys:
-    """What `event` touches. Never raises: what can't be folded is `Kind.UNKNOWN`, with the names in the event's row and
-    the reason in `defect`. The row names a renamed table by its new name and says nothing of the old one or of a
-    function, so an undecodable ALTER_TABLE may hide a rename."""
+    """What `event` touches. Never raises: what can't be folded is `Kind.UNKNOWN`, with the names in the event's row.
+
+    `defect` says what is wrong with a message. Types that are not known have none, nor have messages of 2.3 (which
+    names no catalogs) that leave the object out: there is nothing to mend, the object is to be read. The row names a
+    renamed table by its new name and says nothing of the old one or of a function, so an undecodable ALTER_TABLE may
+    hide a rename."""
     if event.event_type in WITHOUT_EFFECT or event.catalog.lower() not in OUR_CATALOGS:
         return NOTHING
     try:
         if event.event_type in FACETS:
             return Keys(Kind.FACET, facet_owner(event))
         read = FOLDABLE.get(event.event_type)
-        if read is None:
-            raise Undecodable(f"event type {event.event_type!r} is not known")
-        return read(fields(event))
+        return read(fields(event)) if read is not None else Keys(Kind.UNKNOWN, named_in_row(event))
+    except NotSaid as error:
+        return Keys(Kind.UNKNOWN, named_in_row(event), defect=error.reason if event.catalog else "")
     except Undecodable as error:
         return Keys(Kind.UNKNOWN, named_in_row(event), defect=error.reason)
 

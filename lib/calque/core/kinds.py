@@ -7,6 +7,7 @@ from calque.model.hive import Table
 ACID = "ACID tables (transactional=true)"
 MATERIALIZED = "materialised views"
 HANDLER = "tables of a storage handler"
+INDEX = "index tables"
 DELTA = "Delta tables"
 ICEBERG = "Iceberg tables"
 LATER = "they come with a later version"
@@ -14,6 +15,7 @@ REASONS = {
     ACID: "the log does not tell which of their files belong to a state",
     MATERIALIZED: "they are built by the query engine from tables, not written",
     HANDLER: "their data lie outside the warehouse",
+    INDEX: "Hive 2 builds them from tables, and Hive 3 has none",
 }
 
 
@@ -24,6 +26,8 @@ def kind_of(table: Table) -> str:
         return ACID
     if table.type == "MATERIALIZED_VIEW":
         return MATERIALIZED
+    if table.type == "INDEX_TABLE":
+        return INDEX
     if parameters.get("table_type", "").upper() == "ICEBERG":
         return ICEBERG
     if parameters.get("storage_handler"):

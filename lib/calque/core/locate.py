@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from calque.core.fold import Chain, LineageId, Step
-from calque.core.state import Cells, Difference, HeadValue, PartValue, StepValues
+from calque.core.fold import Chain, LineageId
+from calque.core.state import Cells, Difference, HeadValue, PartValue, Stage, departure
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, Version
 
@@ -23,50 +23,50 @@ class ObservedPart:
     event: EventId
     incarnation: str
     content: str
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedTable:
     """A table at the target under its source's name. `event` and `incarnation` are its marks; `content` the fingerprint
-    of a plain table's files; `parts` the touched partitions that exist."""
+    of a plain table's files, `size` their bytes; `parts` the touched partitions that exist."""
 
     event: EventId
     incarnation: str
     content: str = ""
+    size: int = 0
     parts: Mapping[str, ObservedPart] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    start: Cells
-    start_index: int | None
+    """`index` is the last state that looks like what the target shows, if any; nothing before `first_stop` may be
+    shown again."""
+
+    index: int | None
     first_stop: int
-    ahead_of: EventId
-    """The newest mark; above the window's end the window is too short."""
 
 
 def locate(
-    chain: Chain,
+    start: Cells,
     first: Cells,
-    steps: list[StepValues],
+    stages: list[Stage],
     observed: Mapping[TableName, ObservedTable | None],
     cursor: EventId,
 ) -> Located:
-    """What the target shows, in the chain's terms."""
-    start = observed_cells(chain, observed, cursor)
+    """Where `start`, the observed cells, is on the chain."""
     newest = max((mark for table in observed.values() if table for mark in marks(table)), default=0)
     first_stop = 0
     if newest > cursor:
-        ids = [values.step.event_id for values in steps]
-        first_stop = next((index for index, event in enumerate(ids, start=1) if event >= newest), len(ids))
-    difference = Difference(start)
-    difference.add(StepValues(Step((0,)), first.names, first.heads, first.parts))
+        first_stop = next((index for index, stage in enumerate(stages, 1) if stage.event_id >= newest), len(stages))
+    difference = Difference()
+    difference.forward(departure(start, first))
     found = 0 if not difference.differing and first_stop == 0 else None
-    for index, values in enumerate(steps, start=1):
-        difference.add(values)
+    for index, stage in enumerate(stages, start=1):
+        difference.forward(stage)
         if index >= first_stop and not difference.differing:
             found = index
-    return Located(start, found, first_stop, newest)
+    return Located(found, first_stop)
 
 
 def marks(table: ObservedTable) -> list[EventId]:
@@ -98,14 +98,14 @@ def observed_cells(chain: Chain, observed: Mapping[TableName, ObservedTable | No
         lineage = lineage_of(chain, table, showing.get(name, []), heads, cursor, -len(cells.heads) + FOREIGN)
         cells.names[name] = lineage
         version = newest_at(heads.get(lineage, []), table.event) if table.event > cursor else BASE
-        cells.heads[lineage] = HeadValue(version, table.content)
+        cells.heads[lineage] = HeadValue(version, table.content, table.size)
         for partition, part_seen in table.parts.items():
             known = [row for row in parts.get((lineage, partition), []) if row[0] <= part_seen.event]
             if part_seen.event > cursor and known:
                 _, part_lineage, part_version = known[-1]
             else:
                 part_lineage, part_version = partition, BASE
-            cells.parts[lineage, partition] = PartValue(part_lineage, part_version, part_seen.content)
+            cells.parts[lineage, partition] = PartValue(part_lineage, part_version, part_seen.content, part_seen.size)
     for lineage_now in cells.names.values():
         if lineage_now is not None:
             for chain_lineage, partition in chain.parts:

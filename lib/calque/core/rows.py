@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from calque.model.journal import Entry, Event, Keys, Kind, Shape
 from calque.model.names import TableName
@@ -77,31 +80,69 @@ def storable(text: str) -> str:
 
 
 def entries_of(rows: pa.Table) -> Iterator[Entry]:
-    """Each row as an entry; message columns may be left out of `rows`."""
-    for row in rows.select(list(ENTRY_COLUMNS)).to_pylist():
-        yield Entry(row["event_id"], row["event_time"], row["event_type"], keys_of_row(row))
+    """Each row as an entry; message columns may be left out of `rows`. Equal keys are one object."""
+    ids, times = rows["event_id"].to_pylist(), rows["event_time"].to_pylist()
+    known: dict[tuple[Any, ...], Keys] = {}
+    keyed = zip(*key_columns(rows), strict=True)
+    for event_id, event_time, event_type, row in zip(ids, times, texts(rows["event_type"]), keyed, strict=True):
+        keys = known.get(row)
+        if keys is None:
+            keys = known[row] = keys_of_row(*row)
+        yield Entry(event_id, event_time, event_type or "", keys)
 
 
-def keys_of_row(row: dict[str, object]) -> Keys:
-    def name(database: object, table: object) -> TableName | None:
-        return None if database is None else TableName(str(database), str(table or ""))
+def key_columns(rows: pa.Table) -> Iterator[list[Any]]:
+    """The columns that `keys_of_row` takes, in its order."""
+    for name in ("kind", "key_database", "key_table", "other_database", "other_table", "shape", "defect"):
+        yield texts(rows[name])
+    for name in ("partitions", "others", "locations"):
+        yield lists(rows[name])
+    for name in ("replaces", "columns_changed", "facets_only", "transactional"):
+        yield rows[name].to_pylist()
 
-    def texts(value: object) -> tuple[str, ...]:
-        return tuple(value) if isinstance(value, list) else ()
 
+def texts(column: pa.ChunkedArray) -> list[str | None]:
+    """The values; equal ones are one object."""
+    found = column.combine_chunks().dictionary_encode()
+    values = found.dictionary.to_pylist()
+    return [None if index is None else values[index] for index in found.indices.to_pylist()]
+
+
+def lists(column: pa.ChunkedArray) -> list[tuple[str | None, ...]]:
+    """The lists; an absent one is empty."""
+    values = iter(texts(pa.chunked_array([pc.list_flatten(column.combine_chunks())])))
+    return [tuple(islice(values, count)) if count else () for count in pc.list_value_length(column).to_pylist()]
+
+
+def keys_of_row(
+    kind: str,
+    database: str | None,
+    table: str | None,
+    other_database: str | None,
+    other_table: str | None,
+    shape: str | None,
+    defect: str | None,
+    partitions: tuple[str, ...],
+    others: tuple[str, ...],
+    locations: tuple[str, ...],
+    replaces: bool | None,
+    columns_changed: bool | None,
+    facets_only: bool | None,
+    transactional: bool | None,
+) -> Keys:
     return Keys(
-        kind=Kind(str(row["kind"])),
-        table=name(row["key_database"], row["key_table"]),
-        other=name(row["other_database"], row["other_table"]),
-        shape=Shape(str(row["shape"] or "")),
-        partitions=texts(row["partitions"]),
-        others=texts(row["others"]),
-        locations=texts(row["locations"]),
-        replaces=bool(row["replaces"]),
-        columns_changed=bool(row["columns_changed"]),
-        facets_only=bool(row["facets_only"]),
-        transactional=bool(row["transactional"]),
-        defect=str(row["defect"] or ""),
+        Kind(kind),
+        None if database is None else TableName(database, table or ""),
+        None if other_database is None else TableName(other_database, other_table or ""),
+        Shape(shape or ""),
+        partitions,
+        others,
+        locations,
+        bool(replaces),
+        bool(columns_changed),
+        bool(facets_only),
+        bool(transactional),
+        defect or "",
     )
 
 

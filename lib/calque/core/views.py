@@ -1,8 +1,14 @@
-"""Names of tables inside view texts: rewritten where a SQL parser found them; nothing else of the text moves."""
+"""Names of tables inside view texts: rewritten where a SQL parser found them; nothing else of the text moves.
+
+A table is named where it is read from, and again where a column or a star is qualified with it
+(`database.table.column`, `table.column`, `table.*`). Aliases and common table expressions hide tables of their name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
@@ -10,49 +16,163 @@ from sqlglot.errors import SqlglotError
 
 from calque.model.names import TableName, table_name
 
+DIALECTS = ("hive", "spark")
+OUR_CATALOGS = frozenset({"hive", "spark_catalog"})
+PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+
+Edit = tuple[int, int, str]
+"""Start, end and replacement of one identifier."""
+
 
 def rewrite_names(text: str, database: str, name_at_target: Callable[[TableName], TableName]) -> str:
     """`text` with each table replaced by its name at the target. Unqualified names belong to `database`.
 
-    Names of common table expressions are no tables. A text that does not parse is returned as it is.
+    A text that does not parse, in Hive's dialect or in Spark's, is returned as it is.
     """
-    try:
-        tree = sqlglot.parse_one(text, read="hive")
-    except SqlglotError:
+    tree = parsed(text)
+    if tree is None:
         return text
-    edits: list[tuple[int, int, str]] = []
-    for table in tree.find_all(exp.Table):
-        edits += edits_of(text, table, database, name_at_target)
+    rewriting = Rewriting(text, database, name_at_target)
+    edits = {
+        *(edit for table in tree.find_all(exp.Table) for edit in rewriting.table(table)),
+        *(edit for column in tree.find_all(exp.Column) for edit in rewriting.column(column)),
+        *(edit for dot in tree.find_all(exp.Dot) for edit in rewriting.function(dot)),
+    }
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
 
-def edits_of(
-    text: str, table: exp.Table, database: str, name_at_target: Callable[[TableName], TableName]
-) -> list[tuple[int, int, str]]:
-    """(start, end, replacement) for the identifiers of one table reference that change."""
-    if not isinstance(table.this, exp.Identifier) or (not table.db and is_local_name(table)):
-        return []
-    name = table_name(table.db or database, table.name)
-    to = name_at_target(name)
-    edits = []
-    for identifier, old, new in (
-        (table.this, name.table, to.table),
-        (table.args.get("db"), name.database, to.database),
-    ):
-        if identifier is not None and old != new:
-            start, end = identifier.meta["start"], identifier.meta["end"] + 1
-            edits.append((start, end, f"`{new}`" if text[start] == "`" else new))
-    return edits
+def parsed(text: str) -> exp.Expr | None:
+    for dialect in DIALECTS:
+        try:
+            return sqlglot.parse_one(text, read=dialect)
+        except (SqlglotError, RecursionError):
+            continue
+    return None
 
 
-def is_local_name(table: exp.Table) -> bool:
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """The edits that one text needs, reference by reference."""
+
+    text: str
+    database: str
+    name_at_target: Callable[[TableName], TableName]
+
+    def table(self, table: exp.Table) -> Iterator[Edit]:
+        name = self.name_of(table)
+        if name is None:
+            return
+        to = self.name_at_target(name)
+        if table.args.get("db") is not None:
+            yield from self.edit(table.args["db"], name.database, to.database)
+            yield from self.edit(table.this, name.table, to.table)
+        elif to.database == self.name_at_target(TableName(self.database)).database:
+            yield from self.edit(table.this, name.table, to.table)
+        else:
+            start, end = place(table.this)
+            yield start, end, f"{self.written(to.database, start)}.{self.written(to.table, start)}"
+
+    def column(self, column: exp.Column) -> Iterator[Edit]:
+        """The table that qualifies a column. Fields of structs look like columns: what is in scope decides."""
+        *qualifiers, _ = column.parts
+        while qualifiers and (table := self.qualifying(column, qualifiers)) is None:
+            qualifiers.pop()
+        if not qualifiers or table is None or (name := self.name_of(table)) is None:
+            return
+        to = self.name_at_target(name)
+        yield from self.edit(qualifiers[-1], name.table, to.table)
+        if len(qualifiers) > 1:
+            yield from self.edit(qualifiers[-2], name.database, to.database)
+
+    def function(self, dot: exp.Dot) -> Iterator[Edit]:
+        """The database of `database.function(…)`."""
+        if isinstance(dot.this, exp.Identifier) and isinstance(dot.expression, exp.Func):
+            database = table_name(dot.this.name)
+            yield from self.edit(dot.this, database.database, self.name_at_target(database).database)
+
+    def qualifying(self, column: exp.Column, qualifiers: list[exp.Expr]) -> exp.Table | None:
+        """The table that stands, without an alias, under exactly this name in the nearest scope that knows the name."""
+        words = [qualifier.name.lower() for qualifier in qualifiers]
+        if len(words) == 3:
+            words[0] = one_catalog(words[0])
+        for select in enclosing_selects(column):
+            for source in sources(select):
+                if source.alias_or_name.lower() != words[-1]:
+                    continue
+                if isinstance(source, exp.Table) and not source.alias:
+                    known = [one_catalog(source.catalog), source.db.lower() or self.database, words[-1]]
+                    if known[-len(words) :] == words:
+                        return source
+                elif len(words) == 1:
+                    return None
+        return None
+
+    def name_of(self, table: exp.Table) -> TableName | None:
+        """The table that is read from; None for a function, a common table expression or another catalog's table."""
+        if not isinstance(table.this, exp.Identifier) or one_catalog(table.catalog):
+            return None
+        if not table.db and is_common_expression(table):
+            return None
+        return table_name(table.db or self.database, table.name)
+
+    def edit(self, identifier: exp.Expr, old: str, new: str) -> Iterator[Edit]:
+        if old != new:
+            start, end = place(identifier)
+            yield start, end, self.written(new, start)
+
+    def written(self, name: str, start: int) -> str:
+        """`name` as an identifier, quoted like the one that starts there."""
+        return f"`{name}`" if self.text[start] == "`" or not PLAIN_NAME.fullmatch(name) else name
+
+
+def one_catalog(name: str) -> str:
+    """A catalog's name; empty for the metastore's own, which has several."""
+    return "" if name.lower() in OUR_CATALOGS else name.lower()
+
+
+def place(identifier: exp.Expr) -> tuple[int, int]:
+    return identifier.meta["start"], identifier.meta["end"] + 1
+
+
+def enclosing_selects(node: exp.Expr) -> Iterator[exp.Select]:
+    """From the innermost outwards."""
+    found = node.find_ancestor(exp.Select)
+    while found is not None:
+        yield found
+        found = found.find_ancestor(exp.Select)
+
+
+def sources(select: exp.Select) -> Iterator[exp.Expr]:
+    """What a SELECT itself reads from: tables, named subqueries, lateral views."""
+    clauses = [select.args.get("from_"), *select.args.get("joins", ()), *select.args.get("laterals", ())]
+    for clause in clauses:
+        if clause is not None:
+            for node in clause.walk(prune=lambda node: isinstance(node, exp.Select) or is_named_subquery(node)):
+                if isinstance(node, exp.Table | exp.Lateral) or is_named_subquery(node):
+                    yield node
+
+
+def is_named_subquery(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Subquery) and bool(node.alias)
+
+
+def is_common_expression(table: exp.Table) -> bool:
     """Whether an unqualified name is that of a common table expression in scope."""
-    scope: exp.Expr | None = table
-    while scope is not None:
-        clause = scope.args.get("with") or scope.args.get("with_")
-        if isinstance(clause, exp.With) and any(cte.alias.lower() == table.name.lower() for cte in clause.expressions):
+    node: exp.Expr = table
+    while node.parent is not None:
+        if any(common.alias.lower() == table.name.lower() for common in visible_from(node, node.parent)):
             return True
-        scope = scope.parent
+        node = node.parent
     return False
+
+
+def visible_from(node: exp.Expr, parent: exp.Expr) -> list[exp.Expr]:
+    """The common table expressions of `parent` that its child sees: one of them those before it, and itself only where
+    it is recursive; anything else all."""
+    if isinstance(parent, exp.With):
+        place_of = next(index for index, common in enumerate(parent.expressions) if common is node)
+        return parent.expressions[: place_of + bool(parent.recursive)]
+    clause = parent.args.get("with_")
+    return clause.expressions if isinstance(clause, exp.With) and clause is not node else []

@@ -1,77 +1,167 @@
-"""Did a column change change the partitions too? The log does not say (design §3): one older partition does."""
+"""Did a column change change the partitions too? The log does not say (design §3): one older partition does.
+
+A partition has its own columns until an event on it, or a change with CASCADE, gives it others. So the columns that one
+partition has now, beside those it had before the window, name the last change that cascaded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from calque.core import decode
 from calque.core.fold import Unfoldable
 from calque.core.image import canonical
+from calque.engine.read import wait_for_journal
 from calque.engine.world import SourceSide, TargetSide
+from calque.errors import Unavailable
 from calque.model.hive import Partition, Table
-from calque.model.journal import Entry
+from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
+
+LOOKED_AT = 100
+"""Older partitions among which one is looked for that tells all outcomes apart."""
+PATIENCE_SECONDS = 5.0
+"""How long capture may take to show what came after the window; the other groups wait meanwhile."""
 
 
 def cascaded(source: SourceSide, side: TargetSide, entries: Sequence[Entry]) -> frozenset[EventId]:
-    """The ids among the group's column changes that changed all partitions.
+    """The ids among the group's column changes that changed all partitions: the last one of each table that did.
 
-    Raises `Unfoldable` when it can't be told: several column changes, or no partition that only this one could have
-    changed.
+    Changes before that one may have cascaded or not, and so may those of a table that the group drops (`core.fold`
+    marks both). Raises `Unfoldable` when it can't be told: no partition stood before the changes and was left alone
+    since, or the one that did fits several outcomes.
     """
-    changes = [entry for entry in entries if entry.keys.columns_changed]
-    if not changes:
+    if not any(entry.keys.columns_changed for entry in entries):
         return frozenset()
-    change, name = changes[-1], entries[-1].keys.table
+    changed = [life for life in lives(entries) if life.changes and life.now is not None]
+    found = (last_cascade(source, side, life, entries[-1].event_id) for life in changed)
+    return frozenset(event_id for event_id in found if event_id is not None)
+
+
+@dataclass(slots=True)
+class Life:
+    """One table through the group's events. `before` and `now` are its names before and after them: None for a table
+    that was created, or dropped. `touched` has the newest event that names each partition; `had_partitions` says that
+    one was named before a column change."""
+
+    before: TableName | None
+    now: TableName | None
+    changes: list[Entry] = field(default_factory=list)
+    touched: dict[str, Entry] = field(default_factory=dict)
+    had_partitions: bool = False
+
+
+def lives(entries: Sequence[Entry]) -> list[Life]:
+    found: list[Life] = []
+    by_name: dict[TableName, Life] = {}
+    for entry in entries:
+        keys = entry.keys
+        assert keys.table is not None
+        was = keys.other or keys.table
+        if keys.kind is Kind.CREATE_TABLE or was not in by_name:
+            by_name[was] = Life(None if keys.kind is Kind.CREATE_TABLE else was, was)
+            found.append(by_name[was])
+        life = by_name.pop(was)
+        life.touched |= dict.fromkeys((*keys.partitions, *keys.others), entry)
+        if keys.columns_changed:
+            life.changes.append(entry)
+            life.had_partitions |= bool(life.touched)
+        life.now = None if keys.kind is Kind.DROP_TABLE else keys.table
+        if life.now is not None:
+            by_name[life.now] = life
+    return found
+
+
+def last_cascade(source: SourceSide, side: TargetSide, life: Life, upto: EventId) -> EventId | None:
+    """The last of the table's column changes that changed all partitions; None when none did."""
+    name, newest = life.now, life.changes[-1]
     assert name is not None
-    assert change.keys.table is not None
-    if len(changes) > 1 or is_new(change, entries):
-        if is_new(change, entries) and not older_parts(change, entries):
-            return frozenset()
-        raise Unfoldable(name, change.event_id, "its columns changed, and which partitions with them is not known")
-    at = side.admission.name_at_target(first_name(entries))
-    touched = {part for entry in entries for part in (*entry.keys.partitions, *entry.keys.others)}
-    older = [part for part in side.catalog.partition_names(at) if part not in touched]
-    if not older:
-        if older_parts(change, entries) or touched:
-            raise Unfoldable(name, change.event_id, "its columns changed, and all its partitions after that")
-        return frozenset()
-    event = source.journal.events([change.event_id])[change.event_id]
-    after = decode.table_after(event)
-    found = read_bracketed(source, name, older[0], change)
-    return frozenset({change.event_id}) if columns_of(found) == columns_of(after) else frozenset()
+    if life.before is not None and not side.admission.takes(life.before):
+        return None  # The target never had it: its partitions are read with it.
+    there = side.catalog.partition_names(side.admission.name_at_target(life.before)) if life.before else ()
+    if not there and not life.had_partitions:
+        return None
+    events = source.journal.events([change.event_id for change in life.changes])
+    after = {event_id: columns_of(decode.table_after(event)) for event_id, event in events.items()}
+    witness = most_telling(witnesses(source, side, life, there), after.values())
+    if witness is None:
+        raise Unfoldable(name, newest.event_id, "its columns changed, and all its partitions after that")
+    has = columns_of(read_bracketed(source, name, witness.partition, upto))
+    outcomes: list[EventId | None] = [change.event_id for change in life.changes if after[change.event_id] == has]
+    if has == witness.had:
+        outcomes.append(None)
+    if len(outcomes) != 1:
+        raise Unfoldable(name, newest.event_id, "its columns changed, and which partitions with them is not known")
+    return outcomes[0]
 
 
-def is_new(change: Entry, entries: Sequence[Entry]) -> bool:
-    """Whether the table was created inside the window, so that all its partitions are in it."""
-    return any(entry.event_type == "CREATE_TABLE" and entry.event_id < change.event_id for entry in entries)
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A partition that stood before the first column change and that no event names since, with its columns then."""
+
+    partition: str
+    had: object
 
 
-def older_parts(change: Entry, entries: Sequence[Entry]) -> bool:
-    return any(entry.keys.partitions and entry.event_id < change.event_id for entry in entries)
+def witnesses(source: SourceSide, side: TargetSide, life: Life, there: Sequence[str]) -> Iterator[Witness]:
+    """Those that no event of the group names, as the target shows them; then those that an earlier event shows."""
+    older = [partition for partition in there if partition not in life.touched][:LOOKED_AT]
+    if older:
+        assert life.before is not None
+        for partition, found in side.catalog.partitions(side.admission.name_at_target(life.before), older).items():
+            yield Witness(partition, columns_of(found))
+    for partition, entry in life.touched.items():
+        keys = entry.keys
+        if entry.event_id < life.changes[0].event_id and keys.kind in SHOWING and partition in keys.partitions:
+            event = source.journal.events([entry.event_id])[entry.event_id]
+            yield Witness(partition, columns_of(decode.partitions_after(event)[keys.partitions.index(partition)]))
 
 
-def first_name(entries: Sequence[Entry]) -> TableName:
-    """The name that the table had before the window."""
-    name = entries[0].keys.other or entries[0].keys.table
-    assert name is not None
-    return name
+def most_telling(found: Iterable[Witness], after: Collection[object]) -> Witness | None:
+    """The first that had columns which no change gave it; else any."""
+    spare = None
+    for witness in found:
+        if witness.had not in after:
+            return witness
+        spare = spare or witness
+    return spare
 
 
-def read_bracketed(source: SourceSide, name: TableName, partition: str, change: Entry) -> Partition:
-    """The partition as no later event has changed it. Raises `Unfoldable`."""
+SHOWING = frozenset({Kind.ADD_PARTITIONS, Kind.ALTER_PARTITIONS, Kind.RENAME_PARTITION, Kind.INSERT})
+"""Kinds of events that carry the partitions they name."""
+
+
+def read_bracketed(source: SourceSide, name: TableName, partition: str, upto: EventId) -> Partition:
+    """The partition at the source, while no event after `upto` can have changed its columns. Raises `Unfoldable`."""
     found = source.catalog.partitions(name, [partition]).get(partition)
     current = source.log.current()
-    last = source.journal.last() or 0
-    if found is None or current > last:
-        raise Unfoldable(name, change.event_id, "its columns changed while it went on changing")
-    later = source.journal.entries(Span(change.event_id, last)) if last > change.event_id else ()
-    for entry in later:
-        if name in (entry.keys.table, entry.keys.other) and (
-            entry.keys.columns_changed or partition in entry.keys.partitions or partition in entry.keys.others
-        ):
-            raise Unfoldable(name, change.event_id, "its columns changed again")
+    try:
+        wait_for_journal(source, current, PATIENCE_SECONDS)
+    except Unavailable:
+        raise Unfoldable(
+            name, upto, "its columns changed, and capture is too far behind to say what came after"
+        ) from None
+    later = source.journal.entries(Span(upto, current)) if current > upto else ()
+    if found is None or any(may_change(entry, name, partition) for entry in later):
+        raise Unfoldable(name, upto, "its columns changed, and it went on changing")
     return found
+
+
+def may_change(entry: Entry, name: TableName, partition: str) -> bool:
+    """Whether the event may have given the partition other columns, or the name to another table."""
+    keys = entry.keys
+    if name not in (keys.table, keys.other):
+        return False
+    match keys.kind:
+        case Kind.ALTER_TABLE:
+            return keys.columns_changed
+        case Kind.ADD_PARTITIONS | Kind.ALTER_PARTITIONS | Kind.DROP_PARTITIONS | Kind.RENAME_PARTITION:
+            return partition in keys.partitions or partition in keys.others
+        case Kind.INSERT | Kind.SCAN | Kind.FACET | Kind.NOTHING:
+            return False
+        case _:
+            return True
 
 
 def columns_of(thing: Table | Partition) -> object:

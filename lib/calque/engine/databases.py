@@ -7,14 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from calque.core import decode
-from calque.core.image import SOURCE, is_ours, same_definition
+from calque.core.image import SOURCE, STATE, is_ours, same_definition, source_mark
 from calque.core.layout import natural_location
 from calque.engine.apply import Applied
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.hive import Database
 from calque.model.journal import Entry, Kind
+from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName, table_name
 from calque.ports import Conflict
+
+DATABASE = "database"
+HELD = "the source dropped it; it is dropped when it is empty"
 
 
 class Databases:
@@ -24,6 +28,41 @@ class Databases:
         self.source, self.side = source, side
         self.lock = threading.Lock()
         self.known: set[str] = set()
+        self.held: set[str] = set()
+        """Databases that the source dropped while one of their tables was set aside; named as at the source."""
+        self.states: dict[str, str] = {}
+        """What databases say in `calque.state`, by the source's names; nothing of most."""
+        self.state_of_new = ""
+        """What a database says from its creation on."""
+
+    def adopt(self, rows: Iterable[TableRow]) -> None:
+        """Take up what the ledger says."""
+        self.held = {row.database for row in rows if row.kind == DATABASE}
+
+    def adopt_states(self) -> None:
+        """Take up what databases of ours say at the target."""
+        for at in self.side.catalog.databases():
+            name = self.side.admission.source_of(TableName(at))
+            there = self.side.catalog.database(at) if name is not None else None
+            if name is None or there is None or not is_ours(there.parameters, self.side.policy.source):
+                continue
+            if state := (there.parameters or {}).get(STATE, ""):
+                self.states[name.database] = state
+
+    def say(self, name: str, state: str) -> None:
+        """Set `calque.state` of the source's database `name`, empty: take it away. One that is not made yet has it from
+        the start; one that is not ours stays as it is."""
+        at = self.side.admission.name_at_target(table_name(name)).database
+        with self.lock:
+            there = self.side.catalog.database(at)
+            if there is not None and is_ours(there.parameters, self.side.policy.source):
+                wanted = saying(there, state)
+                if wanted != there:
+                    self.side.catalog.alter_database(at, wanted)
+            if state:
+                self.states[name] = state
+            else:
+                self.states.pop(name, None)
 
     def bootstrap(self, event_id: EventId) -> None:
         """Make every admitted database as the source has it now; later events say what changed since."""
@@ -35,35 +74,69 @@ class Databases:
         """Databases that the window's events leave in place, as their newest image has them."""
         for entry in last_of(entries, self.side):
             if entry.keys.kind is not Kind.DROP_DATABASE:
-                event = self.source.journal.events([entry.event_id])[entry.event_id]
-                self.put(decode.database_after(event), entry.event_id, applied)
+                assert entry.keys.table is not None
+                if (found := self.left_by(entry, entry.keys.table.database)) is not None:
+                    self.let_go(entry.keys.table.database)
+                    self.put(found, entry.event_id, applied)
+
+    def left_by(self, entry: Entry, name: str) -> Database | None:
+        """The database as the event left it. Where the message does not have it (2.3), as the source has it now; None
+        when it is gone: the event that dropped it is still to come."""
+        if entry.keys.kind is Kind.UNKNOWN:
+            return self.source.catalog.database(name)
+        return decode.database_after(self.source.journal.events([entry.event_id])[entry.event_id])
 
     def after(self, entries: Iterable[Entry], applied: Applied) -> None:
-        """Databases that are gone at the window's end; one that still holds something of somebody stays."""
+        """Databases that are gone at the window's end; one that still holds something is tried again later."""
+        if self.side.policy.drops == "keep":
+            return
+        gone = dict.fromkeys(sorted(self.held))
         for entry in last_of(entries, self.side):
-            if entry.keys.kind is not Kind.DROP_DATABASE or self.side.policy.drops == "keep":
-                continue
-            assert entry.keys.table is not None
-            at = self.side.admission.name_at_target(entry.keys.table).database
-            there = self.side.catalog.database(at)
-            if there is not None and is_ours(there.parameters, self.side.policy.source):
-                try:
-                    self.side.catalog.drop_database(at)
-                    applied.calls += 1
-                except Conflict:
-                    pass
-                self.known.discard(at)
+            if entry.keys.kind is Kind.DROP_DATABASE and entry.keys.table is not None:
+                gone[entry.keys.table.database] = None
+        for name in gone:
+            self.drop(name, applied)
+
+    def drop(self, name: str, applied: Applied) -> None:
+        """Drop the source's database `name` at the target, now or when it is empty."""
+        at = self.side.admission.name_at_target(table_name(name)).database
+        there = self.side.catalog.database(at)
+        if there is not None and (there.parameters or {}).get(SOURCE) == source_mark(
+            self.side.policy.source, table_name(name)
+        ):
+            try:
+                self.side.catalog.drop_database(at)
+                applied.calls += 1
+            except Conflict:
+                if name not in self.held:
+                    self.held.add(name)
+                    self.side.ledger.put_tables([TableRow(name, "", TableState.LIVE, reason=HELD, kind=DATABASE)])
+                return
+            self.known.discard(at)
+        self.let_go(name)
+
+    def let_go(self, name: str) -> None:
+        if name in self.held:
+            self.held.remove(name)
+            self.side.ledger.remove_tables([(DATABASE, name, "")])
 
     def ensure(self, table: TableName) -> None:
-        """The target's database for the source's `table` exists."""
+        """The target's database for the source's `table` exists, unless the source has dropped it since."""
         at = self.side.admission.name_at_target(table).database
         with self.lock:
             if at in self.known:
                 return
             if self.side.catalog.database(at) is None:
-                found = self.source.catalog.database(table.database) or Database(name=table.database)
-                self.create(at, found, 0, Applied())
+                found = self.source.catalog.database(table.database)
+                if found is None and self.is_replica(at, table.database):
+                    return
+                self.create(at, found or Database(name=table.database), 0, Applied())
             self.known.add(at)
+
+    def is_replica(self, at: str, database: str) -> bool:
+        """Whether the target's database stands for the source's, whose own events make and drop it."""
+        admission = self.side.admission
+        return admission.takes_database(database) and admission.name_at_target(table_name(database)).database == at
 
     def put(self, database: Database, event_id: EventId, applied: Applied) -> None:
         at = self.side.admission.name_at_target(table_name(database.name)).database
@@ -71,19 +144,26 @@ class Databases:
         if there is None:
             self.create(at, database, event_id, applied)
         elif is_ours(there.parameters, self.side.policy.source):
-            wanted = self.side.imaging.database(database, event_id, there.location)
+            wanted = self.image(database, event_id, there.location)
             if not same_definition(there, wanted):
                 self.side.catalog.alter_database(at, wanted)
                 applied.calls += 1
 
     def create(self, at: str, database: Database, event_id: EventId, applied: Applied) -> None:
         location = natural_location(self.side.policy.warehouse, at)
-        image = replace(self.side.imaging.database(database, event_id, location), name=at)
+        if self.state_of_new:
+            self.states.setdefault(table_name(database.name).database, self.state_of_new)
+        image = replace(self.image(database, event_id, location), name=at)
         try:
             self.side.catalog.create_database(image)
             applied.calls += 1
         except Conflict:
             pass
+
+    def image(self, database: Database, event_id: EventId, location: str | None) -> Database:
+        """The policy's image, saying what the database has to say."""
+        state = self.states.get(table_name(database.name).database, "")
+        return saying(self.side.imaging.database(database, event_id, location), state)
 
     def left_over(self, found: set[TableName]) -> list[TableName]:
         """Tables of ours at the target whose source is not among `found`: by their source's names."""
@@ -111,6 +191,20 @@ def last_of(entries: Iterable[Entry], side: TargetSide) -> Sequence[Entry]:
     newest: dict[str, Entry] = {}
     for entry in entries:
         name = entry.keys.table
-        if entry.keys.kind in DATABASE_KINDS and name is not None and side.admission.takes_database(name.database):
+        if is_of_database(entry) and name is not None and side.admission.takes_database(name.database):
             newest[name.database] = entry
     return list(newest.values())
+
+
+def is_of_database(entry: Entry) -> bool:
+    """Whether a database is what the event is about; one that can't be folded names no table then."""
+    keys = entry.keys
+    return keys.kind in DATABASE_KINDS or (
+        keys.kind is Kind.UNKNOWN and keys.table is not None and not keys.table.table
+    )
+
+
+def saying(database: Database, state: str) -> Database:
+    """The target's database with this `calque.state`, or none."""
+    kept = {key: value for key, value in (database.parameters or {}).items() if key != STATE}
+    return replace(database, parameters={**kept, STATE: state} if state else kept)

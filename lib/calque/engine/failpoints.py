@@ -25,6 +25,7 @@ EFFECTS = {
         "alter_partitions",
         "rename_partition",
         "drop_partitions",
+        "commit_table",
         "create_function",
         "drop_function",
     ),

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from calque.core.fold import Chain, PartCell, fold
+from calque.core.edges import Ground
+from calque.core.fold import Chain, fold, groups
 from calque.core.land import landing
-from calque.core.locate import locate, observed_cells
 from calque.core.moves import Move, may_move, move_of, places
-from calque.core.plan import Contents, Problem, Solution, solve
-from calque.core.state import UNLISTED, Cells, values_of
+from calque.core.plan import Solution, solve
+from calque.core.problem import START, Problem, problem_of
+from calque.core.state import Content
 from calque.engine.apply import Applied, Applier, Images
 from calque.engine.images import EventImages, ReadImages, versions_of
-from calque.engine.observe import Shown, as_observed, observe, read_files
+from calque.engine.observe import NotOurs, Shown, as_observed, observe, read_files
 from calque.engine.read import Exact
 from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken
 from calque.model.files import Listing
-from calque.model.hive import is_partitioned, is_view, location_of
+from calque.model.hive import is_partitioned, location_of
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
-from calque.model.plan import Data, GroupPlan, Head, Part
+from calque.model.plan import Data, GroupPlan
 from calque.ports import Conflict
 
 Listings = dict[Data, Listing]
@@ -66,6 +67,19 @@ class Prepared:
     listings: Listings
 
 
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a preparation leaves to do, without the states that it was found among: it may come from another process.
+    `shows` and `complete` as in `Advanced`."""
+
+    tables: tuple[TableName, ...]
+    plan: GroupPlan
+    shows: EventId
+    complete: bool
+    shown: dict[TableName, Shown | None]
+    listings: Listings
+
+
 def advance(
     source: SourceSide,
     side: TargetSide,
@@ -73,27 +87,30 @@ def advance(
     cursor: EventId,
     upto: EventId,
     cascaded: frozenset[EventId],
+    applied: Applied | None = None,
 ) -> Advanced:
     """Take the group's tables from what the target shows to the state after `entries`, as far as files are known.
+    `applied` is what was done for them before.
 
     Raises `Unfoldable`, `Unreachable`, `NotOurs`, `Ahead`, `decode.Undecodable`, and what ports raise.
     """
     lost: set[str] = set()
-    applied = Applied()
+    applied = applied or Applied()
     for _ in range(ATTEMPTS):
         prepared = prepare(source, side, entries, cursor, upto, cascaded, frozenset(lost))
-        images = EventImages.fetch(
-            source.journal, versions_of(prepared.solution.plan.hops) | facet_events(prepared.problem.chain)
-        )
         try:
-            perform(side, prepared, images, applied)
+            return carry_out(source, side, ready_of(prepared, cursor), applied)
         except Conflict:
             continue
         except ContentLost as error:
             lost.add(error.location)
-            continue
-        return outcome(prepared, applied, cursor)
     raise Unreachable(f"{entries[0].keys.table} was changed at the target by another while it was being written")
+
+
+def carry_out(source: SourceSide, side: TargetSide, ready: Ready, applied: Applied) -> Advanced:
+    """Do what is left to do, as long as nothing has changed since. Raises `Conflict`, `ContentLost`."""
+    perform(side, ready, EventImages.fetch(source.journal, versions_of(ready.plan)), applied)
+    return advanced(ready, applied)
 
 
 def prepare(
@@ -108,10 +125,10 @@ def prepare(
     """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
     chain = fold(entries, cascaded)
     names = [name for name in chain.tables if side.admission.takes(name)]
-    shown = observe(side, names, touched_partitions(chain, entries), side.policy.data != "none")
+    shown = observe(side, names, touched_partitions(entries), side.policy.data != "none")
     listings = evidence_of(source, chain, lost, moves_in(source, entries))
     prepared = planned(side, chain, shown, listings, cursor)
-    if prepared.problem.start_index is None and newest_mark(shown) > upto:
+    if prepared.problem.origin == START and newest_mark(shown) > upto:
         raise Ahead(newest_mark(shown))
     if prepared.solution.missing:
         raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}")
@@ -137,59 +154,35 @@ def planned(
         if table is not None:
             known |= {listing.fingerprint(): listing for listing in table.listings.values()}
 
-    base = base_contents(observed_cells(chain, observed, cursor))
-    files = side.policy.data != "none"
+    policy = side.policy
 
-    def content(data: Data | None, otherwise: str) -> str:
-        if data is None or not files:
-            return ""
-        if not data.event_id:
-            return otherwise
-        if not data.location:
-            return ""
-        return listings[data].fingerprint() if data in listings else UNLISTED
+    def listed(data: Data) -> tuple[Content, int] | None:
+        if policy.data == "none":
+            return "", 0
+        listing = listings.get(data)
+        return None if listing is None else (listing.fingerprint(), listing.size)
 
-    def head_content(head: Head) -> str:
-        return content(head.data, base.get((head.lineage, ""), ""))
-
-    def part_content(cell: PartCell, part: Part) -> str:
-        return content(part.data, base.get((cell[0], part.lineage), ""))
-
-    first, steps = values_of(chain, side.admission.takes, head_content, part_content)
-    located = locate(chain, first, steps, observed, cursor)
-
-    def size(fingerprint: str) -> int:
-        return known[fingerprint].size if fingerprint in known else 0
-
-    def extends(one: str, other: str) -> bool:
+    def extends(one: Content, other: Content) -> bool:
         if one not in known or other not in known:
             return False
         return set(known[one].files) <= set(known[other].files)
 
-    problem = Problem(
-        chain,
-        first,
-        steps,
-        located.start,
-        located.start_index,
-        located.first_stop,
-        Contents(size, extends),
-        side.catalog.abilities(),
-        side.policy.appends == "in_place",
-    )
+    ground = Ground(side.catalog.abilities(), extends, policy.appends == "in_place", policy.atomicity == "rows")
+    problem = problem_of(chain, observed, cursor, side.admission.takes, listed, ground)
     return Prepared(problem, solve(problem), shown, listings)
 
 
-def base_contents(seen: Cells) -> dict[tuple[int, str], str]:
-    """What the target shows of lineages that were there before the window, by lineage and the partition's lineage."""
-    found = {(lineage, ""): value.content for lineage, value in seen.heads.items()}
-    found |= {(cell[0], value.lineage): value.content for cell, value in seen.parts.items() if value is not None}
-    return found
+def ready_of(prepared: Prepared, cursor: EventId) -> Ready:
+    problem, solution = prepared.problem, prepared.solution
+    shows = problem.stages[solution.reached - 1].event_id if solution.reached > 0 else cursor
+    complete = solution.reached == problem.last
+    chain = problem.chain
+    return Ready(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings)
 
 
-def perform(side: TargetSide, prepared: Prepared, images: Images, applied: Applied) -> None:
+def perform(side: TargetSide, ready: Ready, images: Images, applied: Applied) -> None:
     """Apply the plan's hops in order, then its statistics."""
-    listings = prepared.listings
+    listings = ready.listings
 
     def listing(data: Data) -> Listing:
         if data in listings or side.policy.data == "none":
@@ -200,31 +193,32 @@ def perform(side: TargetSide, prepared: Prepared, images: Images, applied: Appli
             "Report this",
         )
 
-    hops = prepared.solution.plan.hops
-    applier = Applier(side, images, listing, prepared.shown, hops[-1] if hops else None, applied)
+    hops = ready.plan.hops
+    applier = Applier(side, images, listing, ready.shown, hops[-1] if hops else None, applied)
     for hop in hops:
         applier.run(hop)
-    facets = prepared.problem.chain.facets
-    for table, partitions in prepared.solution.plan.facets:
-        versions = {partition: version for (_, partition), version in facets.items() if partition in partitions}
-        applier.facets(table, versions)
+    for table, versions in ready.plan.facets:
+        applier.facets(table, dict(versions))
 
 
 def outcome(prepared: Prepared, applied: Applied, cursor: EventId) -> Advanced:
-    problem, solution = prepared.problem, prepared.solution
-    last = len(problem.steps)
-    shows = problem.steps[solution.reached - 1].step.event_id if solution.reached > 0 else cursor
-    present = frozenset(name for name, table in prepared.shown.items() if table is not None)
-    return Advanced(problem.chain.tables, solution.plan, solution.reached == last, shows, present, applied)
+    return advanced(ready_of(prepared, cursor), applied)
 
 
-def touched_partitions(chain: Chain, entries: Sequence[Entry]) -> dict[TableName, set[str]]:
+def advanced(ready: Ready, applied: Applied) -> Advanced:
+    present = frozenset(name for name, table in ready.shown.items() if table is not None)
+    return Advanced(ready.tables, ready.plan, ready.complete, ready.shows, present, applied)
+
+
+def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
     """Partitions that the events name, under every name that their table has in the window."""
     touched: dict[TableName, set[str]] = {}
-    parts = {partition for entry in entries for partition in (*entry.keys.partitions, *entry.keys.others)}
-    if len(chain.tables) == 1:
-        return {chain.tables[0]: parts} if parts else touched
-    return dict.fromkeys(chain.tables, parts) if parts else touched
+    for linked in groups(entries):
+        parts = {partition for entry in linked for partition in (*entry.keys.partitions, *entry.keys.others)}
+        names = {name for entry in linked for name in (entry.keys.table, entry.keys.other) if name is not None}
+        if parts:
+            touched |= dict.fromkeys(names, parts)
+    return touched
 
 
 def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
@@ -259,10 +253,6 @@ def contents_of(chain: Chain) -> Iterable[Data]:
                 yield part.data
 
 
-def facet_events(chain: Chain) -> set[EventId]:
-    return {version.event_id for version in chain.facets.values()}
-
-
 def land(side: TargetSide, exact: Exact) -> Advanced:
     """Take one table from what the target shows to what was read. Raises `NotOurs`, `Unreachable`."""
     applied = Applied()
@@ -271,7 +261,7 @@ def land(side: TargetSide, exact: Exact) -> Advanced:
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
         try:
-            perform(side, prepared, ReadImages(exact), applied)
+            perform(side, ready_of(prepared, exact.exact_at), ReadImages(exact), applied)
         except Conflict:
             continue
         return outcome(prepared, applied, exact.exact_at)
@@ -280,9 +270,14 @@ def land(side: TargetSide, exact: Exact) -> Advanced:
 
 def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
     name = exact.name
-    shown = observe(side, [name], {}, with_files=False)
+    try:
+        shown = observe(side, [name], {}, with_files=False)
+    except NotOurs:
+        if exact.table is not None:
+            raise
+        shown = {name: None}
     there = shown[name]
-    if there is not None and is_partitioned(there.table) and not is_view(there.table):
+    if there is not None and is_partitioned(there.table):
         at = side.admission.name_at_target(name)
         there.partitions.update(side.catalog.partitions(at, side.catalog.partition_names(at)))
     if side.policy.data != "none":

@@ -14,9 +14,10 @@ from calque.model.plan import (
     AddPartitions,
     AlterPartitions,
     AlterTable,
+    CommitTable,
     CreateTable,
+    GroupPlan,
     HiddenBuild,
-    Hop,
     Part,
     PrepareFlipSweep,
     Rebuild,
@@ -31,7 +32,8 @@ class EventImages:
     """After-images of events, fetched together and decoded once each."""
 
     events: Mapping[EventId, Event]
-    decoded: dict[EventId, tuple[Partition, ...]] = field(default_factory=dict)
+    tables: dict[EventId, Table] = field(default_factory=dict)
+    partitions: dict[EventId, tuple[Partition, ...]] = field(default_factory=dict)
 
     @staticmethod
     def fetch(journal: Journal, ids: Iterable[EventId]) -> EventImages:
@@ -39,12 +41,14 @@ class EventImages:
         return EventImages(journal.events(wanted) if wanted else {})
 
     def table(self, version: Version) -> Table:
-        return decode.table_after(self.events[version.event_id])
+        if version.event_id not in self.tables:
+            self.tables[version.event_id] = decode.table_after(self.events[version.event_id])
+        return self.tables[version.event_id]
 
     def partition(self, version: Version) -> Partition:
-        if version.event_id not in self.decoded:
-            self.decoded[version.event_id] = decode.partitions_after(self.events[version.event_id])
-        return self.decoded[version.event_id][version.index]
+        if version.event_id not in self.partitions:
+            self.partitions[version.event_id] = decode.partitions_after(self.events[version.event_id])
+        return self.partitions[version.event_id][version.index]
 
 
 @dataclass(slots=True)
@@ -64,10 +68,10 @@ class ReadImages:
         return self.ordered[version.index]
 
 
-def versions_of(hops: Iterable[Hop]) -> set[EventId]:
-    """Event ids whose images the hops write."""
-    found: set[EventId] = set()
-    for hop in hops:
+def versions_of(plan: GroupPlan) -> set[EventId]:
+    """Event ids whose images the plan writes."""
+    found = {version.event_id for _, versions in plan.facets for _, version in versions}
+    for hop in plan.hops:
         operation = hop.operation
         match operation:
             case CreateTable(_, head) | AlterTable(_, _, head):
@@ -77,10 +81,10 @@ def versions_of(hops: Iterable[Hop]) -> set[EventId]:
             case AddPartitions(_, partitions) | AlterPartitions(_, partitions):
                 found |= of_parts(partitions)
             case RenamePartition(_, _, _, part):
-                found.add(part.version.event_id)
+                found |= of_parts([("", part)])
             case PrepareFlipSweep(_, added, changed):
                 found |= of_parts(added) | of_parts(changed)
-            case Rebuild(_, _, head, touched):
+            case Rebuild(_, _, head, touched) | CommitTable(_, _, head, touched):
                 found |= {head.version.event_id, *of_parts(touched)}
             case _:
                 pass
@@ -88,4 +92,4 @@ def versions_of(hops: Iterable[Hop]) -> set[EventId]:
 
 
 def of_parts(partitions: Iterable[tuple[str, Part | None]]) -> set[EventId]:
-    return {part.version.event_id for _, part in partitions if part is not None}
+    return {event for _, part in partitions if part is not None for event in (part.version.event_id, part.columns)}

@@ -87,16 +87,20 @@ def as_observed(shown: Shown) -> ObservedTable:
     return ObservedTable(
         event_of(shown.table.parameters),
         shown.incarnation(),
-        shown.listings[""].fingerprint() if "" in shown.listings else "",
+        *content_of(shown, ""),
         {
             name: ObservedPart(
-                event_of(part.parameters),
-                (part.parameters or {}).get(INCARNATION, ""),
-                shown.listings[name].fingerprint() if name in shown.listings else "",
+                event_of(part.parameters), (part.parameters or {}).get(INCARNATION, ""), *content_of(shown, name)
             )
             for name, part in shown.partitions.items()
         },
     )
+
+
+def content_of(shown: Shown, partition: str) -> tuple[str, int]:
+    """The fingerprint of the target's own files, and their bytes."""
+    listing = shown.listings.get(partition)
+    return (listing.fingerprint(), listing.size) if listing is not None else ("", 0)
 
 
 def event_of(parameters: Mapping[str, str] | None) -> int:

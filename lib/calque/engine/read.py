@@ -49,17 +49,19 @@ class _Reading:
 
 
 def read_exact(source: SourceSide, name: TableName, with_files: bool = True) -> Exact:
-    """The table, exact at the event id that ended its last bracket. Raises `TooBusy`, `Unavailable`."""
+    """The table, exact at the event id that ended its last bracket; each bracket begins where the one before ended, so
+    that no event falls between. Raises `TooBusy`, `Unavailable`."""
     reading = _Reading()
+    low = source.log.current()
     for attempt in range(ROUNDS):
         started_ns = source.clock.now_ns()
-        low = source.log.current()
         read = read_round(source, name, reading)
         unsettled = list_files(source, reading, read, started_ns) if with_files else set()
         high = source.log.current()
         touched = touching(source, name, Span(low, high))
         if not touched and not unsettled:
             return Exact(name, high, reading.table, reading.partitions, reading.listings)
+        low = high
         reading.whole, reading.doubtful = False, unsettled
         doubt(reading, touched)
         if not touched:
@@ -72,7 +74,7 @@ def read_round(source: SourceSide, name: TableName, reading: _Reading) -> Sequen
     reading.table = source.catalog.table(name)
     if reading.whole:
         reading.partitions, reading.listings = {}, {}
-        if reading.table is None or is_view(reading.table) or not is_partitioned(reading.table):
+        if reading.table is None or not is_partitioned(reading.table):
             return [""]
         names = source.catalog.partition_names(name)
         reading.partitions = dict(source.catalog.partitions(name, names))

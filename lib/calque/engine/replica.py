@@ -14,31 +14,41 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from calque.core.decode import Undecodable
-from calque.core.fold import Unfoldable, groups, same_run
+from calque.core.fold import Unfoldable
 from calque.core.kinds import ACID, REASONS
+from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
+from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.engine.cascade import cascaded
-from calque.engine.databases import DATABASE_KINDS, Databases
+from calque.engine.consistency import Consistency
+from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import Functions
-from calque.engine.group import Advanced, Ahead, Unreachable, advance
+from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.observe import NotOurs
 from calque.engine.reading import Read, Reading
+from calque.engine.runs import Runs
+from calque.engine.spread import Cut, Group, Spread, names_in
+from calque.engine.spread import names_of as names_of
+from calque.engine.stage import ContentLost
 from calque.engine.tables import ASIDE, OUT, Tables
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused, Unavailable
-from calque.model.journal import Entry, Kind, Shape
+from calque.model.journal import Entry, Kind
 from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import GroupPlan
+from calque.ports import Conflict
 
 LOG = logging.getLogger(__name__)
 APPLIERS = 4
+LARGE = 50_000
 WAITING_SECONDS = 30.0
 EVIDENCE_SECONDS = 5.0
 TRIES = 9
+FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
+"""What may keep a group from going through a window."""
 BEGIN = ("cursor", "*", "*")
 """The ledger's row for the event id at which a bootstrap began."""
-NOT_TABLES = DATABASE_KINDS | {Kind.CREATE_FUNCTION, Kind.DROP_FUNCTION, Kind.NOTHING, Kind.FACET}
 
 
 @dataclass(slots=True)
@@ -51,6 +61,8 @@ class Window:
     applied: Applied = field(default_factory=Applied)
     landed: int = 0
     epoch: Epoch | None = None
+    announced: tuple[TableRow, ...] = ()
+    """What its epoch tells of, crashed windows before it included."""
 
     def add(self, advanced: Advanced) -> None:
         self.plans.append(advanced.plan)
@@ -60,19 +72,15 @@ class Window:
         self.applied.bytes += advanced.applied.bytes
 
     def bridges(self) -> tuple[Bridge, ...]:
-        return tuple(
-            Bridge(str(plan.tables[0]), self.span.after, hop.to_event)
-            for plan in self.plans
-            for hop in plan.hops
-            if hop.bridge
-        )
+        return bridges(self.announced)
 
     def in_parts(self) -> tuple[str, ...]:
-        return tuple(str(plan.tables[0]) for plan in self.plans for hop in plan.hops if hop.in_parts > 1)
+        return in_parts(self.announced)
 
 
 class Replica:
-    """A target. `begin` says where the journal begins; `wake` is called when a background read is finished."""
+    """A target. `begin` says where the journal begins; `wake` is called when a background read is finished; `spread`
+    prepares the groups of windows of more than `large` events."""
 
     def __init__(
         self,
@@ -81,10 +89,13 @@ class Replica:
         begin: Callable[[], EventId],
         wake: Callable[[], None],
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
+        spread: Spread | None = None,
+        large: int = LARGE,
     ) -> None:
         self.source, self.side, self.begin = source, side, begin
         self.databases = Databases(source, side)
         self.functions = Functions(source, side)
+        self.consistency = Consistency(side, self.databases)
         self.tables = Tables()
         self.reading = Reading(
             source, side, self.databases, wake, lambda name: self.tables.busy(name, TableState.STAGING), pool
@@ -95,7 +106,9 @@ class Replica:
         self.failures: dict[TableName, int] = {}
         self.waiting_since: dict[TableName, int] = {}
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
+        self.spread, self.large = spread, large
         self.stopping = threading.Event()
+        self.runs = Runs()
 
     @property
     def name(self) -> str:
@@ -107,6 +120,7 @@ class Replica:
         """Take up where the ledger says. A target without epochs begins with a bootstrap, or at `start`."""
         rows = self.side.ledger.tables()
         self.epoch = self.side.ledger.last_epoch()
+        self.databases.adopt(rows.values())
         self.functions.adopt(rows.values())
         if self.epoch is not None:
             self.cursor = self.epoch.event_id
@@ -118,7 +132,11 @@ class Replica:
             self.bootstrap()
             rows = self.side.ledger.tables()
         self.tables.load(rows.values(), self.cursor)
+        self.side.announced.load(rows.values(), self.cursor)
+        ahead = [name for name, shows in self.tables.apart.items() if shows > self.cursor]
+        self.consistency.open(ahead, bootstrapping=self.epoch is None and bool(self.tables.in_state(*OUT)))
         for name in self.tables.in_state(*OUT):
+            self.consistency.rebase(name.database)
             self.submit(name)
         LOG.info("%s opens at event %d, epoch %s", self.name, self.cursor, self.epoch.epoch if self.epoch else "none")
 
@@ -131,6 +149,7 @@ class Replica:
                 names = [TableName(database, table.lower()) for table in self.source.catalog.tables(database)]
                 found += [name for name in names if self.side.admission.takes(name)]
         found += self.databases.left_over(set(found))
+        self.consistency.bootstrap({name.database for name in found})
         self.databases.bootstrap(low)
         self.functions.bootstrap(low)
         rows = [TableRow(*name, TableState.UNKNOWN, None, "bootstrap", low) for name in found]
@@ -155,6 +174,8 @@ class Replica:
         """The table must be read again."""
         if self.tables.is_(name, OUT):
             return
+        self.consistency.rebase(name.database)
+        self.waiting_since.pop(name, None)
         self.tables.put(name, TableState.UNKNOWN, self.tables.apart.pop(name, self.cursor), reason, event_id)
         self.submit(name)
         LOG.info("%s: %s is read again at event %d: %s", self.name, name, event_id, reason)
@@ -175,7 +196,10 @@ class Replica:
     def quarantine(self, name: TableName, reason: str, event_id: EventId) -> None:
         """Set the table aside with its reason; everything else goes on."""
         before = self.tables.rows.get(name)
-        shows = self.tables.apart.pop(name, before.shows if before else None)
+        shows = self.tables.apart.get(name, before.shows if before else None)
+        if shows is not None:
+            self.consistency.rebase(name.database)
+        self.tables.apart.pop(name, None)
         self.tables.put(name, TableState.QUARANTINED, shows, reason, event_id)
         LOG.warning("%s: %s is quarantined at event %d: %s", self.name, name, event_id, reason)
 
@@ -200,6 +224,7 @@ class Replica:
                 else:
                     self.tables.forget(name)
                 self.tables.apart[name] = outcome.exact_at
+                self.consistency.let_alone([name])
 
     def failed(self, outcome: Read) -> None:
         name = outcome.table
@@ -211,12 +236,14 @@ class Replica:
             self.quarantine(name, outcome.problem, self.cursor)
 
     def expire_waiting(self) -> None:
-        """Tables that waited too long for evidence are read exactly."""
+        """Tables that waited too long for evidence are read exactly; where they hold up a whole database, it is found
+        out first which of them do."""
         now = self.source.clock.now_ns()
-        for name, since in list(self.waiting_since.items()):
-            if now - since > WAITING_SECONDS * 1e9:
-                del self.waiting_since[name]
-                self.unknown(name, "its files stayed unknown", self.cursor)
+        late = [name for name, since in self.waiting_since.items() if now - since > WAITING_SECONDS * 1e9]
+        alone = [name for name in late if self.consistency.goes_alone([name])]
+        self.consistency.let_alone({TableName(name.database) for name in late if name not in alone})
+        for name in alone:
+            self.unknown(name, "its files stayed unknown", self.cursor)
 
     # Windows
 
@@ -225,6 +252,8 @@ class Replica:
         source does not answer: the next call goes on."""
         self.expire_waiting()
         quiet = self.reading.finished.empty() and not self.tables.apart and not self.tables.changed
+        if self.epoch is not None and self.consistency.owes(self.not_shown_as_is()):
+            quiet = False
         if quiet and upto <= self.cursor and (self.epoch is not None or self.tables.in_state(*OUT)):
             return None
         upto = self.end_of_run(max(upto, self.cursor))
@@ -241,64 +270,69 @@ class Replica:
                 upto = ahead.event_id
 
     def end_of_run(self, upto: EventId) -> EventId:
-        """`upto`, or the end of the run of events that it would cut and that may be one call of the source."""
-        last = self.source.journal.last() or 0
-        while self.begin() < upto < last:
-            pair = self.source.journal.entries(Span(upto - 1, upto + 1))
-            if len(pair) != 2 or not same_run(pair[0], pair[1]):
-                break
-            upto += 1
-        return upto
+        """Where a window to `upto` ends: `runs.Runs.end`."""
+        return self.runs.end(self.source, max(self.begin(), self.cursor), upto, self.stopping.is_set)
 
     def through(self, upto: EventId) -> Window:
         window = Window(Span(self.cursor, upto))
         self.land_finished(upto, window)
-        entries = self.entries(upto)
+        window.events = max(0, upto - max(self.cursor, self.begin()))
+        entries, found = self.parted(upto)
         events = [entry for entry in entries if entry.event_id > self.cursor]
-        window.events = len(events)
-        found = self.live_groups(entries)
         self.databases.before(events, window.applied)
         self.advance_groups(found, upto, window)
         self.functions.apply(events, window.applied)
         self.databases.after(events, window.applied)
+        nameless = [entry.event_id for entry in events if entry.keys.kind is Kind.UNKNOWN and entry.keys.table is None]
+        if nameless:
+            text = "%s: %d events do not say what they touched, event %d first"
+            LOG.warning(text, self.name, len(nameless), nameless[0])
+        self.consistency.meet(self.tables.apart)
         self.publish(window, upto)
+        if self.epoch is not None:
+            self.consistency.take_back(self.not_shown_as_is())
         return window
+
+    def not_shown_as_is(self) -> list[TableName]:
+        """Tables that are to be read, and quarantined ones that the target shows as they once were."""
+        quarantined = self.tables.in_state(TableState.QUARANTINED)
+        stale = [name for name in quarantined if self.tables.rows[name].shows is not None]
+        return [*self.tables.in_state(*OUT), *stale]
+
+    def parted(self, upto: EventId) -> tuple[Sequence[Entry], list[Group]]:
+        """Entries, among them all of databases and functions, and the groups; those of large windows are prepared."""
+        cut = self.cut(upto)
+        if self.spread is None or self.consistency.by_database or len(cut.span) <= self.large:
+            entries = self.entries(upto)
+            return entries, [Group(group) for group in self.live_groups(entries)]
+        self.wait_for_evidence(upto)
+        aside = frozenset(self.tables.in_state(*ASIDE))
+        beside, gists = self.spread(replace(cut, apart=dict(self.tables.apart), aside=aside))
+        found = [group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)]
+        if not all(group.ready for group in found):
+            whole = {group[0].event_id: group for group in cut.groups(self.side.admission, self.entries(upto))}
+            found = [group if group.ready else Group(whole[group.entries[0].event_id]) for group in found]
+        return beside, found
+
+    def cut(self, upto: EventId) -> Cut:
+        return Cut(self.begin(), self.cursor, upto, self.tables.apart)
 
     def entries(self, upto: EventId) -> list[Entry]:
         """What the tables that are behind, and the window itself, have not shown yet."""
-        low = max(min([self.cursor, *self.tables.apart.values()]), self.begin())
-        return list(self.source.journal.entries(Span(low, upto))) if upto > low else []
+        span = self.cut(upto).span
+        return list(self.source.journal.entries(span)) if len(span) else []
 
     def live_groups(self, entries: Sequence[Entry]) -> list[list[Entry]]:
         """Groups of live tables with what they have not shown yet; what can't stay live leaves."""
-        wanted = [
-            due
-            for entry in entries
-            if entry.keys.kind not in NOT_TABLES
-            and any(self.side.admission.takes(name) for name in names_of(entry))
-            and (due := self.due(entry)) is not None
-        ]
-        return [group for group in groups(wanted) if not self.leaves(group)]
-
-    def due(self, entry: Entry) -> Entry | None:
-        """The entry, or the half of a rename, that its tables have not shown yet."""
-        keys = entry.keys
-        assert keys.table is not None
-        after = entry.event_id > self.shown(keys.table)
-        if keys.other is None:
-            return entry if after else None
-        before = entry.event_id > self.shown(keys.other)
-        if after and before:
-            return entry
-        if before:
-            return replace(entry, keys=replace(keys, kind=Kind.DROP_TABLE, table=keys.other, other=None, locations=()))
-        return replace(entry, keys=replace(keys, kind=Kind.UNKNOWN, other=None)) if after else None
+        of_tables = [entry for entry in entries if not is_of_database(entry)]
+        found = self.cut(self.cursor).groups(self.side.admission, of_tables)
+        return self.consistency.chains([group for group in found if not self.leaves(group)])
 
     def shown(self, name: TableName) -> EventId:
         return self.tables.apart.get(name, self.cursor)
 
     def admitted(self, group: Sequence[Entry]) -> list[TableName]:
-        return sorted({name for entry in group for name in names_of(entry) if self.side.admission.takes(name)})
+        return sorted(filter(self.side.admission.takes, names_in(group)))
 
     def leaves(self, group: Sequence[Entry]) -> bool:
         """Whether the group can't go through this window; its tables are set aside or read."""
@@ -306,6 +340,9 @@ class Replica:
         for entry in group:
             name, event_id = entry.keys.table, entry.event_id
             assert name is not None
+            was = entry.keys.other
+            if was is not None and self.tables.is_(was, {TableState.QUARANTINED}):
+                self.unknown(was, "it was renamed at the source", event_id)
             if self.tables.is_(name, {TableState.QUARANTINED}):
                 if entry.keys.kind is Kind.DROP_TABLE:
                     self.unknown(name, "it was dropped at the source", event_id)
@@ -324,33 +361,75 @@ class Replica:
                 self.unknown(name, "a rename links it to a table that is set aside", group[0].event_id)
         return True
 
-    def advance_groups(self, found: Sequence[list[Entry]], upto: EventId, window: Window) -> None:
-        """All groups side by side; views after the tables that they may show."""
-        views = [group for group in found if any(entry.keys.shape is Shape.VIEW for entry in group)]
-        unavailable: Unavailable | Ahead | None = None
-        for wave in ([group for group in found if group not in views], views):
-            for group, future in [(group, self.pool.submit(self.advance, group, upto)) for group in wave]:
-                try:
-                    self.settle(group, upto, window, future)
-                except (Unavailable, Ahead) as error:
-                    unavailable = error
-        if unavailable is not None:
-            raise unavailable
+    def advance_groups(self, found: Sequence[Group], upto: EventId, window: Window) -> None:
+        """All groups of a wave side by side."""
+        problem = self.drop_views(found, upto, window)
+        for wave in Wave:
+            todo = [group for group in found if wave_of(group.entries) is wave and not self.waits(group.entries)]
+            while todo:
+                futures = [(group, self.pool.submit(self.advance, group, upto)) for group in todo]
+                todo = []
+                for group, future in futures:
+                    try:
+                        todo += map(Group, self.settle(group, upto, window, future))
+                    except (Unavailable, Ahead) as error:
+                        problem = error
+        if problem is not None:
+            raise problem
         for name, shows in list(self.tables.apart.items()):
             if shows <= upto and not self.tables.is_(name, {TableState.WAITING}):
                 del self.tables.apart[name]
 
-    def advance(self, group: Sequence[Entry], upto: EventId) -> Advanced:
-        self.wait_for_evidence(group)
-        for name in self.admitted(group):
-            self.databases.ensure(name)
-        cursor = min(self.shown(name) for entry in group for name in names_of(entry))
-        changes = cascaded(self.source, self.side, group)
-        return advance(self.source, self.side, group, cursor, upto, changes)
+    def drop_views(self, found: Sequence[Group], upto: EventId, window: Window) -> Unavailable | Ahead | None:
+        """Views that come back go before their tables do. What fails here is met again when they come back."""
+        problem: Unavailable | Ahead | None = None
+        for group in found:
+            if upto_drop(group.entries):
+                whole = self.whole(group, upto) if group.ready is not None else group.entries
+                try:
+                    window.add(self.advance(Group(upto_drop(whole)), upto))
+                except (Unavailable, Ahead) as error:
+                    problem = error
+                except FAILED:
+                    continue
+        return problem
 
-    def wait_for_evidence(self, group: Sequence[Entry]) -> None:
-        """Until capture has looked at the files of the group's newest event that has some."""
-        newest = max((entry.event_id for entry in group if entry.keys.locations), default=0)
+    def waits(self, group: Sequence[Entry]) -> bool:
+        """Views wait for tables that are read, or wait for files."""
+        late = {*self.tables.in_state(TableState.WAITING, *OUT)}
+        if not late or wave_of(group) is not Wave.VIEWS or not is_of_views(group):
+            return False
+        names = self.admitted(group)
+        try:
+            bases = sorted(bases_of(self.source.journal, group) & late - {*names})
+        except Undecodable:
+            return False
+        for name in names if bases else ():
+            shows = self.tables.apart[name] = self.shown(name)
+            self.tables.put(name, TableState.WAITING, shows, f"{bases[0]}, which it shows, is not there yet", shows)
+        return bool(bases)
+
+    def advance(self, group: Group, upto: EventId) -> Advanced:
+        entries = group.entries
+        self.wait_for_evidence(max((entry.event_id for entry in entries if entry.keys.locations), default=0))
+        for name in self.admitted(entries):
+            self.databases.ensure(name)
+        applied = Applied()
+        if group.ready is not None:
+            try:
+                return carry_out(self.source, self.side, group.ready, applied)
+            except (Conflict, ContentLost):
+                entries = self.whole(group, upto)
+        changes = cascaded(self.source, self.side, entries)
+        return advance(self.source, self.side, entries, self.cut(upto).shown_by_all(entries), upto, changes, applied)
+
+    def whole(self, group: Group, upto: EventId) -> Sequence[Entry]:
+        """All entries of a group of which the gist is here."""
+        found = self.cut(upto).groups(self.side.admission, self.entries(upto))
+        return next(entries for entries in found if entries[0].event_id == group.entries[0].event_id)
+
+    def wait_for_evidence(self, newest: EventId) -> None:
+        """Until capture has looked at the files of all events up to `newest`."""
         clock = self.source.clock
         deadline = clock.now_ns() + int(EVIDENCE_SECONDS * 1e9)
         while self.side.policy.data != "none" and self.source.evidence.considered() < newest:
@@ -358,37 +437,51 @@ class Replica:
                 return
             clock.sleep(0.004)
 
-    def settle(self, group: Sequence[Entry], upto: EventId, window: Window, future: Future[Advanced]) -> None:
-        """What became of a group."""
-        names, event_id = self.admitted(group), group[-1].event_id
+    def settle(self, group: Group, upto: EventId, window: Window, future: Future[Advanced]) -> list[list[Entry]]:
+        """What became of a group; the parts in which it is to be tried again."""
         try:
             advanced = future.result()
-        except (Unfoldable, Unreachable) as error:
-            for name in names:
-                self.unknown(name, str(error), event_id)
-        except NotOurs as error:
-            self.quarantine(error.table, str(error), event_id)
-            for name in names:
-                if name != error.table:
-                    self.unknown(name, f"a rename links it to {error.table}", event_id)
-        except (Undecodable, Refused) as error:
-            for name in names:
-                self.quarantine(name, str(error), event_id)
-        else:
-            window.add(advanced)
-            for name in names:
-                self.advanced(name, advanced, upto)
-
-    def advanced(self, name: TableName, advanced: Advanced, upto: EventId) -> None:
+        except FAILED as error:
+            culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
+            if parts := self.consistency.parts(group.entries, culprit):
+                return parts
+            self.set_aside(group.entries, error)
+            return []
+        window.add(advanced)
+        behind: set[TableName] = set()
         if not advanced.complete:
-            self.tables.apart[name] = advanced.shows
-            self.waiting_since.setdefault(name, self.source.clock.now_ns())
-            reason = "which files its newest state has is not known yet"
-            self.tables.put(name, TableState.WAITING, advanced.shows, reason, upto)
-            return
+            whole = self.whole(group, upto) if group.ready is not None else group.entries
+            behind = names_in(entry for entry in whole if entry.event_id > advanced.shows)
+        for name in self.admitted(group.entries):
+            if name in behind:
+                self.wait(name, advanced.shows, upto)
+            else:
+                self.arrive(name, upto, present=name in advanced.present)
+        return []
+
+    def set_aside(self, group: Sequence[Entry], error: Exception) -> None:
+        """Tables of a group that failed are quarantined or read; what is gone by now is read, and found missing."""
+        event_id = group[-1].event_id
+        for name in self.admitted(group):
+            match error:
+                case NotOurs() if name == error.table and not ends_gone(group, name):
+                    self.quarantine(name, str(error), event_id)
+                case Undecodable() | Refused():
+                    self.quarantine(name, str(error), event_id)
+                case _:
+                    self.unknown(name, str(error), event_id)
+
+    def wait(self, name: TableName, shows: EventId, upto: EventId) -> None:
+        """The table shows the last state whose files are known."""
+        self.tables.apart[name] = shows
+        self.waiting_since.setdefault(name, self.source.clock.now_ns())
+        self.tables.put(name, TableState.WAITING, shows, "which files its newest state has is not known yet", upto)
+
+    def arrive(self, name: TableName, upto: EventId, *, present: bool) -> None:
+        """The table shows the window's end."""
         self.waiting_since.pop(name, None)
         self.tables.apart.pop(name, None)
-        if name in advanced.present:
+        if present:
             self.tables.put(name, TableState.LIVE, upto)
         else:
             self.tables.forget(name)
@@ -398,9 +491,10 @@ class Replica:
     def publish(self, window: Window, upto: EventId) -> None:
         """The epoch of the window; before the bootstrap is through, only the tables' states."""
         self.unpublished += window.applied.objects
+        window.announced = self.side.announced.waiting()
         ledger = self.side.ledger
         bootstrapping = self.epoch is None and bool(self.tables.in_state(*OUT))
-        news = upto != self.cursor or self.epoch is None or bool(self.unpublished)
+        news = upto != self.cursor or self.epoch is None or bool(self.unpublished or window.announced)
         if not news and not self.tables.changed:
             return
 
@@ -413,6 +507,7 @@ class Replica:
         if not bootstrapping:
             self.unpublished = []
             self.epoch = window.epoch = ledger.last_epoch()
+            self.side.announced.told(ledger, window.announced, upto)
 
     def record_states(self, kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
         """Write states of tables between epochs."""
@@ -437,8 +532,11 @@ class Replica:
             quarantined=tuple(str(name) for name in self.tables.in_state(TableState.QUARANTINED)),
             bridges=window.bridges(),
             in_parts=window.in_parts(),
+            rebasing=self.consistency.rebasing(),
         )
 
 
-def names_of(entry: Entry) -> list[TableName]:
-    return [name for name in (entry.keys.table, entry.keys.other) if name is not None]
+def ends_gone(group: Sequence[Entry], name: TableName) -> bool:
+    """Whether the group's last event on the name drops the table, or gives it another name."""
+    last = next(entry for entry in reversed(group) if name in names_of(entry))
+    return last.keys.kind is Kind.DROP_TABLE or last.keys.table != name

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from calque.core.admit import Admission
 from calque.core.image import Imaging
+from calque.engine.announced import Announced
 from calque.model.policy import Policy
 from calque.ports import Catalog, CatalogReader, Clock, EventLog, EvidenceStore, Journal, Ledger, Storage
 
@@ -44,6 +45,7 @@ class TargetSide:
     storage: Storage
     admission: Admission
     imaging: Imaging
+    announced: Announced = field(default_factory=Announced)
 
     @staticmethod
     def of(policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage) -> TargetSide:

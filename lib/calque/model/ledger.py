@@ -34,7 +34,8 @@ class TableRow:
     reason: str = ""
     since_event: EventId | None = None
     kind: str = "table"
-    """"table", "database" or "function"."""
+    """"table", "database" or "function"; "cursor" where a bootstrap began; "bridge" or "in_parts" is for the next epoch
+    to list (`engine.announced`)."""
     owned: str = ""
     """The name at the target, of things that carry no parameters (functions)."""
 

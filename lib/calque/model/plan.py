@@ -6,7 +6,7 @@ An operation is one atomic call there (design §4); `Publish` is the ordered ren
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from calque.model.names import EventId, TableName
 
@@ -57,6 +57,8 @@ class Part:
     data: Data
     incarnation: str = ""
     since: EventId = 0
+    columns: EventId = 0
+    """The event whose CASCADE gave it the columns that its table got then; 0: those of its own definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class PrepareFlipSweep:
 class Rebuild:
     """The last resort: build the whole table hidden over the same files, rename the old away and the new in.
     `was` is None where nothing stood. `partitions` are the touched ones; None says that one vanished. With `whole`
-    they are all there are. Definitions older than the event `cascade` get the table's columns."""
+    they are all there are. With `cascade`, the newest event that did, the other partitions get the table's columns."""
 
     table: TableName
     was: TableName | None
@@ -156,8 +158,8 @@ class Rebuild:
 class CommitTable:
     """Any difference of one table in one commit, where the target's catalog can (`Abilities.any_difference`). `was` is
     None where nothing stood. `partitions` are the touched ones; None says that one vanished. `switched` names those
-    that get a new directory; `""` is a plain table's own. Definitions older than the event `cascade` get the table's
-    columns."""
+    that get a new directory; `""` is a plain table's own. With `cascade`, the newest event that did, the other
+    partitions get the table's columns."""
 
     table: TableName
     was: TableName | None
@@ -203,5 +205,6 @@ class GroupPlan:
     hops: tuple[Hop, ...] = ()
     stops_passed: tuple[EventId, ...] = ()
     unvisitable: tuple[EventId, ...] = ()
-    facets: tuple[tuple[TableName, tuple[str, ...]], ...] = field(default=())
-    """Objects whose statistics are written after the last hop: the table, and its partitions (`""`: the header)."""
+    facets: tuple[tuple[TableName, tuple[tuple[str, Version], ...]], ...] = ()
+    """Statistics that are written after the last hop: the table, and its partitions (`""`: the header) with their
+    events."""

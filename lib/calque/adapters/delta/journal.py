@@ -52,8 +52,12 @@ class DeltaJournal:
             raise
         self._table.compact()
 
+    def rows(self, span: Span) -> pa.Table:
+        """The rows of the span without their messages. `Refused` when the span is not all there."""
+        return self._rows(range(span.after + 1, span.upto + 1), ENTRY_COLUMNS)
+
     def entries(self, span: Span) -> Sequence[Entry]:
-        return tuple(entries_of(self._rows(range(span.after + 1, span.upto + 1), ENTRY_COLUMNS)))
+        return tuple(entries_of(self.rows(span)))
 
     def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
         return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), SCHEMA.names))}

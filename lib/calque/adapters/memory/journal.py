@@ -17,6 +17,7 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._rows: dict[EventId, tuple[Entry, Event]] = {}
+        """In order of event id."""
         self._last: EventId | None = None
 
     def last(self) -> EventId | None:
@@ -24,7 +25,7 @@ class MemoryJournal:
 
     def oldest(self) -> EventId | None:
         with self._lock:
-            return min(self._rows, default=None)
+            return next(iter(self._rows), None)
 
     def append(self, rows: pa.Table) -> None:
         if not rows.num_rows:
@@ -58,5 +59,5 @@ class MemoryJournal:
         with self._lock:
             if ids:
                 last = self._last or 0
-                check_there(ids[0], ids[-1], min(self._rows, default=last + 1), last)
+                check_there(ids[0], ids[-1], next(iter(self._rows), last + 1), last)
             return [self._rows[event_id] for event_id in ids]

@@ -27,6 +27,14 @@ class MemoryLedger:
         self._tables: dict[Key, TableRow] = {}
         self._latest: dict[Key, ObjectRow] = {}
 
+    def copy(self) -> MemoryLedger:
+        """Another ledger with the same content."""
+        other = MemoryLedger(self._failpoint)
+        with self._lock:
+            other._epochs, other._objects = dict(self._epochs), dict(self._objects)
+            other._tables, other._latest = dict(self._tables), dict(self._latest)
+        return other
+
     def last_epoch(self) -> Epoch | None:
         with self._lock:
             return self._epochs[max(self._epochs)] if self._epochs else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
 from threading import RLock
 
 from xxhash import xxh3_128_hexdigest
@@ -34,6 +36,8 @@ class MemoryStorage:
     def __init__(self, now_ns: Callable[[], int] | None = None) -> None:
         self.before: Callable[[str, str], None] = lambda _call, _about: None
         self._now_ns = now_ns or (lambda: FIRST_NS)
+        self.changes = 0
+        """How often files were written, renamed or removed."""
         self._latest = 0
         self._lock = RLock()
         self._files: dict[str, Stored] = {}
@@ -93,6 +97,7 @@ class MemoryStorage:
                     del self._files[path]
                 for path in [path for path in self._directories if path == key or path.startswith(key + "/")]:
                     del self._directories[path]
+                self.changes += 1
                 self._changed(_above(key))
 
     def children(self, location: str) -> Sequence[str]:
@@ -131,6 +136,7 @@ class MemoryStorage:
         """Delete one file; its directory stays."""
         with self._lock:
             del self._files[_key(location)]
+            self.changes += 1
             self._changed(_above(_key(location)))
 
     def touch(self, location: str) -> None:
@@ -150,6 +156,17 @@ class MemoryStorage:
         with self._lock:
             return sorted(self._files)
 
+    def contents(self, location: str) -> Sequence[tuple[str, bytes]]:
+        """Path and content of every data file below, as a reader of the directory finds them."""
+        above = _key(location).rstrip("/") + "/"
+        with self._lock:
+            return [(path, stored.content) for path, stored in self._data(above)]
+
+    def _data(self, above: str) -> Sequence[tuple[str, Stored]]:
+        """Data files below, by their paths from there, sorted."""
+        found = [(path[len(above) :], stored) for path, stored in self._files.items() if path.startswith(above)]
+        return sorted((item for item in found if is_data(item[0])), key=itemgetter(0))
+
     def _listing(self, location: str) -> Listing:
         self.before("list", location)
         key = _key(location)
@@ -157,11 +174,7 @@ class MemoryStorage:
         with self._lock:
             if key in self._files:
                 raise Refused(f"Can't list {location}", "it is a file", "Put right what lies there")
-            files = tuple(
-                File(path[len(above) :], len(stored.content), stored.modified_ns)
-                for path, stored in sorted(self._files.items())
-                if path.startswith(above) and is_data(path[len(above) :])
-            )
+            files = tuple(File(path, len(stored.content), stored.modified_ns) for path, stored in self._data(above))
             return Listing(location, files, missing=key not in self._directories)
 
     def _copied(self, task: CopyTask) -> Copied:
@@ -194,10 +207,12 @@ class MemoryStorage:
             self._files[target_key] = waiting
             self._changed(_above(target_key))
         del self._files[staged_key]
+        self.changes += 1
         self._changed(_above(staged_key))
 
     def _put(self, key: str, content: bytes) -> None:
         self._latest = max(self._latest + 1, self._now_ns())
+        self.changes += 1
         self._add_directory(_above(key))
         self._files[key] = Stored(content, self._latest)
         self._changed(_above(key))
@@ -216,10 +231,12 @@ class MemoryStorage:
             self._directories[directory] = self._now_ns()
 
 
+@lru_cache(4096)
 def _key(location: str) -> str:
     return str(place(location))
 
 
+@lru_cache(4096)
 def _above(key: str) -> str:
     """The directory that a file or directory is in; empty above a root."""
     return str(place(key.rpartition("/")[0])) if place(key).path.count("/") > 1 else ""

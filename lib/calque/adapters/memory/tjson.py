@@ -8,36 +8,67 @@ message with one is no JSON; Hive's are not either.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from calque.model.hive import FIELDS, Kind, ListOf, MapOf
 
 TAGS: Mapping[str, str] = {"string": "str", "i32": "i32", "i64": "i64", "bool": "tf"}
+Encode = Callable[[Any], str]
+quoted: Encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def tjson(structure: Any) -> str:
     """The text of one structure; fields that are None are left out."""
-    return braced(
-        f'"{number}":{{"{tag(kind)}":{text(kind, value)}}}'
-        for number, name, kind in FIELDS[type(structure)]
-        if (value := getattr(structure, name)) is not None
-    )
+    return STRUCTURES[type(structure)](structure)
 
 
-def text(kind: Kind, value: Any) -> str:
+def encoder(kind: Kind) -> Encode:
+    """What makes the text of a value of this kind."""
     match kind:
         case ListOf(item):
-            return f"[{','.join((quoted(tag(item)), str(len(value)), *(text(item, one) for one in value)))}]"
+            return list_encoder(item)
         case MapOf(key, item):
-            entries = braced(f"{text(key, name)}:{text(item, one)}" for name, one in value.items())
-            return f'["{tag(key)}","{tag(item)}",{len(value)},{entries}]'
+            return map_encoder(key, item)
         case "string":
-            return quoted(value)
+            return quoted
         case str():
-            return str(int(value))
+            return number
         case type():
-            return tjson(value)
+            return structure_encoder(kind)
+
+
+def number(value: int) -> str:
+    return str(int(value))
+
+
+def list_encoder(item: Kind) -> Encode:
+    begin, encode = f"[{quoted(tag(item))},", encoder(item)
+    return lambda values: begin + ",".join([str(len(values)), *map(encode, values)]) + "]"
+
+
+def map_encoder(key: Kind, item: Kind) -> Encode:
+    begin, encode_key, encode = f'["{tag(key)}","{tag(item)}",', encoder(key), encoder(item)
+
+    def encode_map(values: Mapping[Any, Any]) -> str:
+        entries = ",".join([f"{encode_key(name)}:{encode(one)}" for name, one in values.items()])
+        return f"{begin}{len(values)},{{{entries}}}]"
+
+    return encode_map
+
+
+def structure_encoder(kind: type) -> Encode:
+    fields = [(f'"{number}":{{"{tag(of_field)}":', name, encoder(of_field)) for number, name, of_field in FIELDS[kind]]
+
+    def encode_structure(structure: Any) -> str:
+        parts = [
+            f"{begin}{encode(value)}}}"
+            for begin, name, encode in fields
+            if (value := getattr(structure, name)) is not None
+        ]
+        return f"{{{','.join(parts)}}}"
+
+    return encode_structure
 
 
 def tag(kind: Kind) -> str:
@@ -52,9 +83,4 @@ def tag(kind: Kind) -> str:
             return "rec"
 
 
-def quoted(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def braced(parts: Iterable[str]) -> str:
-    return "{" + ",".join(parts) + "}"
+STRUCTURES: Mapping[type, Encode] = {kind: structure_encoder(kind) for kind in FIELDS}

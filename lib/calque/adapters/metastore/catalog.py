@@ -25,6 +25,7 @@ from calque.adapters.metastore.messages import (
     TableRequest,
     TableResult,
 )
+from calque.core.limits import check_commit, check_list
 from calque.errors import Unavailable
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.names import TableName, partition_values
@@ -137,16 +138,23 @@ class HiveCatalog(HiveReader):
         self._call(messages.DROP_TABLE, *name, False, Context())
 
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        check_list("add_partitions", len(partitions), self._abilities.limits.add_partitions)
         self._call(messages.ADD_PARTITIONS, AddPartitionsRequest(*name, tuple(partitions)))
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        check_list("alter_partitions", len(partitions), self._abilities.limits.alter_partitions)
         self._call(messages.ALTER_PARTITIONS, *name, tuple(partitions), Context(KEEP_STATISTICS))
 
     def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
         self._call(messages.RENAME_PARTITION, *name, tuple(values), partition)
 
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
+        check_list("drop_partitions", len(names), self._abilities.limits.drop_partitions)
         self._call(messages.DROP_PARTITIONS, DropPartitionsRequest(*name, PartitionsByName(tuple(names))))
+
+    def commit_table(self, *_: object, **__: object) -> None:
+        """No metastore can."""
+        check_commit(any_difference=False)
 
     def create_function(self, function: Function) -> None:
         self._call(messages.CREATE_FUNCTION, function)

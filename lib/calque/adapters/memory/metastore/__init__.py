@@ -1,10 +1,18 @@
 """A whole metastore in dictionaries: `store` is its state and its writers' calls, `catalog` the ports on it."""
 
-from calque.adapters.memory.metastore.catalog import MemoryCatalog, MemoryLog, MemoryReader
+from calque.adapters.memory.metastore.catalog import (
+    DELTA_LIKE,
+    GLUE_LIKE,
+    MemoryCatalog,
+    MemoryLog,
+    MemoryReader,
+)
 from calque.adapters.memory.metastore.habits import HIVE_3, HIVE_4, Habits
 from calque.adapters.memory.metastore.store import Directories, MemoryMetastore
 
 __all__ = [
+    "DELTA_LIKE",
+    "GLUE_LIKE",
     "HIVE_3",
     "HIVE_4",
     "Directories",

@@ -1,25 +1,34 @@
-"""The metastore's ports on a `MemoryMetastore`.
+"""The metastore's ports on a `MemoryMetastore`, and the kinds of catalog that it can be.
 
 A call may be watched: `before` runs ahead of each with the method's name, `after` behind it. What they raise ends the
-call there; what they do at the metastore happens between two calls, never inside one.
+call there; what they do at the metastore happens between two calls, never inside one. A list that is not atomic is one
+call for each of its objects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
 
 from calque.adapters.memory.metastore.notices import key_names
 from calque.adapters.memory.metastore.store import MemoryMetastore
+from calque.core.limits import check_commit, check_list
+from calque.errors import Refused
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
-from calque.model.names import EventId, TableName, partition_name, partition_values
-from calque.model.policy import Abilities
+from calque.model.names import EventId, TableName, partition_name, partition_values, table_name
+from calque.model.policy import Abilities, Limits
 from calque.ports import Conflict
 
 EVENT_PARAMETER = "calque.event"
+GLUE_LIKE = Abilities(Limits(add_partitions=100, alter_partitions=100, drop_partitions=25), atomic_lists=False)
+"""Small batches that are written object by object."""
+DELTA_LIKE = Abilities(compare_and_swap=True, any_difference=True)
+"""Any difference of one table is one commit."""
 
 Watch = Callable[[str], None]
+T = TypeVar("T")
 
 
 def unwatched(_: str) -> None:
@@ -132,8 +141,7 @@ class MemoryCatalog(MemoryReader):
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
         with self._watched("alter_table"), self.metastore.locked():
-            if expected_event and self.metastore.habits.compare_and_swap:
-                self._check_event(name, expected_event)
+            self._check_event(name, expected_event)
             self.metastore.alter_table(name, table, cascade=cascade)
 
     def drop_table(self, name: TableName) -> None:
@@ -141,20 +149,42 @@ class MemoryCatalog(MemoryReader):
             self.metastore.drop_table(name, delete_data=False)
 
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        with self._watched("add_partitions"):
-            self.metastore.add_partitions(name, partitions)
+        check_list("add_partitions", len(partitions), self._abilities.limits.add_partitions)
+        for group in self._atoms(partitions):
+            with self._watched("add_partitions"):
+                self.metastore.add_partitions(name, group)
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        with self._watched("alter_partitions"):
-            self.metastore.alter_partitions(name, partitions)
+        check_list("alter_partitions", len(partitions), self._abilities.limits.alter_partitions)
+        for group in self._atoms(partitions):
+            with self._watched("alter_partitions"):
+                self.metastore.alter_partitions(name, group)
 
     def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
         with self._watched("rename_partition"):
             self.metastore.rename_partition(name, values, partition)
 
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
-        with self._watched("drop_partitions"):
-            self.metastore.drop_partitions(name, names, delete_data=False)
+        check_list("drop_partitions", len(names), self._abilities.limits.drop_partitions)
+        for group in self._atoms(names):
+            with self._watched("drop_partitions"):
+                self.metastore.drop_partitions(name, group, delete_data=False)
+
+    def commit_table(
+        self,
+        name: TableName | None,
+        table: Table,
+        put: Sequence[Partition],
+        drop: Sequence[str],
+        *,
+        cascade: bool = False,
+        expected_event: str = "",
+    ) -> None:
+        check_commit(self._abilities.any_difference)
+        with self._watched("commit_table"), self.metastore.locked():
+            if name is not None:
+                self._check_event(name, expected_event)
+            self._commit(name, table, put, drop, cascade)
 
     def create_function(self, function: Function) -> None:
         with self._watched("create_function"):
@@ -164,7 +194,35 @@ class MemoryCatalog(MemoryReader):
         with self._watched("drop_function"):
             self.metastore.drop_function(name)
 
+    def _commit(
+        self, name: TableName | None, table: Table, put: Sequence[Partition], drop: Sequence[str], cascade: bool
+    ) -> None:
+        """Under the metastore's lock, so that nobody sees the calls apart; those that can fail come first."""
+        there = {} if name is None else self.metastore.the_table(name).partitions
+        if absent := [one for one in drop if partition_values(one) not in there]:
+            raise Conflict(f"partition {absent[0]} does not exist")
+        if other := [one for one in put if len(one.values) != len(key_names(table))]:
+            raise Refused(f"{table.name} has other partition keys than {other[0].values}")
+        known = set(there)
+        now = table_name(table.database, table.name)
+        if name is None:
+            self.metastore.create_table(table)
+        else:
+            self.metastore.alter_table(name, table, cascade=cascade)
+        if drop:
+            self.metastore.drop_partitions(now, drop, delete_data=False)
+        if changed := [one for one in put if one.values in known]:
+            self.metastore.alter_partitions(now, changed)
+        if added := [one for one in put if one.values not in known]:
+            self.metastore.add_partitions(now, added)
+
+    def _atoms(self, objects: Sequence[T]) -> Sequence[Sequence[T]]:
+        """The parts of a list that a reader may see apart."""
+        return [objects] if self._abilities.atomic_lists else [[one] for one in objects]
+
     def _check_event(self, name: TableName, expected: str) -> None:
+        if not expected or not self._abilities.compare_and_swap:
+            return
         parameters = self.metastore.the_table(name).table.parameters or {}
         if EVENT_PARAMETER in parameters and parameters[EVENT_PARAMETER] != expected:
             raise Conflict(f"{name} has been modified: {EVENT_PARAMETER} is {parameters[EVENT_PARAMETER]}")

@@ -18,6 +18,7 @@ from calque.model.names import EventId, partition_name
 
 FORMAT = "json-0.2"
 CATALOG = "hive"
+encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def logged(notice: Notice, event_id: EventId, now: int) -> Event:
         notice.database,
         notice.table,
         FORMAT,
-        json.dumps(message, ensure_ascii=False, separators=(",", ":")),
+        encoded(message),
     )
 
 
@@ -132,6 +133,12 @@ def inserted(table: Table, partition: Partition | None, files: Sequence[str], re
         "files": list(files),
     }
     return Notice("INSERT", table.database, table.name, body)
+
+
+def primary_key_added(table: Table, column: str) -> Notice:
+    names = {"1": table.database, "2": table.name, "3": column, "5": f"pk_{table.name}", "9": CATALOG}
+    key = {number: {"str": value} for number, value in names.items()} | {"4": {"i32": 1}}
+    return Notice("ADD_PRIMARYKEY", table.database, table.name, {"primaryKeyListJson": [json.dumps(key)]})
 
 
 def function_created(function: Function) -> Notice:

@@ -201,7 +201,7 @@ class MemoryMetastore:
                 if given.values in stored.partitions or given.values in added:
                     exists("partition", str(given.values))
                 partition = replace(dated(stored_partition(given, stored.table), now), create_time=now)
-                if not location_of(partition):
+                if not location_of(partition) and not is_view(stored.table):
                     partition = placed(partition, partition_place(stored.table, partition))
                 added[partition.values] = partition
             stored.partitions.update(added)
@@ -294,6 +294,10 @@ class MemoryMetastore:
             written = [file if "#" in file else f"{file}###" for file in files]
             self._write(notices.inserted(stored.table, partition, written, replace))
 
+    def add_primary_key(self, name: TableName, column: str) -> None:
+        with self._lock:
+            self._write(notices.primary_key_added(self.the_table(name).table, column))
+
     def create_function(self, function: Function) -> None:
         with self._lock:
             self.the_database(function.database)
@@ -377,11 +381,10 @@ class MemoryMetastore:
 
     def _carried(self, partition: Partition, before: Table, after: Table, cascade: bool) -> Partition:
         """A partition after a change of its table: names, the table's move, and columns when they cascade."""
-        place, old, new = str(location_of(partition)), str(location_of(before)), str(location_of(after))
-        if before.type == "MANAGED_TABLE" and table_name(before.database, before.name) != table_name(
-            after.database, after.name
-        ):
-            place = new + place[len(old) :] if place.startswith(old + "/") else place
+        place, old, new = location_of(partition), str(location_of(before)), str(location_of(after))
+        renamed = table_name(before.database, before.name) != table_name(after.database, after.name)
+        if place and renamed and before.type == "MANAGED_TABLE" and place.startswith(old + "/"):
+            place = new + place[len(old) :]
         carried = replace(placed(partition, place), database=after.database, table=after.name)
         if cascade and carried.storage and after.storage:
             carried = replace(carried, storage=replace(carried.storage, columns=after.storage.columns))

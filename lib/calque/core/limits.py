@@ -1,0 +1,25 @@
+"""What a catalog's declaration rules out before a call is made."""
+
+from __future__ import annotations
+
+from calque.errors import Refused
+
+
+def check_list(operation: str, count: int, limit: int) -> None:
+    """`Refused` for a list of more objects than one call takes."""
+    if count > limit:
+        raise Refused(
+            f"{operation} of {count} objects is not sent",
+            f"this catalog takes at most {limit} in one call",
+            "Make several calls",
+        )
+
+
+def check_commit(any_difference: bool) -> None:
+    """`Refused` where a catalog can't commit any difference of a table."""
+    if not any_difference:
+        raise Refused(
+            "commit_table is not sent",
+            "this catalog has no commit of any difference of a table",
+            "Make the calls that it declares",
+        )

@@ -1,0 +1,71 @@
+"""One group's planning problem: its chain in values, and where on it the target is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from calque.core.edges import Ground
+from calque.core.fold import Chain, LineageId, PartCell
+from calque.core.locate import ObservedTable, locate, observed_cells
+from calque.core.state import UNLISTED, Cells, Content, Stage, stages_of
+from calque.model.names import EventId, TableName
+from calque.model.plan import Data
+
+START = -1
+"""The node of what the target shows, where that is none of the chain's states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`start` is what the target shows, `origin` the index of the state that looks so (0: before the first step);
+    `first_stop` is the earliest state that may still be shown."""
+
+    chain: Chain
+    first: Cells
+    stages: list[Stage]
+    start: Cells
+    origin: int
+    first_stop: int
+    ground: Ground
+
+    @property
+    def last(self) -> int:
+        return len(self.stages)
+
+
+def problem_of(
+    chain: Chain,
+    observed: Mapping[TableName, ObservedTable | None],
+    cursor: EventId,
+    takes: Callable[[TableName], bool],
+    listed: Callable[[Data], tuple[Content, int] | None],
+    ground: Ground,
+) -> Problem:
+    """The problem of a target that showed the source's state at `cursor`, and shows `observed` now, of the names that
+    `takes` admits. `listed` gives a content's fingerprint and bytes; None where its files are not known."""
+    start = observed_cells(chain, observed, cursor)
+    base = base_contents(start)
+
+    def content(lineage: LineageId, part_lineage: str, data: Data | None) -> tuple[Content, int]:
+        if data is None:
+            return "", 0
+        if not data.event_id:
+            return base.get((lineage, part_lineage), ("", 0))
+        found = listed(data) if data.location else ("", 0)
+        return (UNLISTED, 0) if found is None else found
+
+    first, stages = stages_of(chain, takes, content)
+    located = locate(start, first, stages, observed, cursor)
+    return Problem(
+        chain, first, stages, start, START if located.index is None else located.index, located.first_stop, ground
+    )
+
+
+def base_contents(seen: Cells) -> dict[PartCell, tuple[Content, int]]:
+    """What the target shows of lineages that were there before the window, by lineage and the partition's lineage."""
+    found = {(lineage, ""): (value.content, value.size) for lineage, value in seen.heads.items()}
+    for (lineage, _), value in seen.parts.items():
+        if value is not None:
+            found[lineage, value.lineage] = (value.content, value.size)
+    return found

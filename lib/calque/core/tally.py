@@ -1,0 +1,166 @@
+"""What hops cost: calls of the target's catalog, and the files that must be copied for them.
+
+Copies of a window that died half-way are not known here: they are counted, and are not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from calque.model.files import File, Listing
+from calque.model.names import TableName
+from calque.model.plan import (
+    AddPartitions,
+    AlterPartitions,
+    AlterTable,
+    CommitTable,
+    CreateTable,
+    Data,
+    DropPartitions,
+    DropTable,
+    GroupPlan,
+    HiddenBuild,
+    Hop,
+    Operation,
+    PrepareFlipSweep,
+    Publish,
+    Rebuild,
+    RenamePartition,
+)
+from calque.model.policy import Limits
+
+Held = dict[tuple[TableName, str], Listing]
+"""The target's files by table (the source's name) and partition (`""`: a plain table)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    calls: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+def costs(hops: Sequence[Hop], held: Held, listings: Mapping[Data, Listing], limits: Limits) -> list[Cost]:
+    """The cost of each hop, in order. `held` is what the target has before the first."""
+    held, found = dict(held), []
+    for hop in hops:
+        files = copied(hop.operation, held, listings)
+        found.append(Cost(calls_of(hop.operation, limits), len(files), sum(file.size for file in files)))
+    return found
+
+
+def statistics_calls(plan: GroupPlan, limits: Limits) -> int:
+    """Calls that write statistics after the last hop."""
+    return sum(
+        ("" in names) + pieces(sum(bool(name) for name in names), limits.alter_partitions)
+        for names in map(dict, (versions for _, versions in plan.facets))
+    )
+
+
+def calls_of(operation: Operation, limits: Limits) -> int:
+    """As the engine makes them, when nothing is left over from a crash. A rebuild counts the partitions that it
+    touches, and not those that it carries along."""
+    match operation:
+        case CreateTable() | AlterTable() | DropTable() | RenamePartition() | CommitTable():
+            return 1
+        case Publish():
+            return 0
+        case HiddenBuild(_, _, partitions):
+            return 2 + pieces(len(partitions), limits.add_partitions)
+        case AddPartitions(_, partitions):
+            return pieces(len(partitions), limits.add_partitions)
+        case AlterPartitions(_, partitions):
+            return pieces(len(partitions), limits.alter_partitions)
+        case DropPartitions(_, names):
+            return pieces(len(names), limits.drop_partitions)
+        case PrepareFlipSweep(_, added, changed, doomed):
+            flipped = len(added) + len(changed) + len(doomed)
+            calls = pieces(len(added), limits.add_partitions) + pieces(flipped, limits.alter_partitions)
+            return calls + pieces(len(doomed), limits.drop_partitions)
+        case Rebuild(_, was, _, partitions):
+            there = sum(part is not None for _, part in partitions)
+            return 2 + pieces(there, limits.add_partitions) + (2 if was is not None else 0)
+        case _:
+            assert_never(operation)
+
+
+def pieces(count: int, limit: int) -> int:
+    return -(-count // limit)
+
+
+def copied(operation: Operation, held: Held, listings: Mapping[Data, Listing]) -> list[File]:
+    """The files that the operation needs and the target does not have where they are shown. Takes `held` on."""
+    follow_names(operation, held)
+    found: list[File] = []
+    for partition, data in contents(operation):
+        cell = (operation.table, partition)
+        if data is None or data not in listings:
+            continue
+        now, was = listings[data], held.get(cell)
+        held[cell] = now
+        if was is not None and isinstance(operation, Publish):
+            there = {file.path for file in was.files}
+            found += [file for file in now.files if file.path not in there]
+        elif was is None or was.fingerprint() != now.fingerprint():
+            found += now.files
+    return found
+
+
+def follow_names(operation: Operation, held: Held) -> None:
+    """What is renamed keeps its files; what is dropped or made anew has none."""
+    match operation:
+        case DropTable(table) | CreateTable(table) | HiddenBuild(table) | Rebuild(table, whole=True):
+            gone = [cell for cell in held if cell[0] == table]
+        case AlterTable(table, was) | CommitTable(table, was) | Rebuild(table, was) if was != table:
+            for cell in [cell for cell in held if cell[0] == was]:
+                held[table, cell[1]] = held.pop(cell)
+            gone = []
+        case RenamePartition(table, was, name) if (table, was) in held:
+            held[table, name] = held.pop((table, was))
+            gone = []
+        case DropPartitions(table, names) | PrepareFlipSweep(table, doomed=names):
+            gone = [(table, name) for name in names]
+        case _:
+            gone = []
+    if isinstance(operation, CommitTable | Rebuild):
+        gone += [(operation.table, name) for name, part in operation.partitions if part is None]
+    for cell in gone:
+        held.pop(cell, None)
+
+
+def contents(operation: Operation) -> Iterator[tuple[str, Data | None]]:
+    """The partitions (`""`: the table itself) that an operation writes, each with the content that it may bring."""
+    match operation:
+        case CreateTable(_, head):
+            yield "", head.data
+        case HiddenBuild(_, head, partitions):
+            yield "", head.data
+            yield from ((name, part.data) for name, part in partitions)
+        case AlterTable(head=head, switch=switch):
+            yield "", head.data if switch else None
+        case DropTable():
+            yield "", None
+        case AddPartitions(_, partitions):
+            yield from ((name, part.data) for name, part in partitions)
+        case AlterPartitions(_, partitions, switched):
+            yield from ((name, part.data if name in switched else None) for name, part in partitions)
+        case RenamePartition(name=name):
+            yield name, None
+        case DropPartitions(_, names):
+            yield from ((name, None) for name in names)
+        case Publish(_, partition, data):
+            yield partition, data
+        case PrepareFlipSweep(_, added, changed, doomed):
+            yield from ((name, part.data) for name, part in (*added, *changed))
+            yield from ((name, None) for name in doomed)
+        case Rebuild(_, _, head, partitions):
+            yield "", head.data
+            yield from ((name, part.data if part is not None else None) for name, part in partitions)
+        case CommitTable(head=head, partitions=partitions, switched=switched, was=was):
+            yield "", head.data if was is None or "" in switched else None
+            for name, part in partitions:
+                yield name, part.data if part is not None else None
+        case _:
+            assert_never(operation)

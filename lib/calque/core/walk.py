@@ -1,0 +1,44 @@
+"""A chain's definitions at a state, walked forward only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from calque.core.fold import Chain, LineageId, PartCell
+from calque.model.names import EventId
+from calque.model.plan import Head, Part
+
+
+class Walk:
+    """Heads and partitions at an index; begins before the first step."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self.index = 0
+        self.heads: dict[LineageId, Head] = dict(chain.heads)
+        self.parts: dict[PartCell, Part | None] = dict(chain.parts)
+        self.cascades: dict[LineageId, EventId] = {}
+        """The newest event that gave all of a lineage's partitions the table's columns."""
+
+    def to(self, index: int) -> None:
+        """Go on to a later state."""
+        while self.index < index:
+            step = self.chain.steps[self.index]
+            self.heads.update(step.heads)
+            self.parts.update(step.parts)
+            self.cascades |= dict.fromkeys(step.cascades, step.event_id)
+            self.index += 1
+
+    def at(self, lineage: LineageId, name: str) -> Part | None:
+        """A partition with the columns that it has."""
+        part, cascade = self.parts[lineage, name], self.cascades.get(lineage, 0)
+        return part if part is None or part.version.event_id > cascade else replace(part, columns=cascade)
+
+    def some(self, lineage: LineageId, names: Iterable[str]) -> tuple[tuple[str, Part], ...]:
+        """The named partitions, in order of their names."""
+        return tuple((name, part) for name in sorted(names) if (part := self.at(lineage, name)) is not None)
+
+    def all(self, lineage: LineageId) -> tuple[tuple[str, Part], ...]:
+        """All partitions of a lineage that the window created."""
+        return self.some(lineage, [name for of, name in self.parts if of == lineage])

@@ -1,0 +1,101 @@
+"""One hop: which operation is done by whom, and what readers are told of beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import assert_never
+
+from calque.engine.announced import BRIDGE, IN_PARTS
+from calque.engine.apply import append, commit, flip, hidden, partitions, statistics, tables
+from calque.engine.apply.hand import Applied, Hand, Images
+from calque.engine.observe import Shown
+from calque.engine.world import TargetSide
+from calque.model.files import Listing
+from calque.model.names import TableName
+from calque.model.plan import (
+    AddPartitions,
+    AlterPartitions,
+    AlterTable,
+    CommitTable,
+    CreateTable,
+    Data,
+    DropPartitions,
+    DropTable,
+    HiddenBuild,
+    Hop,
+    Operation,
+    PrepareFlipSweep,
+    Publish,
+    Rebuild,
+    RenamePartition,
+    Version,
+)
+
+
+class Applier:
+    """Applies hops of one group. `last` is the group's last hop: with `drops = "keep"` a table that ends absent
+    stays."""
+
+    def __init__(
+        self,
+        side: TargetSide,
+        images: Images,
+        listing: Callable[[Data], Listing],
+        shown: dict[TableName, Shown | None],
+        last: Hop | None,
+        applied: Applied,
+    ) -> None:
+        self.hand = Hand(side, images, listing, shown, applied)
+        self.last = last
+
+    def run(self, hop: Hop) -> None:
+        """Do one hop. Raises `Conflict`, `ContentLost`."""
+        hand, operation = self.hand, hop.operation
+        hand.announcement = announcement(hop)
+        match operation:
+            case CreateTable():
+                tables.create_table(hand, operation)
+            case HiddenBuild():
+                hidden.build(hand, operation)
+            case AlterTable():
+                tables.alter_table(hand, operation)
+            case DropTable(table):
+                if hand.side.policy.drops != "keep" or hop != self.last:
+                    tables.drop_table(hand, table, hop.to_event)
+            case AddPartitions():
+                partitions.add_partitions(hand, operation)
+            case AlterPartitions():
+                partitions.alter_partitions(hand, operation)
+            case RenamePartition():
+                partitions.rename_partition(hand, operation)
+            case DropPartitions():
+                partitions.drop_partitions(hand, operation, hop.to_event)
+            case Publish():
+                append.publish(hand, operation)
+            case PrepareFlipSweep():
+                flip.flip(hand, operation, hop.to_event)
+            case Rebuild():
+                hidden.rebuild(hand, operation, hop.to_event)
+            case CommitTable():
+                commit.commit_table(hand, operation, hop.to_event)
+            case _:
+                assert_never(operation)
+
+    def facets(self, table: TableName, versions: Mapping[str, Version]) -> None:
+        statistics.write_statistics(self.hand, table, versions)
+
+
+def announcement(hop: Hop) -> tuple[str, tuple[TableName, ...], int] | None:
+    """What readers must be told of the hop before its first effect."""
+    if hop.bridge:
+        return BRIDGE, names_of(hop.operation), hop.to_event
+    return (IN_PARTS, names_of(hop.operation), hop.to_event) if hop.in_parts > 1 else None
+
+
+def names_of(operation: Operation) -> tuple[TableName, ...]:
+    """The table of an operation, under both names where it is renamed."""
+    match operation:
+        case AlterTable(table, was) | Rebuild(table, was) | CommitTable(table, was) if was is not None:
+            return (table, was)
+        case _:
+            return (operation.table,)

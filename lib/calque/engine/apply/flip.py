@@ -1,0 +1,51 @@
+"""Prepare, flip, sweep: the rows of new, changed and doomed partitions change in one call (design §4).
+
+A partition that is listed before or after its rows lies in an empty directory that is nobody's, and says so in
+`calque.state`. Listed early it carries event 0, since it shows no event's rows; listed late it carries the event that
+took its rows away, so that nothing puts them back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calque.core.image import EVENT, STATE, moved
+from calque.core.layout import join, natural_location
+from calque.engine.apply.hand import Hand
+from calque.engine.apply.partitions import (
+    altered_partitions,
+    definitions,
+    forget,
+    new_partitions,
+    other_files,
+    remember,
+)
+from calque.model.hive import Partition
+from calque.model.names import OURS, EventId
+from calque.model.plan import PrepareFlipSweep
+
+EARLY, LATE = "early", "late"
+
+
+def flip(hand: Hand, operation: PrepareFlipSweep, event_id: EventId) -> None:
+    table, at = operation.table, hand.at(operation.table)
+    shown = hand.seen(table)
+    empty = join(natural_location(hand.side.policy.warehouse, OURS), "empty")
+    hand.side.storage.make_directories([empty])
+    added = new_partitions(hand, table, shown, operation.added)
+    different = other_files(hand, shown, operation.changed)
+    changed = altered_partitions(hand, table, shown, operation.changed, different)
+    early = [emptied(part, empty, 0, EARLY) for part in definitions(added)]
+    late = {name: emptied(shown.partitions[name], empty, event_id, LATE) for name in operation.doomed}
+    hand.add_partitions(at, early)
+    hand.alter_partitions(at, [*definitions(added), *definitions(changed), *late.values()])
+    remember(hand, table, added)
+    remember(hand, table, changed)
+    hand.drop_partitions(at, operation.doomed)
+    forget(hand, table, operation.doomed, event_id)
+
+
+def emptied(partition: Partition, empty: str, event_id: EventId, state: str) -> Partition:
+    """The partition without rows."""
+    parameters = {**(partition.parameters or {}), EVENT: str(event_id), STATE: state}
+    return replace(partition, parameters=parameters, storage=moved(partition.storage, empty))

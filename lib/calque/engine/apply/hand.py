@@ -1,0 +1,139 @@
+"""What all operations on a group's tables work with: the target, what it shows, and the record of what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ParamSpec, Protocol, TypeVar
+
+from calque.engine.observe import Shown
+from calque.engine.stage import Placed, Wanted, stage
+from calque.engine.world import TargetSide
+from calque.model.files import Listing
+from calque.model.hive import Partition, Table, location_of
+from calque.model.ledger import ObjectRow
+from calque.model.names import EventId, TableName
+from calque.model.plan import Data, Version
+from calque.ports import Conflict
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Images(Protocol):
+    """Definitions of the source by version."""
+
+    def table(self, version: Version, /) -> Table: ...
+
+    def partition(self, version: Version, /) -> Partition: ...
+
+
+@dataclass(slots=True)
+class Applied:
+    """What the hops of a group did."""
+
+    objects: list[ObjectRow] = field(default_factory=list)
+    calls: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class Hand:
+    """`shown` is what the target has, by the source's names, kept up to date; `listing` gives the source's files of a
+    content. `announcement` is made ahead of the next call, once."""
+
+    side: TargetSide
+    images: Images
+    listing: Callable[[Data], Listing]
+    shown: dict[TableName, Shown | None]
+    applied: Applied
+    announcement: tuple[str, tuple[TableName, ...], EventId] | None = None
+
+    def at(self, table: TableName) -> TableName:
+        return self.side.admission.name_at_target(table)
+
+    def seen(self, table: TableName) -> Shown:
+        shown = self.shown.get(table)
+        if shown is None:
+            raise Conflict(f"{self.at(table)} is not there")
+        return shown
+
+    def place(self, there: Table | Partition, source: Table | Partition, placed: Placed | None) -> str | None:
+        """Where an altered object lies: at its new directory; else where it was, or, where data are not copied, where
+        the source has it."""
+        if placed is not None:
+            return placed.location
+        return location_of(source if self.side.policy.data == "none" else there)
+
+    # Effects
+
+    def call(self, effect: Callable[P, T], /, *arguments: P.args, **named: P.kwargs) -> T:
+        """One call at the catalog."""
+        if self.announcement is not None:
+            self.side.announced.add(self.side.ledger, *self.announcement)
+            self.announcement = None
+        self.applied.calls += 1
+        return effect(*arguments, **named)
+
+    def add_partitions(self, at: TableName, partitions: Iterable[Partition]) -> None:
+        catalog = self.side.catalog
+        for batch in batches(list(partitions), catalog.abilities().limits.add_partitions):
+            self.call(catalog.add_partitions, at, batch)
+
+    def alter_partitions(self, at: TableName, partitions: Iterable[Partition]) -> None:
+        catalog = self.side.catalog
+        for batch in batches(list(partitions), catalog.abilities().limits.alter_partitions):
+            self.call(catalog.alter_partitions, at, batch)
+
+    def drop_partitions(self, at: TableName, names: Iterable[str]) -> None:
+        catalog = self.side.catalog
+        for batch in batches(list(names), catalog.abilities().limits.drop_partitions):
+            self.call(catalog.drop_partitions, at, batch)
+
+    def staged(self, wanted: Mapping[str, Wanted]) -> dict[str, Placed]:
+        """Directories with their files, all copied in one go. Raises `ContentLost`."""
+        found = dict(zip(wanted, stage(self.side, list(wanted.values())), strict=True))
+        for placed in found.values():
+            self.count(placed)
+        return found
+
+    def count(self, placed: Placed) -> None:
+        self.applied.files += placed.files_copied
+        self.applied.bytes += placed.bytes_moved
+
+    # Records, after the effect
+
+    def shows_files(self, table: TableName, partition: str, placed: Placed) -> None:
+        self.seen(table).listings[partition] = Listing(placed.location, tuple(sorted(placed.files)))
+
+    def record(
+        self,
+        table: TableName,
+        partition: str,
+        incarnation: str,
+        event_id: EventId,
+        change: str,
+        placed: Placed | None = None,
+    ) -> None:
+        """A row for the ledger; without `placed` the object's files are the ones it had."""
+        row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change)
+        if placed is not None:
+            row = replace(
+                row,
+                location=placed.location,
+                files=placed.files,
+                fingerprint=Listing(placed.location, tuple(sorted(placed.files))).fingerprint(),
+            )
+        self.applied.objects.append(row)
+
+
+def batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])
+
+
+def claim_of(incarnation: str, create_time: int | None, partitioned: bool = False) -> str:
+    """What tells an incarnation from others, the same after a crash: one that was read has another `r<id>` then. Times
+    are seconds, and tables of one second that differ in being `partitioned` share no directory."""
+    return f"c{create_time or 0}{'p' * partitioned}" if incarnation.startswith("r") else incarnation

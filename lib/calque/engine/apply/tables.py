@@ -1,0 +1,133 @@
+"""Tables: created, altered, renamed, dropped; the content of a plain one switched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calque.core.image import EVENT, Marks, moved
+from calque.core.kinds import obstacle
+from calque.core.layout import external_location, natural_location
+from calque.engine.apply.hand import Hand, claim_of
+from calque.engine.observe import Shown, event_of
+from calque.engine.stage import Placed, Wanted
+from calque.errors import Refused
+from calque.model.files import Listing
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.model.names import EventId, TableName
+from calque.model.plan import BASE, AlterTable, CreateTable, Head, Version
+
+
+def create_table(hand: Hand, operation: CreateTable) -> None:
+    definition, placed = new_table(hand, operation.table, operation.head)
+    hand.call(hand.side.catalog.create_table, definition)
+    created(hand, operation.table, operation.head, Shown(definition), placed)
+
+
+def created(hand: Hand, table: TableName, head: Head, shown: Shown, placed: Placed) -> None:
+    """Remember that the table is there now."""
+    hand.shown[table] = shown
+    if head.data is not None:
+        hand.shows_files(table, "", placed)
+    hand.record(table, "", shown.incarnation(), head.since, "create_table", placed)
+
+
+def new_table(hand: Hand, table: TableName, head: Head) -> tuple[Table, Placed]:
+    """The definition of a table that is not there yet, its files staged."""
+    source = replicated(hand, head.version)
+    placed = Placed("", ()) if is_view(source) else root(hand, table, source, head)
+    marks = Marks(head.since, head.incarnation)
+    return hand.side.imaging.table(source, marks, placed.location or None), placed
+
+
+def root(hand: Hand, table: TableName, source: Table, head: Head) -> Placed:
+    """Where the table is, with its files when it is a plain one."""
+    if head.data is None and hand.side.policy.data == "none":
+        return Placed(location_of(source) or "", ())
+    listing = hand.listing(head.data) if head.data is not None else Listing(location_of(source) or "", ())
+    claim = claim_of(head.incarnation, source.create_time, is_partitioned(source))
+    natural = natural_place(hand, table, source)
+    return hand.staged({"": Wanted(listing, natural, hand.at(table), "", head.incarnation, head.since, claim)})[""]
+
+
+def natural_place(hand: Hand, table: TableName, source: Table) -> str:
+    policy, at = hand.side.policy, hand.at(table)
+    if source.type == "EXTERNAL_TABLE" and (location := location_of(source)):
+        outside = external_location(location, policy.external_base, policy.locations)
+        if outside is not None:
+            return outside
+    return natural_location(policy.warehouse, at.database, at.table)
+
+
+def alter_table(hand: Hand, operation: AlterTable) -> None:
+    """A new definition, name, or content of a plain table."""
+    table, was, head = operation.table, operation.was, operation.head
+    shown = hand.seen(was)
+    placed = switched_content(hand, table, head, shown) if operation.switch else None
+    definition = altered(hand, shown, head, placed)
+    hand.call(
+        hand.side.catalog.alter_table,
+        hand.at(was),
+        definition,
+        cascade=operation.cascade,
+        expected_event=expected(shown),
+    )
+    partitions = {name: followed(part, definition, operation.cascade) for name, part in shown.partitions.items()}
+    now_under(hand, was, table, replace(shown, table=definition, partitions=partitions), head.since)
+    if placed is not None:
+        hand.shows_files(table, "", placed)
+    change = "rename_table" if was != table else "alter_table"
+    hand.record(table, "", hand.seen(table).incarnation(), head.since, change, placed)
+
+
+def now_under(hand: Hand, was: TableName, table: TableName, shown: Shown, event_id: EventId) -> None:
+    """Remember what a table shows, perhaps under another name."""
+    hand.shown[was] = None
+    hand.shown[table] = shown
+    if was != table:
+        hand.record(was, "", shown.incarnation(), event_id, "rename_away")
+
+
+def switched_content(hand: Hand, table: TableName, head: Head, shown: Shown) -> Placed | None:
+    """The new files of a plain table, in a directory of their own."""
+    if head.data is None:
+        return None
+    incarnation = head.incarnation or shown.incarnation()
+    return hand.staged({"": Wanted(hand.listing(head.data), None, hand.at(table), "", incarnation, head.since)})[""]
+
+
+def expected(shown: Shown) -> str:
+    return (shown.table.parameters or {}).get(EVENT, "")
+
+
+def altered(hand: Hand, shown: Shown, head: Head, placed: Placed | None) -> Table:
+    """The definition after an alteration; one that the target showed before only changes place and mark."""
+    there = shown.table
+    if head.version == BASE:
+        parameters = {**(there.parameters or {}), EVENT: str(head.since or event_of(there.parameters))}
+        return replace(there, parameters=parameters, storage=moved(there.storage, hand.place(there, there, placed)))
+    source = replicated(hand, head.version)
+    marks = Marks(head.since, head.incarnation or shown.incarnation())
+    return hand.side.imaging.table(source, marks, hand.place(there, source, placed))
+
+
+def replicated(hand: Hand, version: Version) -> Table:
+    """The source's definition. `Refused` for a kind of table that is not replicated."""
+    source = hand.images.table(version)
+    if problem := obstacle(source):
+        raise Refused(problem)
+    return source
+
+
+def drop_table(hand: Hand, table: TableName, event_id: EventId) -> None:
+    incarnation = hand.seen(table).incarnation()
+    hand.call(hand.side.catalog.drop_table, hand.at(table))
+    hand.shown[table] = None
+    hand.record(table, "", incarnation, event_id, "drop_table")
+
+
+def followed(partition: Partition, table: Table, cascade: bool) -> Partition:
+    """A partition after its table was altered: under its name, and with its columns where they cascade."""
+    storage = partition.storage
+    if cascade and storage is not None and table.storage is not None:
+        storage = replace(storage, columns=table.storage.columns)
+    return replace(partition, database=table.database, table=table.name, storage=storage)

@@ -1,0 +1,227 @@
+"""What the next window would do: the window's own steps with tied hands.
+
+Everything is read as `run` reads it, by the same fold, observation and planner. What would leave something behind is
+noted instead of done, and no background read begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, cast
+
+from calque.core.tally import Cost, costs, statistics_calls
+from calque.engine.apply import Applied
+from calque.engine.barriers import wave_of
+from calque.engine.cascade import cascaded
+from calque.engine.databases import is_of_database
+from calque.engine.failpoints import EFFECTS
+from calque.engine.functions import FUNCTION_KINDS
+from calque.engine.group import Advanced, Ahead, outcome, prepare
+from calque.engine.replica import APPLIERS, Replica, Window, names_of
+from calque.engine.spread import Group
+from calque.engine.tables import OUT
+from calque.engine.world import SourceSide, TargetSide
+from calque.errors import Unavailable
+from calque.model.hive import Database, Function
+from calque.model.journal import Entry
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId, Span, TableName
+from calque.model.plan import DropTable, GroupPlan
+from calque.ports import Catalog, Ledger, Storage
+
+Notes = list[tuple[str, tuple[Any, ...]]]
+"""Effects that were not made: method and arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeseenGroup:
+    """`costs` are the hops', in order. The group ends at `shows`: the last state, or (not `complete`) the last one
+    whose files are known. `keeps`: the last hop, a drop, is not made (`drops = "keep"`)."""
+
+    plan: GroupPlan
+    costs: tuple[Cost, ...]
+    statistics: int
+    complete: bool
+    shows: EventId
+    keeps: bool
+
+    @property
+    def calls(self) -> int:
+        return sum(cost.calls for cost in self.costs) + self.statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One call for a database, or a function, by its name at the source."""
+
+    name: TableName
+    operation: str
+    to_event: EventId
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """The next window. `reads` are tables that it passes by because they must be read exactly, `quarantined` those
+    that stay as they are; `began` says that the target has been begun with before."""
+
+    target: str
+    span: Span
+    events: int
+    began: bool
+    groups: tuple[ForeseenGroup, ...]
+    beside: tuple[Beside, ...]
+    reads: tuple[TableRow, ...]
+    quarantined: tuple[TableRow, ...]
+
+
+def foresee(
+    source: SourceSide,
+    side: TargetSide,
+    begin: Callable[[], EventId],
+    upto: EventId | None,
+    most: int = 100_000,
+    asked: Callable[[Replica], object] = lambda _: None,
+) -> Foreseen:
+    """The window up to `upto`, or as far as the journal has events, at most `most`. Like a window it goes on to the end
+    of a run of events and to what the target shows already. `asked` takes up what operators asked for.
+
+    Changes nothing. Raises what a window raises.
+    """
+    notes: Notes = []
+    replica = Replica(source, tied(side, notes), begin, lambda: None, lambda _workers, _name: Idle())
+    replica.open()
+    first = [row for method, given in notes if method == "put_tables" for row in given[0]]
+    if first:
+        replica.tables.load(first, replica.cursor)
+    asked(replica)
+    last = source.journal.last() or 0
+    wanted = min(last, replica.cursor + most) if upto is None else upto
+    end = replica.end_of_run(max(wanted, replica.cursor))
+    try:
+        return through(replica, notes, end, began=not first)
+    except Ahead as ahead:
+        if not end < ahead.event_id <= last:
+            raise Unavailable(
+                f"{replica.name} shows event {ahead.event_id}, which the journal does not have",
+                "capture is behind, or the state folder is older than the target",
+                "Try again, and look at `calque status`",
+            ) from ahead
+        return foresee(source, side, begin, ahead.event_id, most, asked)
+
+
+def through(replica: Replica, notes: Notes, upto: EventId, *, began: bool) -> Foreseen:
+    entries = replica.entries(upto)
+    events = [entry for entry in entries if entry.event_id > replica.cursor]
+    found = sorted(replica.live_groups(entries), key=wave_of)
+    beside = [*noted(replica, notes, replica.cursor), *beside_tables(replica, notes, events, found)]
+    window, groups = Window(Span(replica.cursor, upto)), []
+    with ThreadPoolExecutor(APPLIERS) as pool:
+        todo = found
+        while todo:
+            futures = [(group, pool.submit(foreseen_group, replica, group, upto)) for group in todo]
+            todo = []
+            for group, future in futures:
+                if future.exception() is None:
+                    groups.append(future.result())
+                else:
+                    todo += replica.settle(Group(group), upto, window, cast(Future[Advanced], future))
+    tables = replica.tables
+    return Foreseen(
+        replica.name,
+        window.span,
+        len(events),
+        began,
+        tuple(groups),
+        tuple(beside),
+        tuple(tables.rows[name] for name in tables.in_state(*OUT)),
+        tuple(tables.rows[name] for name in tables.in_state(TableState.QUARANTINED)),
+    )
+
+
+def beside_tables(
+    replica: Replica, notes: Notes, events: Sequence[Entry], found: Sequence[Sequence[Entry]]
+) -> Iterator[Beside]:
+    """Calls for databases and functions: the newest event of each decides."""
+    newest = {
+        (entry.keys.kind in FUNCTION_KINDS, entry.keys.table): entry
+        for entry in events
+        if is_of_database(entry) or entry.keys.kind in FUNCTION_KINDS
+    }
+    for entry in newest.values():
+        replica.databases.before([entry], Applied())
+        replica.functions.apply([entry], Applied())
+        replica.databases.after([entry], Applied())
+        yield from noted(replica, notes, entry.event_id)
+    for group in found:
+        for name in replica.admitted(group):
+            replica.databases.ensure(name)
+            yield from noted(replica, notes, group[0].event_id)
+
+
+def noted(replica: Replica, notes: Notes, event_id: EventId) -> Iterator[Beside]:
+    """Take the notes so far; what concerns the ledger is nobody's business."""
+    taken, notes[:] = list(notes), []
+    for method, given in taken:
+        match given[0]:
+            case Database(name=database) | str(database):
+                at_target = TableName(database)
+            case Function(database=database, name=function):
+                at_target = TableName(database, function)
+            case TableName():
+                at_target = given[0]
+            case _:
+                continue
+        yield Beside(replica.side.admission.source_of(at_target) or at_target, method, event_id)
+
+
+def foreseen_group(replica: Replica, group: Sequence[Entry], upto: EventId) -> ForeseenGroup:
+    """Raises what `engine.group.advance` raises."""
+    source, side = replica.source, replica.side
+    cursor = min(replica.shown(name) for entry in group for name in names_of(entry))
+    prepared = prepare(source, side, group, cursor, upto, cascaded(source, side, group))
+    reached = outcome(prepared, Applied(), cursor)
+    plan, limits = reached.plan, side.catalog.abilities().limits
+    held = {
+        (name, partition): listing
+        for name, shown in prepared.shown.items()
+        if shown is not None
+        for partition, listing in shown.listings.items()
+    }
+    found = costs(plan.hops, held, prepared.listings if side.policy.data != "none" else {}, limits)
+    keeps = side.policy.drops == "keep" and bool(plan.hops) and isinstance(plan.hops[-1].operation, DropTable)
+    if keeps:
+        found[-1] = Cost()
+    calls = statistics_calls(plan, limits)
+    return ForeseenGroup(plan, tuple(found), calls, reached.complete, reached.shows, keeps)
+
+
+def tied(side: TargetSide, notes: Notes) -> TargetSide:
+    """The side with effects that are noted and not made."""
+    return TargetSide.of(
+        side.policy,
+        cast(Catalog, Tied(side.catalog, "catalog", notes)),
+        cast(Ledger, Tied(side.ledger, "ledger", notes)),
+        cast(Storage, Tied(side.storage, "storage", notes)),
+    )
+
+
+class Tied:
+    """A port whose reads are answered and whose effects are only noted."""
+
+    def __init__(self, port: object, name: str, notes: Notes) -> None:
+        self._port, self._notes = port, notes
+        self._effects = frozenset(EFFECTS[name])
+
+    def __getattr__(self, method: str) -> Any:
+        if method not in self._effects:
+            return getattr(self._port, method)
+        return lambda *given: self._notes.append((method, given))
+
+
+class Idle(Executor):
+    """Takes work that nobody does."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:  # noqa: ARG002
+        return Future()

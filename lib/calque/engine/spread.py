@@ -1,0 +1,140 @@
+"""A window as its groups see it, so that they can be prepared here or, where there are many, by other processes.
+
+`Spread` takes a large window apart: each share of its groups is prepared by `prepare_share` from the rows of that share
+alone. What comes back is the group's gist, which decides whether it goes through the window, and what is left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Protocol
+
+from calque.core.admit import Admission
+from calque.core.decode import Undecodable
+from calque.core.fold import Unfoldable, groups
+from calque.engine.cascade import cascaded
+from calque.engine.databases import DATABASE_KINDS
+from calque.engine.functions import FUNCTION_KINDS
+from calque.engine.group import Ahead, Ready, Unreachable, prepare, ready_of
+from calque.engine.observe import NotOurs
+from calque.engine.world import SourceSide, TargetSide
+from calque.errors import CalqueError
+from calque.model.journal import Entry, Kind, Shape
+from calque.model.names import EventId, Span, TableName
+
+BESIDE = DATABASE_KINDS | FUNCTION_KINDS
+NOT_TABLES = BESIDE | {Kind.NOTHING, Kind.FACET}
+FAILURES = (CalqueError, Unfoldable, Unreachable, NotOurs, Ahead, Undecodable)
+"""What preparing a group may raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A window that begins where the target is. `apart` are tables that show another event than `cursor`, `aside`
+    those that go through no window; the journal is there from `begin` on."""
+
+    begin: EventId
+    cursor: EventId
+    upto: EventId
+    apart: Mapping[TableName, EventId]
+    aside: frozenset[TableName] = frozenset()
+
+    @property
+    def span(self) -> Span:
+        """What the tables that are behind, and the window itself, have not shown yet."""
+        return Span(min(self.upto, max(min([self.cursor, *self.apart.values()]), self.begin)), self.upto)
+
+    def shown(self, name: TableName) -> EventId:
+        return self.apart.get(name, self.cursor)
+
+    def shown_by_all(self, group: Sequence[Entry]) -> EventId:
+        return min(map(self.shown, names_in(group)))
+
+    def groups(self, admission: Admission, entries: Iterable[Entry]) -> list[list[Entry]]:
+        """Groups of admitted tables, and of those that renames link to them, with what they have not shown yet."""
+        takes = cache(admission.takes)
+        named = (entry for entry in entries if entry.keys.table is not None and entry.keys.kind not in NOT_TABLES)
+        due = map(self.due, named)
+        found = groups([entry for entry in due if entry is not None])
+        return [group for group in found if any(map(takes, names_in(group)))]
+
+    def due(self, entry: Entry) -> Entry | None:
+        """The entry, or the half of a rename, that its tables have not shown yet."""
+        keys = entry.keys
+        assert keys.table is not None
+        after = entry.event_id > self.shown(keys.table)
+        if keys.other is None:
+            return entry if after else None
+        before = entry.event_id > self.shown(keys.other)
+        if after and before:
+            return entry
+        if before:
+            return replace(entry, keys=replace(keys, kind=Kind.DROP_TABLE, table=keys.other, other=None, locations=()))
+        return replace(entry, keys=replace(keys, kind=Kind.UNKNOWN, other=None)) if after else None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`entries` are all of the group's, or with `ready` its gist. A gist without `ready` stands for a group that could
+    not be prepared: whoever prepares it again meets the reason."""
+
+    entries: Sequence[Entry]
+    ready: Ready | None = None
+
+
+class Spread(Protocol):
+    """Prepares the groups of large windows in other processes. Raises what opening and reading there raise."""
+
+    def __call__(self, cut: Cut) -> tuple[Sequence[Entry], Sequence[Group]]:
+        """The window's entries of databases and functions, and the gists of all its groups in order."""
+
+
+def prepare_share(
+    source: SourceSide, side: TargetSide, cut: Cut, entries: Iterable[Entry], pool: Executor
+) -> list[Group]:
+    """The share's groups, prepared as far as that goes; `entries` are all that the window has of their tables."""
+
+    def prepared(group: Sequence[Entry]) -> Group:
+        if names_in(group) & cut.aside:
+            return Group(gist(group))
+        shown = cut.shown_by_all(group)
+        try:
+            found = prepare(source, side, group, shown, cut.upto, cascaded(source, side, group))
+        except FAILURES:
+            return Group(gist(group))
+        return Group(gist(group), ready_of(found, shown))
+
+    return list(pool.map(prepared, cut.groups(side.admission, entries)))
+
+
+def gist(group: Sequence[Entry]) -> list[Entry]:
+    """The first and the last entry, and each one on which it depends whether and when a group goes through a window."""
+    return list(telling(group))
+
+
+def telling(group: Sequence[Entry]) -> Iterator[Entry]:
+    newest = max((entry.event_id for entry in group if entry.keys.locations), default=0)
+    ends = {group[0].event_id, group[-1].event_id, newest}
+    met: set[TableName] = set()
+    for entry in group:
+        keys = entry.keys
+        tells = keys.transactional or keys.kind in (Kind.UNKNOWN, Kind.DROP_TABLE) or keys.shape is Shape.VIEW
+        if tells or entry.event_id in ends or not met.issuperset(names_of(entry)):
+            yield entry
+        met.update(names_of(entry))
+
+
+def names_in(group: Iterable[Entry]) -> set[TableName]:
+    return {name for entry in group for name in names_of(entry)}
+
+
+def names_of(entry: Entry) -> list[TableName]:
+    return [name for name in (entry.keys.table, entry.keys.other) if name is not None]
+
+
+def links_of(renames: Iterable[Entry]) -> dict[TableName, TableName]:
+    """For each name that a rename links to others, one name that stands for all of them."""
+    return {name: linked[0].keys.table or name for linked in groups(list(renames)) for name in names_in(linked)}

@@ -1,0 +1,140 @@
+"""Tests against altered sources: `python tests/mutation.py` reads mutants as JSON and answers with what killed each.
+
+Every mutant has a process of its own, forked from one that has loaded everything that no mutant can change.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import NamedTuple
+
+import hypothesis
+import orjson
+import pyarrow
+import pytest
+import sqlglot
+import xxhash
+
+ROOT = Path(__file__).parents[1]
+CORE = ("property/test_plans.py",)
+ENGINE = ("unit/test_apply.py", "property/test_histories.py")
+EXAMPLES = 250
+HISTORIES = "8"
+LATE = ("core/land.py",)
+"""Modules of the core that no test of the core's own reaches."""
+LOADED = (hypothesis, orjson, pyarrow, pytest, sqlglot, xxhash)
+
+
+class Mutant(NamedTuple):
+    """A bug: in `module`, a path below the package, `old` is replaced by `new`."""
+
+    module: str
+    name: str
+    old: str
+    new: str
+
+    @property
+    def path(self) -> Path:
+        return ROOT / "lib/calque" / self.module
+
+    def imported_as(self) -> str:
+        return "calque." + self.module.removesuffix(".py").replace("/", ".")
+
+    def source(self) -> str:
+        return self.path.read_text(encoding="utf-8").replace(self.old, self.new)
+
+
+class Alteration(MetaPathFinder):
+    """Imports one module with a mutant's source, and all others as they are."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant = mutant
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self.mutant.imported_as():
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        assert spec is not None
+        spec.loader = AlteredLoader(fullname, self.mutant)
+        return spec
+
+
+class AlteredLoader(SourceFileLoader):
+    def __init__(self, fullname: str, mutant: Mutant) -> None:
+        super().__init__(fullname, str(mutant.path))
+        self.mutant = mutant
+
+    def get_code(self, _fullname: str) -> CodeType:
+        return compile(self.mutant.source(), self.path, "exec", dont_inherit=True)
+
+
+class Verdict:
+    """The first test that failed. Examples are the same every time, and the first that fails ends its test."""
+
+    def __init__(self) -> None:
+        self.killer = ""
+
+    def pytest_configure(self) -> None:
+        from hypothesis import HealthCheck, Phase, settings
+
+        phases, checks = (Phase.explicit, Phase.generate), list(HealthCheck)
+        settings.register_profile(
+            "mutation",
+            settings(
+                derandomize=True,
+                database=None,
+                deadline=None,
+                max_examples=EXAMPLES,
+                phases=phases,
+                suppress_health_check=checks,
+            ),
+        )
+        settings.load_profile("mutation")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.killer:
+            self.killer = report.nodeid
+
+
+def killer_of(mutant: Mutant | None) -> str:
+    """The first test that fails with the mutant, or with the source as it is; empty when all pass."""
+    killers = (*CORE, *ENGINE)
+    if mutant is not None:
+        sys.meta_path.insert(0, Alteration(mutant))
+        import_module(mutant.imported_as())
+        killers = ENGINE if mutant.module in LATE or mutant.module.startswith("engine/") else CORE
+    os.environ["CALQUE_HISTORIES"] = HISTORIES
+    verdict = Verdict()
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        code = pytest.main(
+            ["-qx", "--assert=plain", "-p", "no:cacheprovider", *(str(ROOT / "tests" / killer) for killer in killers)],
+            [verdict],
+        )
+    expected = pytest.ExitCode.TESTS_FAILED if verdict.killer else pytest.ExitCode.OK
+    if code != expected:
+        raise AssertionError(f"{mutant}: the tests could not be run, {code!r}")
+    return verdict.killer
+
+
+def main() -> None:
+    os.chdir(ROOT)
+    sys.path[:0] = [str(ROOT / "lib")]
+    mutants = [Mutant(*row) if row else None for row in json.load(sys.stdin)]
+    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        print(json.dumps(pool.map(killer_of, mutants, chunksize=1)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""The laws of design §1, over generated histories through the whole engine, in memory.
+
+A history that breaks one is shrunk to the few actions that do; `play(Story(…))` as it is printed does it again. Gaps of
+the log are not among what happens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from calque.model.policy import Policy
+from histories import (
+    AT_FIRST,
+    DEATHS,
+    HOLES,
+    PLAIN,
+    POLICIES,
+    Capture,
+    Meanwhile,
+    Read,
+    Reread,
+    Restart,
+    Story,
+    Twice,
+    Window,
+    Write,
+    differences,
+    holes,
+    incarnations,
+    live_states,
+    play,
+    stories,
+    works,
+)
+
+HISTORIES = {"check": 50, "prove": 100_000}
+LAW = settings(
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 1000),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@LAW
+@given(stories(works(others=HOLES), seen=False))
+def test_laws_1_and_2_hold_while_the_source_changes_between_all_calls(story: Story) -> None:
+    world = play(story)
+    assert world.problems == []
+    assert differences(world) == []
+
+
+@LAW
+@given(stories(works(), seen=True))
+def test_law_3_there_is_no_bridge_where_the_evidence_has_no_holes(story: Story) -> None:
+    world = play(story)
+    assert world.problems == []
+    assert differences(world) == []
+    assert holes(world) == []
+
+
+def follows(policy: Policy) -> bool:
+    """Of a table that was made and dropped inside one window nothing can be kept."""
+    return policy.drops == "follow"
+
+
+@LAW
+@given(stories(st.just(Window()), POLICIES.filter(follows), seen=True), st.integers(1, 5))
+def test_law_4_the_end_does_not_depend_on_the_cuts(story: Story, every: int) -> None:
+    writes = [action for action in story.actions if isinstance(action, Write)]
+    cuts = [(write, Window()) if count % every == 0 else (write,) for count, write in enumerate(writes)]
+    one, two = play(story), play(replace(story, actions=tuple(action for cut in cuts for action in cut)))
+    assert live_states(one) == live_states(two)
+    if not one.reread | two.reread:
+        assert incarnations(one) == incarnations(two)
+
+
+@LAW
+@given(stories(works(others=(Twice(),)), seen=False))
+def test_law_4_a_window_played_twice_changes_nothing(story: Story) -> None:
+    assert differences(play(story)) == []
+
+
+@LAW
+@given(stories(works(deaths=DEATHS, others=HOLES), seen=False))
+def test_law_5_dying_anywhere_loses_nothing_and_shows_nothing_wrong(story: Story) -> None:
+    world = play(story)
+    assert world.problems == []
+    assert differences(world) == []
+
+
+FOUND = {
+    "an event between two brackets of an exact read": Story(
+        replace(PLAIN, data="none"),
+        3,
+        AT_FIRST,
+        (
+            Capture(),
+            Reread("d1"),
+            Read(
+                Meanwhile(
+                    (
+                        (7, Write("create_table", 0), False),
+                        (6, Write("add_partitions", 1), False),
+                        (1, Write("add_partitions", 1), False),
+                    )
+                )
+            ),
+        ),
+        settled=True,
+    ),
+    "partitions of a view that is read exactly": Story(
+        PLAIN,
+        3,
+        (Write("create_database", 0), Write("create_partitioned_view", 0)),
+        (Window(), Write("change_view_partitions", 0), Window()),
+    ),
+    "a database dropped while a table of it is set aside": Story(
+        PLAIN,
+        3,
+        (Write("create_database", 1), Write("create_table", 1)),
+        (Read(), Write("make_acid", 0), Window(), Write("drop_database_cascade", 1), Restart(), Read()),
+    ),
+    "a dropped database is not made again": Story(
+        PLAIN,
+        3,
+        (Write("create_database", 0),),
+        (Window(), Write("create_table", 0), Window(), Write("drop_database_cascade", 0), Capture(), Twice()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_histories_that_once_broke_a_law_keep_it(name: str) -> None:
+    world = play(FOUND[name])
+    assert world.problems == []
+    assert differences(world) == []

@@ -1,0 +1,70 @@
+"""Large windows, whose groups are prepared in shares, end and look like small ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+import pytest
+
+from calque.core.rows import entries_of, table_of
+from calque.engine.replica import Replica
+from calque.engine.spread import Cut, Group, prepare_share
+from calque.model.journal import Entry, Event
+from calque.spreading import in_order, of_all_shares, share_of
+from worlds import InlineExecutor, World
+
+HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "40"))
+FIRST = int(os.environ.get("CALQUE_SEED", "0"))
+SHARES = 3
+
+
+class SpreadWorld(World):
+    """A world in which every window is a large one; the shares are prepared one after the other."""
+
+    def new_replica(self) -> Replica:
+        def pool(_: int, name: str) -> Executor:
+            return self.background if name.startswith("read") else InlineExecutor()
+
+        return Replica(self.source_side, self.side, lambda: self.begin, lambda: None, pool, spread=self.spread, large=0)
+
+    def spread(self, cut: Cut) -> tuple[Sequence[Entry], Sequence[Group]]:
+        entries = self.journal.entries(cut.span)
+        rows = table_of(
+            (Event(entry.event_id, 0, entry.event_type, "", "", "", "", ""), entry.keys) for entry in entries
+        )
+        beside, links = of_all_shares(rows)
+        shares = [share_of(rows, links, number, SHARES) for number in range(SHARES)]
+        inline = InlineExecutor()
+        return beside, in_order(
+            prepare_share(self.source_side, self.side, cut, entries_of(share), inline) for share in shares
+        )
+
+
+def play(seed: int, deadliness: float = 0.0) -> SpreadWorld:
+    world = SpreadWorld(seed)
+    world.write(world.rng.randrange(30))
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    world.deadliness = deadliness
+    world.open()
+    for _ in range(world.rng.randrange(1, 8)):
+        for _ in range(world.rng.randrange(30)):
+            world.write()
+            world.capture_all()
+        world.work() if world.rng.random() < 0.7 else world.window_alone()
+    world.deadliness = 0.0
+    world.settle()
+    return world
+
+
+@pytest.mark.parametrize("deadliness", [0.0, 0.03])
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+def test_windows_prepared_in_shares_show_only_states_of_the_source_and_reach_its_end(
+    seed: int, deadliness: float
+) -> None:
+    world = play(seed, deadliness)
+    assert not world.problems, "\n".join([*world.problems[:3], *world.writer.done])
+    shown = {name: state for name, state in world.target_states().items() if state is not None}
+    assert shown == world.source_states(), "\n".join(world.writer.done)

@@ -1,0 +1,478 @@
+"""Hops at catalogs of every kind: which calls are made, what a reader sees between them, and what a death leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from calque.adapters.memory.ledger import MemoryLedger
+from calque.adapters.memory.metastore import DELTA_LIKE, GLUE_LIKE, HIVE_4, MemoryCatalog, MemoryMetastore
+from calque.adapters.memory.storage import MemoryStorage
+from calque.core.image import EVENT, INCARNATION, STATE
+from calque.core.layout import join
+from calque.engine.announced import bridges, in_parts
+from calque.engine.apply import Applied, Applier
+from calque.engine.apply.hidden import hidden_name
+from calque.engine.group import Advanced, land
+from calque.engine.observe import observe
+from calque.engine.read import Exact
+from calque.engine.stage import ContentLost
+from calque.engine.world import TargetSide
+from calque.model.files import Listing
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
+from calque.model.ledger import Bridge
+from calque.model.names import TableName
+from calque.model.plan import (
+    AddPartitions,
+    AlterPartitions,
+    AlterTable,
+    CommitTable,
+    Data,
+    DropPartitions,
+    Head,
+    HiddenBuild,
+    Hop,
+    Operation,
+    Part,
+    PrepareFlipSweep,
+    Version,
+)
+from calque.model.policy import Abilities, Limits, Policy
+
+ORDERS, PAST = TableName("sales", "orders"), TableName("sales", "past")
+SMALL = Abilities(Limits(add_partitions=3, alter_partitions=2, drop_partitions=2))
+Rows = Mapping[str, tuple[str, ...]]
+"""Files that a reader finds, by partition; partitions without files are left out."""
+
+
+class Died(BaseException):
+    """The process was killed."""
+
+
+@dataclass
+class Definitions:
+    """What the source's objects look like: an event's table has the columns of `columns`, every partition the same."""
+
+    columns: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    tables: Mapping[int, TableName] = field(default_factory=dict)
+    places: Mapping[int, str] = field(default_factory=dict)
+    values: dict[Version, str] = field(default_factory=dict)
+
+    def storage(self, event_id: int, location: str) -> Storage:
+        columns = tuple(Column(name, "int") for name in self.columns.get(event_id, ["x"]))
+        return Storage(columns, location, "in", "out", serde=SerDe(class_name="text", parameters={}))
+
+    def place(self, version: Version) -> str:
+        return self.places.get(version.event_id, "file:/source/orders")
+
+    def table(self, version: Version, /) -> Table:
+        name = self.tables.get(version.event_id, ORDERS)
+        return Table(
+            name.table,
+            name.database,
+            storage=self.storage(version.event_id, self.place(version)),
+            partition_keys=(Column("p", "string"),),
+            parameters={"v": str(version.event_id)},
+            type="MANAGED_TABLE",
+            owner_type=1,
+        )
+
+    def partition(self, version: Version, /) -> Partition:
+        value = self.values[version]
+        location = join(self.place(version), f"p={value}")
+        return Partition(
+            (value,),
+            *ORDERS,
+            storage=self.storage(version.event_id, location),
+            parameters={"v": str(version.event_id)},
+        )
+
+
+class Rig:
+    """One target. `calls` are the catalog's writing calls so far; `mortal` counts down to death before and after each
+    of them, and before each call at the storage; `look` is called after each."""
+
+    def __init__(self, abilities: Abilities | None = None, **policy: str) -> None:
+        self.store = MemoryMetastore(HIVE_4, "file:/managed")
+        self.storage = MemoryStorage()
+        self.storage.before = lambda _call, _about: self.perhaps_die()
+        self.ledger = MemoryLedger()
+        self.catalog = MemoryCatalog(self.store, abilities, self.before, self.after)
+        made = Policy("dr", "hq", warehouse="file:/target", **policy)  # type: ignore[arg-type]
+        self.side = TargetSide.of(made, self.catalog, self.ledger, self.storage)
+        self.store.create_database(Database("sales"))
+        self.definitions = Definitions()
+        self.calls: list[str] = []
+        self.mortal: int | None = None
+        self.look: Callable[[], None] = lambda: None
+
+    def before(self, method: str) -> None:
+        if method in READS:
+            return
+        self.perhaps_die()
+        self.calls.append(method)
+
+    def after(self, method: str) -> None:
+        if method not in READS:
+            self.look()
+            self.perhaps_die()
+
+    def perhaps_die(self) -> None:
+        if self.mortal is not None:
+            self.mortal -= 1
+            if self.mortal < 0:
+                self.mortal = None
+                raise Died
+
+    # The source
+
+    def part(self, event_id: int, value: str, *files: str, added: int = 0) -> tuple[str, Part]:
+        """A partition as `event_id` leaves it: a definition of its own, and these files and no others."""
+        version = Version(event_id, len(self.definitions.values))
+        self.definitions.values[version] = value
+        location = f"file:/source/{event_id}/p={value}"
+        self.storage.make_directories([location])
+        for name in files:
+            self.storage.write(join(location, name), name.encode())
+        incarnation = str(added or event_id)
+        return f"p={value}", Part(f"p={value}@{incarnation}", version, Data(event_id, location), incarnation, event_id)
+
+    def listing(self, data: Data) -> Listing:
+        return self.storage.list([data.location])[data.location]
+
+    # The target
+
+    def run(self, *hops: Hop | Operation, touched: Sequence[str] = ()) -> Applied:
+        """Observe the tables, with the touched partitions, and apply the hops, in a process of its own."""
+        self.side.announced.load(self.ledger.tables().values(), 0)
+        self.calls.clear()
+        shown = observe(self.side, [ORDERS, PAST], {ORDERS: touched, PAST: touched})
+        applied = Applied()
+        applier = Applier(self.side, self.definitions, self.listing, shown, None, applied)
+        for hop in hops:
+            applier.run(hop if isinstance(hop, Hop) else Hop(90, hop, 1))
+        return applied
+
+    def land(self, exact: Exact) -> Advanced:
+        self.side.announced.load(self.ledger.tables().values(), 0)
+        self.calls.clear()
+        return land(self.side, exact)
+
+    def partitions(self, table: TableName = ORDERS) -> dict[str, Partition]:
+        return dict(self.store_reader().partitions(table, self.store_reader().partition_names(table)))
+
+    def store_reader(self) -> MemoryCatalog:
+        return MemoryCatalog(self.store)
+
+    def rows(self) -> Rows:
+        mortal, self.mortal = self.mortal, None
+        found = {name: self.files(location_of(one)) for name, one in self.partitions().items()}
+        self.mortal = mortal
+        return {name: files for name, files in found.items() if files}
+
+    def files(self, location: str | None) -> tuple[str, ...]:
+        return tuple(file.path for file in self.storage.list([location or ""])[location or ""].files)
+
+    def mark(self, name: str, key: str = EVENT, table: TableName = ORDERS) -> str | None:
+        return (self.partitions(table)[name].parameters or {}).get(key)
+
+    def table_mark(self, table: TableName = ORDERS) -> str | None:
+        found = self.store_reader().table(table)
+        return (found.parameters or {}).get(EVENT) if found else None
+
+
+READS = {"table", "database", "partitions", "partition_names", "databases", "tables", "functions", "function"}
+
+
+def head(event_id: int, incarnation: str = "10") -> Head:
+    return Head(1, Version(event_id), incarnation, None, event_id)
+
+
+def built(rig: Rig, *parts: tuple[str, Part]) -> Rig:
+    """With the table `orders` of event 10 and these partitions."""
+    rig.run(HiddenBuild(ORDERS, head(10), parts))
+    return rig
+
+
+# Any difference in one commit
+
+
+def test_a_table_with_partitions_is_created_by_one_commit() -> None:
+    rig = Rig(DELTA_LIKE)
+    rig.run(CommitTable(ORDERS, None, head(10), (rig.part(11, "1", "a"), rig.part(12, "2", "b"))))
+    assert rig.calls == ["commit_table"]
+    assert rig.rows() == {"p=1": ("a",), "p=2": ("b",)}
+    assert (rig.table_mark(), rig.mark("p=1"), rig.mark("p=2")) == ("10", "11", "12")
+
+
+def test_any_difference_is_one_commit_and_carries_its_marks() -> None:
+    rig = Rig(DELTA_LIKE)
+    built(rig, rig.part(11, "changed", "a"), rig.part(11, "gone", "b"), rig.part(11, "kept", "c"))
+    before = rig.partitions()
+    rig.definitions.tables, rig.definitions.columns = {20: PAST}, {20: ["x", "y"]}
+    changed, new = rig.part(21, "changed", "a2", added=11), rig.part(22, "new", "d")
+    operation = CommitTable(
+        PAST, ORDERS, head(20), (changed, ("p=gone", None), new), frozenset({"p=changed"}), cascade=20
+    )
+    applied = rig.run(operation, touched=["p=changed", "p=gone", "p=new"])
+    after = rig.partitions(PAST)
+    assert rig.calls == ["commit_table"]
+    assert rig.store_reader().table(ORDERS) is None
+    assert {name: rig.files(location_of(one)) for name, one in after.items()} == {
+        "p=changed": ("a2",),
+        "p=kept": ("c",),
+        "p=new": ("d",),
+    }
+    assert location_of(after["p=changed"]) != location_of(before["p=changed"])
+    assert location_of(after["p=kept"]) == location_of(before["p=kept"])
+    assert columns_of(after["p=kept"]) == ["x", "y"]
+    assert columns_of(after["p=new"]) == ["x"]
+    assert [rig.table_mark(PAST), *(rig.mark(name, EVENT, PAST) for name in after)] == ["20", "21", "11", "22"]
+    assert [rig.mark(name, INCARNATION, PAST) for name in after] == ["11", "11", "22"]
+    assert sorted((row.table, row.partition, row.change) for row in applied.objects) == [
+        ("orders", "", "rename_away"),
+        ("past", "", "commit_table"),
+        ("past", "p=changed", "alter_partition"),
+        ("past", "p=gone", "drop_partition"),
+        ("past", "p=new", "add_partition"),
+    ]
+
+
+def test_a_commit_copies_no_file_of_a_partition_that_it_renames() -> None:
+    rig = Rig(DELTA_LIKE)
+    built(rig, rig.part(11, "old", "a"))
+    place = location_of(rig.partitions()["p=old"])
+    name, part = rig.part(20, "new", added=11)
+    source = Data(11, "file:/source/11/p=old")
+    renamed = replace(part, lineage="p=old@11", data=source)
+    applied = rig.run(
+        CommitTable(ORDERS, ORDERS, head(10), (("p=old", None), (name, renamed))), touched=["p=old", "p=new"]
+    )
+    assert rig.rows() == {"p=new": ("a",)}
+    assert location_of(rig.partitions()["p=new"]) == place
+    assert (rig.mark("p=new"), rig.mark("p=new", INCARNATION)) == ("20", "11")
+    assert applied.bytes == 0
+
+
+# Definitions only
+
+
+def test_a_location_that_changes_at_the_source_is_followed_where_no_data_are_copied() -> None:
+    rig = Rig(data="none")
+    built(rig, rig.part(11, "1"))
+    name, part = rig.part(20, "1", added=11)
+    rig.definitions.places = {20: "file:/elsewhere"}
+    rig.run(AlterPartitions(ORDERS, ((name, part),)), AlterTable(ORDERS, ORDERS, head(20)), touched=[name])
+    table = rig.store_reader().table(ORDERS)
+    assert table
+    assert [location_of(table), location_of(rig.partitions()[name])] == ["file:/elsewhere", "file:/elsewhere/p=1"]
+
+
+# Lists, cut to what one call takes
+
+
+def test_every_list_is_cut_to_what_one_call_takes() -> None:
+    rig = Rig(SMALL)
+    values = ("1", "2", "3", "4", "5")
+    names = [f"p={value}" for value in values]
+    rig.run(HiddenBuild(ORDERS, head(10), tuple(rig.part(10, value) for value in values)))
+    assert rig.calls == ["create_database", "create_table", *["add_partitions"] * 2, "alter_table"]
+    rig.run(AlterPartitions(ORDERS, tuple(rig.part(20, value, added=10) for value in values)), touched=names)
+    assert rig.calls == ["alter_partitions"] * 3
+    rig.run(DropPartitions(ORDERS, tuple(names)), touched=names)
+    assert rig.calls == ["drop_partitions"] * 3
+    rig.run(AddPartitions(ORDERS, tuple(rig.part(30, value) for value in values)))
+    assert rig.calls == ["add_partitions"] * 2
+    doomed, changed = names[:3], [rig.part(40, value, "x", added=30) for value in values[3:]]
+    added = [rig.part(40, value, "x") for value in ("6", "7", "8", "9")]
+    rig.run(PrepareFlipSweep(ORDERS, tuple(added), tuple(changed), tuple(doomed)), touched=names)
+    assert rig.calls == [*["add_partitions"] * 2, *["alter_partitions"] * 5, *["drop_partitions"] * 2]
+    assert sorted(rig.rows()) == [f"p={value}" for value in ("4", "5", "6", "7", "8", "9")]
+
+
+# Rows in one call
+
+
+def test_rows_of_new_changed_and_doomed_partitions_change_in_one_call() -> None:
+    rig = Rig()
+    built(rig, rig.part(11, "changed", "a"), rig.part(11, "doomed", "b"), rig.part(11, "kept", "c"))
+    before = rig.rows()
+    seen: list[tuple[str, Rows, list[str]]] = []
+    rig.look = lambda: seen.append((rig.calls[-1], rig.rows(), sorted(rig.partitions())))
+    operation = PrepareFlipSweep(
+        ORDERS, (rig.part(21, "new", "d"),), (rig.part(22, "changed", "a", "e", added=11),), ("p=doomed",)
+    )
+    rig.run(operation, touched=["p=changed", "p=doomed", "p=new"])
+    after = {"p=changed": ("a", "e"), "p=kept": ("c",), "p=new": ("d",)}
+    everything = ["p=changed", "p=doomed", "p=kept", "p=new"]
+    assert seen == [
+        ("add_partitions", before, everything),
+        ("alter_partitions", after, everything),
+        ("drop_partitions", after, ["p=changed", "p=kept", "p=new"]),
+    ]
+    assert [(rig.mark(name), rig.mark(name, STATE)) for name in after] == [("22", None), ("11", None), ("21", None)]
+
+
+def test_a_partition_listed_without_its_rows_says_so_and_claims_no_event_of_theirs() -> None:
+    rig = Rig()
+    built(rig, rig.part(11, "doomed", "b"))
+    operation = PrepareFlipSweep(ORDERS, (rig.part(21, "new", "d"),), (), ("p=doomed",))
+    marks: list[dict[str, tuple[str | None, str | None]]] = []
+    rig.look = lambda: marks.append({name: (rig.mark(name), rig.mark(name, STATE)) for name in rig.partitions()})
+    rig.run(operation, touched=["p=doomed", "p=new"])
+    assert marks == [
+        {"p=doomed": ("11", None), "p=new": ("0", "early")},
+        {"p=doomed": ("90", "late"), "p=new": ("21", None)},
+        {"p=new": ("21", None)},
+    ]
+
+
+# Deaths
+
+KINDS = {
+    "hive": (None, "listing"),
+    "hive, rows": (None, "rows"),
+    "small, rows": (SMALL, "rows"),
+    "glue": (GLUE_LIKE, "listing"),
+    "delta": (DELTA_LIKE, "listing"),
+}
+"""Catalogs and atomicities."""
+
+
+def whole(rig: Rig, exact_at: int, parts: Mapping[str, Sequence[str]]) -> Exact:
+    """The table as it is read at an event: its partitions' values with their files. A file is written once."""
+    partitions, listings = {}, {}
+    for value, files in parts.items():
+        location = f"file:/source/orders/p={value}"
+        rig.storage.make_directories([location])
+        for name in files:
+            if join(location, name) not in rig.storage.paths():
+                rig.storage.write(join(location, name), name.encode())
+        version = Version(exact_at, len(partitions))
+        rig.definitions.values[version] = value
+        partitions[f"p={value}"] = replace(rig.definitions.partition(version), parameters={})
+        listing = rig.storage.list([location])[location]
+        listings[f"p={value}"] = replace(listing, files=tuple(one for one in listing.files if one.path in files))
+    return Exact(
+        ORDERS, exact_at, replace(rig.definitions.table(Version(exact_at)), parameters={}), partitions, listings
+    )
+
+
+def rows_of(exact: Exact) -> Rows:
+    found = {name: tuple(file.path for file in listing.files) for name, listing in exact.listings.items()}
+    return {name: files for name, files in found.items() if files}
+
+
+MIXED = (
+    {"a": ["1"], "b": ["1"], "c": [], "gone": ["1"], "gone too": []},
+    {"a": ["1"], "b": ["1", "2"], "c": ["1"], "new": ["1"], "new too": [], "last": []},
+)
+GROWN = ({"a": ["1"]}, {value: ["1"] for value in "abcdefg"})
+
+
+def deaths(kind: str, states: tuple[Mapping[str, Sequence[str]], ...]) -> Iterator[tuple[Rig, list[Exact], list[Rows]]]:
+    """A target that died before, inside or after each effect of taking it from the first state to the second, and was
+    started again; with all that a reader saw."""
+    abilities, atomicity = KINDS[kind]
+    for moment in range(1000):
+        rig = Rig(abilities, atomicity=atomicity)
+        read = [whole(rig, 10 * number, parts) for number, parts in enumerate(states, start=1)]
+        rig.land(read[0])
+        assert rig.rows() == rows_of(read[0])
+        seen: list[Rows] = [rig.rows()]
+        rig.look = lambda rig=rig, seen=seen: seen.append(rig.rows())  # type: ignore[misc]
+        rig.mortal = moment
+        try:
+            rig.land(read[1])
+        except Died:
+            rig.land(read[1])
+            yield rig, read, seen
+        else:
+            assert moment > 3
+            return
+
+
+@pytest.mark.parametrize("states", [MIXED, GROWN], ids=["mixed", "grown"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_dying_at_any_effect_and_starting_again_ends_in_the_same_state(
+    kind: str, states: tuple[Mapping[str, Sequence[str]], ...]
+) -> None:
+    for rig, read, _ in deaths(kind, states):
+        assert rig.rows() == rows_of(read[1])
+        assert sorted(rig.partitions()) == sorted(read[1].partitions)
+        assert {rig.mark(name, STATE) for name in rig.partitions()} == {None}
+        own = [location_of(one) for one in rig.partitions().values()]
+        assert len(set(own)) == len(own)
+        again = rig.land(read[1])
+        assert (rig.calls, again.plan.hops) == ([], ())
+
+
+@pytest.mark.parametrize("kind", ["hive, rows", "delta"])
+def test_rows_change_at_once_wherever_it_dies(kind: str) -> None:
+    for _, read, seen in deaths(kind, MIXED):
+        old, new = rows_of(read[0]), rows_of(read[1])
+        assert all(rows in (old, new) for rows in seen)
+        assert seen == sorted(seen, key=lambda rows: rows == new)
+
+
+def test_a_list_that_is_not_atomic_goes_on_where_death_cut_it() -> None:
+    for _, read, seen in deaths("glue", GROWN):
+        names = sorted(rows_of(read[1]))
+        assert [sorted(rows) for rows in seen] == [names[: count + 1] for count in range(len(names))]
+
+
+# What readers are told of
+
+
+def test_a_bridge_stands_in_the_ledger_before_its_first_effect_and_after_a_death() -> None:
+    for moment in range(20):
+        rig = Rig()
+        built(rig, rig.part(11, "doomed", "b"))
+        hop = Hop(21, PrepareFlipSweep(ORDERS, (rig.part(21, "new", "d"),), (), ("p=doomed",)), 2, bridge=True)
+        before = rig.store.current()
+        rig.mortal = moment
+        with pytest.raises(Died):
+            rig.run(hop, touched=["p=doomed", "p=new"])
+        told = bridges(rig.ledger.tables().values())
+        assert told in ((), (Bridge("sales.orders", 0, 21),))
+        if rig.store.current() != before:
+            assert told != ()
+            return
+    raise AssertionError("it died before each effect")
+
+
+def test_what_is_done_in_parts_stands_in_the_ledger_and_what_is_not_does_not() -> None:
+    rig = Rig(GLUE_LIKE)
+    built(rig)
+    rig.run(Hop(20, AddPartitions(ORDERS, (rig.part(20, "1"),)), 1))
+    assert in_parts(rig.ledger.tables().values()) == ()
+    rig.run(Hop(30, AddPartitions(ORDERS, (rig.part(30, "2"), rig.part(30, "3"))), 2, in_parts=2))
+    assert in_parts(rig.ledger.tables().values()) == ("sales.orders",)
+
+
+def test_nothing_is_told_of_a_bridge_whose_files_were_gone_before_it_began() -> None:
+    rig = Rig()
+    built(rig, rig.part(11, "doomed", "b"))
+    name, part = rig.part(21, "new", "d")
+    found = rig.listing(part.data)
+    rig.storage.remove([join(found.location, "d")])
+    rig.listing = lambda _: found  # type: ignore[method-assign]
+    with pytest.raises(ContentLost):
+        rig.run(
+            Hop(21, PrepareFlipSweep(ORDERS, ((name, part),), (), ("p=doomed",)), 2, bridge=True), touched=["p=doomed"]
+        )
+    assert (rig.calls, bridges(rig.ledger.tables().values())) == ([], ())
+
+
+def columns_of(partition: Partition) -> list[str]:
+    columns = partition.storage.columns if partition.storage else None
+    return [column.name for column in columns or ()]
+
+
+def test_tables_whose_long_names_end_differently_are_built_under_different_names() -> None:
+    names = [TableName("d" * 60, "t" * 60 + last) for last in "ab"]
+    hidden = {hidden_name(name, token) for name in names for token in ("1", "2")}
+    assert len(hidden) == 4
+    assert max(len(name.table) for name in hidden) < 128
