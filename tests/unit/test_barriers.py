@@ -69,6 +69,20 @@ def told(event: Event) -> str:
     return f"{event.event_type} {event.table or event.database}"
 
 
+# Databases
+
+
+def test_a_database_without_an_owner_keeps_the_one_that_the_target_gave_it() -> None:
+    case = Case()
+    store = case.world.target_store
+    store.alter_database("d1", replace(store.the_database("d1"), owner="somebody", owner_type=1))
+    case.source.alter_database("d1", Database("d1", parameters={"k": "v"}))
+    case.settled()
+    found = store.the_database("d1")
+    assert (found.owner, found.owner_type) == ("somebody", 1)
+    assert (found.parameters or {})["k"] == "v"
+
+
 # Views
 
 

@@ -146,7 +146,7 @@ class Databases:
         elif is_ours(there.parameters, self.side.policy.source):
             wanted = self.image(database, event_id, there.location)
             if not same_definition(there, wanted):
-                self.side.catalog.alter_database(at, wanted)
+                self.side.catalog.alter_database(at, owned(wanted, there))
                 applied.calls += 1
 
     def create(self, at: str, database: Database, event_id: EventId, applied: Applied) -> None:
@@ -202,6 +202,14 @@ def is_of_database(entry: Entry) -> bool:
     return keys.kind in DATABASE_KINDS or (
         keys.kind is Kind.UNKNOWN and keys.table is not None and not keys.table.table
     )
+
+
+def owned(database: Database, there: Database) -> Database:
+    """With the owner that is there where the source has none: Hive 4 gives a new database one, and fails to take it
+    away."""
+    if database.owner:
+        return database
+    return replace(database, owner=there.owner, owner_type=there.owner_type)
 
 
 def saying(database: Database, state: str) -> Database:
