@@ -62,6 +62,7 @@ class WholeWorld(World):
         self.databases: dict[str, Past] = {}
         self.complaints: list[str] = []
         self.noted = 0
+        self.whole_seen_at = (-1, -1)
         super().__init__(seed, habits, policy)
 
     def note(self) -> None:
@@ -83,9 +84,11 @@ class WholeWorld(World):
                     known.append(now)
 
     def looked(self, method: str) -> None:
-        if (self.target_store.current(), self.storage.changes) == self.seen_at:
-            return
         super().looked(method)
+        now = (self.target_store.current(), self.storage.changes)
+        if method == "publish" or now == self.whole_seen_at:  # Parts of an append are seen, as at the source.
+            return
+        self.whole_seen_at = now
         with self.uninterrupted():
             states = self.target_states()
         bridged = {row.database for row in self.side.announced.waiting()}
