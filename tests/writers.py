@@ -10,6 +10,17 @@ from typing import Any
 from calque.adapters.memory.metastore import MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.layout import join
+from calque.model.facets import (
+    Check,
+    ColumnStatistics,
+    Counted,
+    DefaultValue,
+    ForeignKey,
+    Longs,
+    NotNull,
+    PrimaryKey,
+    UniqueKey,
+)
 from calque.model.hive import (
     Column,
     Database,
@@ -454,8 +465,51 @@ class Writer:
         return paths
 
     def add_primary_key(self) -> None:
+        if table := self.any_table(lambda t: not is_view(t) and not self.has_key(t)):
+            key = PrimaryKey(table.database, table.name, "x", 1, f"pk_{self.fresh()}", False, False, True)
+            self.source.add_constraints([key])
+
+    def has_key(self, table: Table) -> bool:
+        return any(isinstance(row, PrimaryKey) for row in self.source.constraints(name_of(table)))
+
+    def add_constraint(self) -> None:
         if table := self.any_table(lambda t: not is_view(t)):
-            self.source.add_primary_key(name_of(table), "x")
+            kind = self.rng.choice([UniqueKey, NotNull, DefaultValue, Check])
+            row = kind(database=table.database, table=table.name, column="x", name=f"c_{self.fresh()}", relied=True)
+            self.source.add_constraints([row])
+
+    def add_foreign_key(self) -> None:
+        parent, child = self.any_table(self.has_key), self.any_table(lambda t: not is_view(t))
+        if parent and child:
+            row = ForeignKey(
+                parent.database, parent.name, "x", child.database, child.name, "x", 1, name=f"fk_{self.fresh()}"
+            )
+            self.source.add_constraints([row])
+
+    def drop_constraint(self) -> None:
+        if table := self.any_table(lambda t: bool(self.source.constraints(name_of(t)))):
+            row = self.rng.choice(self.source.constraints(name_of(table)))
+            self.source.drop_constraint(name_of(table), row.name)
+
+    def analyze(self) -> None:
+        if table := self.any_table(lambda t: not is_view(t) and not is_partitioned(t)):
+            self.source.update_statistics(name_of(table), [self.counted(table)])
+
+    def analyze_partition(self) -> None:
+        if found := self.any_partition():
+            table, row = found
+            self.source.update_statistics(name_of(table), [self.counted(table)], row.values)
+
+    def counted(self, table: Table) -> ColumnStatistics:
+        column = self.rng.choice((table.storage or Storage()).columns or ())
+        return ColumnStatistics(column.name, column.type, Counted(longs=Longs(1, int(self.fresh()), 0, 5)))
+
+    def forget_statistics(self) -> None:
+        if table := self.any_table(lambda t: bool(self.source.the_table(name_of(t)).statistics)):
+            found = self.source.the_table(name_of(table)).statistics
+            values = self.rng.choice(sorted(found))
+            if found[values]:
+                self.source.delete_statistics(name_of(table), self.rng.choice(sorted(found[values])), values)
 
     def create_function(self) -> None:
         database = self.database()
@@ -525,6 +579,13 @@ RARER = (
     "insert_files",
     "insert_partition_files",
     "add_primary_key",
+    "add_constraint",
+    "add_foreign_key",
+    "drop_constraint",
+    "analyze",
+    "analyze_partition",
+    "analyze_partition",
+    "forget_statistics",
     "create_function",
     "drop_function",
     "make_acid",

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.files import Evidence, File, Listing
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Entry, Event
@@ -52,6 +53,20 @@ class CatalogReader(Protocol):
 
     def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
         """The named partitions that exist, by name, read in batches; empty when the table is missing."""
+
+    def constraints(self, name: TableName) -> Sequence[Constraint]:
+        """The table's own, among them foreign keys whose child it is; empty when the table is missing."""
+
+    def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
+        """Foreign keys whose parent the table is."""
+
+    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
+        """Statistics of those of the table's columns that have some."""
+
+    def partition_statistics(
+        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        """The same of the named partitions, by name, read in batches; those that have none are left out."""
 
 
 class Catalog(CatalogReader, Protocol):
@@ -102,6 +117,20 @@ class Catalog(CatalogReader, Protocol):
         its name included; `put` are added or replaced, `drop` vanish. With `cascade` the partitions that are not in
         `put` get the table's columns. `expected_event` is as in `alter_table`. `Refused` without
         `Abilities.any_difference`."""
+
+    def add_constraints(self, constraints: Sequence[Constraint]) -> None:
+        """Add constraints of one kind to one table, which they name. `Conflict` or `Refused` where one of the name is
+        there, or the key that a foreign key points to is not."""
+
+    def drop_constraint(self, name: TableName, constraint: str) -> None:
+        """By its name; one that is missing is `Conflict`."""
+
+    def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
+        """Set column statistics of the table (`""` alone) or of partitions, in batches; columns that are not named keep
+        theirs. The server adds the columns to the object's parameter `COLUMN_STATS_ACCURATE`."""
+
+    def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
+        """Those of one column of the table (`""`) or of a partition. They may be missing, or raise `Conflict`."""
 
     def create_function(self, function: Function) -> None: ...
 

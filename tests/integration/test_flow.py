@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from calque.adapters.metastore.catalog import HiveCatalog
+from calque.model.facets import ColumnStatistics, Counted, Longs, PrimaryKey
 from calque.model.hive import Column, SerDe, Storage, Table
 from calque.model.names import TableName
+from calque.model.policy import Abilities
 from calque.sandbox import Metastore, MetastoreSettings
 from deployments import Deployment
 from worlds import INPUT, OUTPUT, SERDE
@@ -92,8 +95,28 @@ def test_a_hive_4_with_its_stock_settings_is_replicated_to_another(deploy: Deplo
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["targets"]["four"]["position"] == deployment.source.current()
     deployment.check_equal()
+    written = [with_facets(deployment, name) for name in ("first", "second")]
+    assert deployment.calque("run", "--until", "head").returncode == 0
+    target = deployment.targets[0]
+    for name in written:
+        at = target.admission.name_at_target(name)
+        assert [row.name for row in target.catalog.constraints(at)] == [f"pk_{name.table}"]
+        assert target.catalog.table_statistics(at, ["x"]) == {"x": COUNTED}
     verified = deployment.calque("verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+COUNTED = ColumnStatistics("x", "int", Counted(longs=Longs(1, 9, 2, 3)))
+
+
+def with_facets(deployment: Deployment, name: str) -> TableName:
+    """A table with a key and column statistics at the source."""
+    source = HiveCatalog(deployment.source.client.client, Abilities())
+    source.create_table(plain(deployment, name))
+    table = TableName(deployment.databases[0], name)
+    source.add_constraints([PrimaryKey(*table, "x", 1, f"pk_{name}", False, False, True)])
+    source.put_statistics(table, {"": {"x": COUNTED}})
+    return table
 
 
 def acid(deployment: Deployment) -> Table:

@@ -15,11 +15,13 @@ from calque.core.layout import join
 from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied, Applier
 from calque.engine.apply.hidden import hidden_name
+from calque.engine.apply.statistics import ACCURATE
 from calque.engine.group import Advanced, land
 from calque.engine.observe import observe
 from calque.engine.read import Exact
 from calque.engine.stage import ContentLost
 from calque.engine.world import TargetSide
+from calque.model.facets import ColumnStatistics, Counted, ForeignKey, Longs, NotNull, PrimaryKey
 from calque.model.files import Listing
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import Bridge
@@ -37,6 +39,7 @@ from calque.model.plan import (
     Operation,
     Part,
     PrepareFlipSweep,
+    Rebuild,
     Version,
 )
 from calque.model.policy import Abilities, Limits, Policy
@@ -183,7 +186,10 @@ class Rig:
         return (found.parameters or {}).get(EVENT) if found else None
 
 
-READS = {"table", "database", "partitions", "partition_names", "databases", "tables", "functions", "function"}
+READS = {
+    *("table", "database", "partitions", "partition_names", "databases", "tables", "functions", "function"),
+    *("constraints", "foreign_keys_to", "table_statistics", "partition_statistics"),
+}
 
 
 def head(event_id: int, incarnation: str = "10") -> Head:
@@ -421,6 +427,75 @@ def test_a_list_that_is_not_atomic_goes_on_where_death_cut_it() -> None:
     for _, read, seen in deaths("glue", GROWN):
         names = sorted(rows_of(read[1]))
         assert [sorted(rows) for rows in seen] == [names[: count + 1] for count in range(len(names))]
+
+
+# Facets of what is made anew
+
+
+def with_facets(abilities: Abilities | None = None) -> Rig:
+    """Statistics of the table and of its partitions `old` and `kept`, a key, and a foreign key of another table."""
+    rig = Rig(abilities)
+    built(rig, rig.part(11, "old", "a"), rig.part(11, "kept", "b"))
+    store = rig.store
+    store.create_table(Table("lines", "sales", storage=Storage((Column("x", "int"),))))
+    store.add_constraints([PrimaryKey(*ORDERS, "x", 1, "pk")])
+    store.add_constraints([NotNull(None, *ORDERS, "x", "nn")])
+    store.add_constraints([ForeignKey(*ORDERS, "x", "sales", "lines", "x", 1, name="fk")])
+    for number, values in enumerate([(), ("old",), ("kept",)]):
+        store.update_statistics(ORDERS, [counted(number)], values)
+    return rig
+
+
+def counted(high: int) -> ColumnStatistics:
+    return ColumnStatistics("x", "int", Counted(longs=Longs(0, high, 0, 1)))
+
+
+def facets(rig: Rig, table: TableName) -> object:
+    """Constraints, foreign keys that point to the table, and statistics."""
+    stored = rig.store.the_table(table)
+    names = sorted(str(row.name) for row in stored.constraints)
+    assert {(row.database, row.table) for row in stored.constraints} <= {table}
+    return names, [row.name for row in rig.store.foreign_keys_to(table)], stored.statistics
+
+
+def renamed_part(rig: Rig, event_id: int) -> tuple[str, Part]:
+    """The partition `old` under the name `new`."""
+    name, part = rig.part(event_id, "new", "a", added=11)
+    return name, replace(part, lineage="p=old")
+
+
+KEYS = (["nn", "pk"], ["fk"])
+
+
+def test_a_table_that_is_rebuilt_keeps_its_facets() -> None:
+    rig = with_facets()
+    rig.definitions.tables = {20: PAST}
+    rig.run(Rebuild(PAST, ORDERS, head(20), (renamed_part(rig, 21), ("p=old", None))), touched=["p=old", "p=new"])
+    found = {(): {"x": counted(0)}, ("new",): {"x": counted(1)}, ("kept",): {"x": counted(2)}}
+    assert facets(rig, PAST) == (*KEYS, found)
+    assert rig.mark("p=kept", ACCURATE, PAST) is not None
+    assert rig.mark("p=new", ACCURATE, PAST) is None
+
+
+def test_a_table_that_another_one_replaces_leaves_it_no_facets() -> None:
+    rig = with_facets()
+    rig.run(Rebuild(ORDERS, ORDERS, head(20, "20"), (rig.part(21, "kept", "c"),), whole=True), touched=["p=kept"])
+    assert facets(rig, ORDERS) == ([], [], {})
+
+
+def test_a_commit_keeps_facets_of_what_it_renames() -> None:
+    rig = with_facets(DELTA_LIKE)
+    rig.definitions.tables = {20: PAST}
+    rig.run(CommitTable(PAST, ORDERS, head(20), (renamed_part(rig, 21), ("p=old", None))), touched=["p=old", "p=new"])
+    found = {(): {"x": counted(0)}, ("kept",): {"x": counted(2)}, ("new",): {"x": counted(1)}}
+    assert facets(rig, PAST) == (*KEYS, found)
+
+
+def test_a_partition_that_is_flipped_to_another_name_keeps_its_statistics() -> None:
+    rig = with_facets()
+    rig.run(PrepareFlipSweep(ORDERS, (renamed_part(rig, 21),), (), ("p=old",)), touched=["p=old", "p=new"])
+    found = {(): {"x": counted(0)}, ("kept",): {"x": counted(2)}, ("new",): {"x": counted(1)}}
+    assert facets(rig, ORDERS) == (*KEYS, found)
 
 
 # What readers are told of

@@ -27,7 +27,8 @@ PORTS = {
 READS = {
     "catalog": {
         *("abilities", "databases", "tables", "functions", "database", "table", "function"),
-        *("partition_names", "partitions"),
+        *("partition_names", "partitions", "constraints", "foreign_keys_to"),
+        *("table_statistics", "partition_statistics"),
     },
     "journal": {"last", "oldest", "entries", "events"},
     "evidence": {"considered", "evidence"},

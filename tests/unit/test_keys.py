@@ -87,6 +87,7 @@ def situations(warehouse: str, loose: str) -> dict[str, Keys]:
         "function created": Keys(Kind.CREATE_FUNCTION, FN),
         "function dropped": Keys(Kind.DROP_FUNCTION, FN),
         "facet of t": Keys(Kind.FACET, T),
+        "facet of one": Keys(Kind.FACET, T, partitions=("p=x%3Dy",)),
         "facet of u2": Keys(Kind.FACET, U2),
         "foreign key of sk": Keys(Kind.FACET, SK),
         "nothing": NOTHING,
@@ -154,7 +155,7 @@ IN_4 = CREATED | {
     36: "facet of t",
     37: "facet of t",
     38: "facet of u2",
-    39: "facet of t",
+    39: "facet of one",
     40: "facet of u2",
     41: "facet of u2",
     43: "two dropped",
@@ -387,6 +388,24 @@ def test_constraints_and_statistics_are_facets_of_the_table_in_the_row(event_typ
 )
 def test_without_a_row_the_objects_name_the_table_of_a_facet(event_type: str, message: dict[str, object]) -> None:
     assert keys_of(event(event_type, message, database="")) == Keys(Kind.FACET, T)
+
+
+@pytest.mark.parametrize(
+    ("event_type", "message"),
+    [
+        (
+            "UPDATE_PART_COL_STAT_EVENT",
+            {"tableObjJson": tjson(TWO_KEYS), "partVals": ["2024-01-01", "a/b"]},
+        ),
+        (
+            "DELETE_PART_COL_STAT_EVENT",
+            {"partName": "Ds=2024-01-01/region=a%2Fb", "partValues": ["2024-01-01", "a/b"], "colName": "a"},
+        ),
+    ],
+)
+def test_statistics_of_a_partition_name_it_as_hive_does(event_type: str, message: dict[str, object]) -> None:
+    found = keys_of(event(event_type, message, table="T"))
+    assert found == Keys(Kind.FACET, T, partitions=("ds=2024-01-01/region=a%2Fb",))
 
 
 # What 2.3 leaves out

@@ -21,9 +21,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from calque.model.hive import FIELDS, Column, Database, Function, Kind, ListOf, MapOf, Partition, Table
+from calque.model import facets, hive
+from calque.model.hive import Column, Database, Function, Kind, ListOf, MapOf, Partition, Table
 from calque.model.journal import Event
 
+FIELDS = {**hive.FIELDS, **facets.FIELDS}
 T = TypeVar("T")
 Fields = dict[str, Any]
 """A message's JSON by key, or one TJSON object by field number."""
@@ -298,6 +300,10 @@ def reader_of(kind: Kind) -> tuple[str, Read]:
             return "str", read_string
         case "bool":
             return "tf", read_bool
+        case "binary":
+            return "str", read_binary
+        case "i16":
+            return "i16", integer_reader(15)
         case "i32":
             return "i32", integer_reader(31)
         case "i64":
@@ -318,6 +324,15 @@ def read_string(value: Any) -> str:
     if type(value) is not str:
         raise Undecodable("a string is none")
     return value
+
+
+def read_binary(value: Any) -> bytes:
+    """Base64, which Thrift writes without padding."""
+    text = read_string(value)
+    try:
+        return binascii.a2b_base64(text + "=" * (-len(text) % 4))
+    except ValueError:
+        raise Undecodable("a binary is no Base64") from None
 
 
 def read_bool(value: Any) -> bool:

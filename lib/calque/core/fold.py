@@ -48,7 +48,9 @@ class Step:
 class Chain:
     """A group's states. `names`, `heads`, `parts` are the cells before the first step, of everything that a step
     touches. `complete` lineages were created inside the window: all their partitions are in it. `facets` are
-    statistics-only changes: the newest version of each object, by (lineage, partition or `""`)."""
+    statistics-only changes: the newest version of each object, by (lineage, partition or `""`). `facet_events` changed
+    column statistics or constraints, in order: the event, the lineage, the partition (or `""`) as it was called then.
+    """
 
     tables: tuple[TableName, ...]
     names: dict[TableName, LineageId | None] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class Chain:
     complete: set[LineageId] = field(default_factory=set)
     shapes: dict[LineageId, Shape] = field(default_factory=dict)
     facets: dict[PartCell, Version] = field(default_factory=dict)
+    facet_events: list[tuple[EventId, LineageId, str]] = field(default_factory=list)
     events: int = 0
 
 
@@ -222,9 +225,10 @@ class _Folding:
                 self.rename(table, entry)
             case Kind.UNKNOWN:
                 raise Unfoldable(table, event_id, entry.keys.defect or f"{entry.event_type} does not say what it did")
+            case Kind.FACET:
+                self.facet(table, entry)
             case (
-                Kind.FACET
-                | Kind.NOTHING
+                Kind.NOTHING
                 | Kind.CREATE_DATABASE
                 | Kind.ALTER_DATABASE
                 | Kind.DROP_DATABASE
@@ -341,6 +345,15 @@ class _Folding:
         elif (content := data_of(entry)) is not None:
             head = self.heads[lineage]
             self.set_head(Head(lineage, head.version, head.incarnation, content, event_id))
+
+    def facet(self, table: TableName, entry: Entry) -> None:
+        """No state; and nothing of what is gone by then."""
+        if table in self.names and self.names[table] is None:
+            return
+        lineage = self.present(table, entry)
+        for partition in entry.keys.partitions or ("",):
+            if self.parts.get((lineage, partition), BASE) is not None:
+                self.chain.facet_events.append((entry.event_id, lineage, partition))
 
     def present(self, table: TableName, entry: Entry) -> LineageId:
         """The lineage that has the name now; the first touch of a name says that it was there before the window."""

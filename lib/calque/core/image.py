@@ -90,7 +90,8 @@ class Imaging:
         return self.admission.policy.source
 
     def table(self, table: Table, marks: Marks, location: str | None) -> Table:
-        """The image of a table or view; `location` is where its data is at the target (None: a view)."""
+        """The image of a table or view; `location` is where its data is at the target (None: a view). It says that
+        there are no partition keys where a message leaves them out: Hive 4 refuses to alter none to absent."""
         name = table_name(table.database, table.name)
         to = self.admission.name_at_target(name)
         parameters = parked(table.parameters)
@@ -114,6 +115,7 @@ class Imaging:
             database=to.database,
             name=to.table,
             type=table.type if view else "EXTERNAL_TABLE",
+            partition_keys=table.partition_keys or (),
             parameters=parameters,
             storage=moved(table.storage, location),
             view_original_text=self.view_text(table, table.view_original_text),

@@ -18,6 +18,7 @@ from calque.core.decode import (
     fields,
     flag_at,
     string_at,
+    strings_at,
 )
 from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table
 from calque.model.journal import Event, Keys, Kind, Shape
@@ -38,7 +39,7 @@ def keys_of(event: Event) -> Keys:
         return NOTHING
     try:
         if event.event_type in FACETS:
-            return Keys(Kind.FACET, facet_owner(event))
+            return Keys(Kind.FACET, facet_owner(event), partitions=analyzed_partition(event))
         read = FOLDABLE.get(event.event_type)
         return read(fields(event)) if read is not None else Keys(Kind.UNKNOWN, named_in_row(event))
     except NotSaid as error:
@@ -266,6 +267,23 @@ def facet_owner(event: Event) -> TableName:
     for constraint in embedded_list(message, holder):
         return name_in(constraint, database, name)
     raise Undecodable(f"the message has no {holder}")
+
+
+PARTITION_FACETS = frozenset(name for name in FACETS if "_PART_" in name)
+
+
+def analyzed_partition(event: Event) -> tuple[str, ...]:
+    """The partition whose column statistics an event changed, if it says one."""
+    if event.event_type not in PARTITION_FACETS:
+        return ()
+    message = fields(event)
+    if message.get("partName") is not None:
+        keys = [part.split("=", 1)[0] for part in string_at(message, "partName").split("/")]
+        values = strings_at(message, "partValues")
+    else:
+        values = strings_at(message, "partVals")
+        keys = partition_keys(embedded(message, "tableObjJson")) if values else []
+    return (partition_name(keys, values),) if values and len(values) == len(keys) else ()
 
 
 # Parsed TJSON. Absent fields are empty.

@@ -52,11 +52,13 @@ def costs(hops: Sequence[Hop], held: Held, listings: Mapping[Data, Listing], lim
 
 
 def statistics_calls(plan: GroupPlan, limits: Limits) -> int:
-    """Calls that write statistics after the last hop."""
-    return sum(
+    """Calls that write statistics and constraints after the last hop. What is there already is not known here: column
+    statistics and constraints count as one call for each object."""
+    basic = sum(
         ("" in names) + pieces(sum(bool(name) for name in names), limits.alter_partitions)
         for names in map(dict, (versions for _, versions in plan.facets))
     )
+    return basic + len({(event.table, event.partition) for event in plan.facet_events})
 
 
 def calls_of(operation: Operation, limits: Limits) -> int:

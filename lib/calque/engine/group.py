@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from calque.core.edges import Ground
+from calque.core.facets import Changes
 from calque.core.fold import Chain, fold, groups
 from calque.core.land import landing
 from calque.core.moves import Move, may_move, move_of, places
@@ -13,6 +14,7 @@ from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, problem_of
 from calque.core.state import Content
 from calque.engine.apply import Applied, Applier, Images
+from calque.engine.facets import changes_of
 from calque.engine.images import EventImages, ReadImages, versions_of
 from calque.engine.observe import NotOurs, Shown, as_observed, observe, read_files
 from calque.engine.read import Exact
@@ -109,7 +111,8 @@ def advance(
 
 def carry_out(source: SourceSide, side: TargetSide, ready: Ready, applied: Applied) -> Advanced:
     """Do what is left to do, as long as nothing has changed since. Raises `Conflict`, `ContentLost`."""
-    perform(side, ready, EventImages.fetch(source.journal, versions_of(ready.plan)), applied)
+    changes = changes_of(source.journal, ready.plan.facet_events)
+    perform(side, ready, EventImages.fetch(source.journal, versions_of(ready.plan)), changes, applied)
     return advanced(ready, applied)
 
 
@@ -180,8 +183,10 @@ def ready_of(prepared: Prepared, cursor: EventId) -> Ready:
     return Ready(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings)
 
 
-def perform(side: TargetSide, ready: Ready, images: Images, applied: Applied) -> None:
-    """Apply the plan's hops in order, then its statistics."""
+def perform(
+    side: TargetSide, ready: Ready, images: Images, changes: Mapping[TableName, Changes], applied: Applied
+) -> None:
+    """Apply the plan's hops in order, then its facets."""
     listings = ready.listings
 
     def listing(data: Data) -> Listing:
@@ -197,8 +202,10 @@ def perform(side: TargetSide, ready: Ready, images: Images, applied: Applied) ->
     applier = Applier(side, images, listing, ready.shown, hops[-1] if hops else None, applied)
     for hop in hops:
         applier.run(hop)
-    for table, versions in ready.plan.facets:
-        applier.facets(table, dict(versions))
+    basic = {table: dict(versions) for table, versions in ready.plan.facets}
+    for table in sorted(changes.keys() | basic.keys()):
+        applier.facets(table, changes.get(table, Changes()), basic.get(table, {}))
+    applier.waiting_keys(ready.tables)
 
 
 def outcome(prepared: Prepared, applied: Applied, cursor: EventId) -> Advanced:
@@ -261,7 +268,7 @@ def land(side: TargetSide, exact: Exact) -> Advanced:
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
         try:
-            perform(side, ready_of(prepared, exact.exact_at), ReadImages(exact), applied)
+            perform(side, ready_of(prepared, exact.exact_at), ReadImages(exact), {}, applied)
         except Conflict:
             continue
         return outcome(prepared, applied, exact.exact_at)

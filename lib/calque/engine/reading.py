@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from calque.core.decode import Undecodable
 from calque.core.kinds import obstacle
 from calque.engine.databases import Databases
+from calque.engine.facets import copy_facets
 from calque.engine.group import Advanced, Unreachable, land
 from calque.engine.observe import NotOurs
 from calque.engine.read import TooBusy, read_exact
@@ -90,7 +91,9 @@ class Reading:
                 return Read(name, exact.exact_at, problem=problem)
             self.databases.ensure(name)
             self.staging(name)
-        return Read(name, exact.exact_at, land(self.side, exact))
+        landed = land(self.side, exact)
+        copy_facets(self.source, self.side, exact, landed.plan, landed.applied)
+        return Read(name, exact.exact_at, landed)
 
     def drain(self) -> list[Read]:
         """The outcomes so far."""

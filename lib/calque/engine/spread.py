@@ -26,7 +26,7 @@ from calque.model.journal import Entry, Kind, Shape
 from calque.model.names import EventId, Span, TableName
 
 BESIDE = DATABASE_KINDS | FUNCTION_KINDS
-NOT_TABLES = BESIDE | {Kind.NOTHING, Kind.FACET}
+NOT_TABLES = BESIDE | {Kind.NOTHING}
 FAILURES = (CalqueError, Unfoldable, Unreachable, NotOurs, Ahead, Undecodable)
 """What preparing a group may raise."""
 

@@ -43,6 +43,7 @@ from calque.core.image import is_ours
 from calque.core.keys import keys_of
 from calque.core.patterns import chosen, covers, parse_pattern
 from calque.engine.databases import DATABASE_KINDS
+from calque.engine.facets import compare_facets
 from calque.engine.observe import Shown, read_files
 from calque.engine.read import TooBusy, read_exact
 from calque.engine.world import SourceSide, TargetSide
@@ -378,6 +379,8 @@ class Comparing:
         there = self.at_target(name, files and exact.table is not None)
         counts, differences = compare_table(name, here, there, self.side.imaging, max(head, exact.exact_at))
         ours = there.table is not None and is_ours(there.table.parameters, self.side.policy.source)
+        if ours and exact.table is not None and not is_view(exact.table):
+            differences += compare_facets(self.source.catalog, self.side, exact.name, here, there)
         if self.data == "checksum" and files and ours:
             pairs = file_pairs(here, there)
             sums = self.source.storage.checksums([pair.source for pair in pairs])

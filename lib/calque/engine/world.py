@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from calque.core.admit import Admission
 from calque.core.image import Imaging
 from calque.engine.announced import Announced
+from calque.engine.waiting import WaitingKeys
 from calque.model.policy import Policy
 from calque.ports import Catalog, CatalogReader, Clock, EventLog, EvidenceStore, Journal, Ledger, Storage
 
@@ -46,6 +47,7 @@ class TargetSide:
     admission: Admission
     imaging: Imaging
     announced: Announced = field(default_factory=Announced)
+    keys: WaitingKeys = field(default_factory=WaitingKeys)
 
     @staticmethod
     def of(policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage) -> TargetSide:

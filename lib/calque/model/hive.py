@@ -134,7 +134,7 @@ class MapOf:
 
 
 Kind = str | ListOf | MapOf | type
-"""A field's type: `"string"`, `"i32"`, `"i64"`, `"bool"`, a list, a map, or one of the classes above."""
+"""A field's type: `"string"`, `"binary"`, `"i16"`, `"i32"`, `"i64"`, `"dbl"`, `"bool"`, a list, a map, or a class."""
 
 TEXT_MAP = MapOf("string", "string")
 

@@ -196,6 +196,17 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
+class FacetEvent:
+    """A change of column statistics or constraints, with the name that its object has after the last hop; `partition`
+    is empty for the table. `newest`: no later event that the hops show wrote the object's parameters."""
+
+    event_id: EventId
+    table: TableName
+    partition: str
+    newest: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GroupPlan:
     """What one group does in one window. `stops_passed` are event ids of states that no hop visits, `unvisitable`
     those whose files are not exactly known."""
@@ -208,3 +219,5 @@ class GroupPlan:
     facets: tuple[tuple[TableName, tuple[tuple[str, Version], ...]], ...] = ()
     """Statistics that are written after the last hop: the table, and its partitions (`""`: the header) with their
     events."""
+    facet_events: tuple[FacetEvent, ...] = ()
+    """In their order: what is to be written of column statistics and constraints after the last hop."""

@@ -7,13 +7,24 @@ message with one is no JSON; Hive's are not either.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from calque.model.hive import FIELDS, Kind, ListOf, MapOf
+from calque.model import facets, hive
+from calque.model.hive import Kind, ListOf, MapOf
 
-TAGS: Mapping[str, str] = {"string": "str", "i32": "i32", "i64": "i64", "bool": "tf"}
+FIELDS = {**hive.FIELDS, **facets.FIELDS}
+TAGS: Mapping[str, str] = {
+    "string": "str",
+    "binary": "str",
+    "i16": "i16",
+    "i32": "i32",
+    "i64": "i64",
+    "dbl": "dbl",
+    "bool": "tf",
+}
 Encode = Callable[[Any], str]
 quoted: Encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -32,6 +43,10 @@ def encoder(kind: Kind) -> Encode:
             return map_encoder(key, item)
         case "string":
             return quoted
+        case "binary":
+            return binary
+        case "dbl":
+            return double
         case str():
             return number
         case type():
@@ -40,6 +55,15 @@ def encoder(kind: Kind) -> Encode:
 
 def number(value: int) -> str:
     return str(int(value))
+
+
+def double(value: float) -> str:
+    return repr(float(value))
+
+
+def binary(value: bytes) -> str:
+    """Base64 without padding, as Thrift writes it."""
+    return quoted(base64.b64encode(value).decode().rstrip("="))
 
 
 def list_encoder(item: Kind) -> Encode:

@@ -7,34 +7,60 @@ in the comments beside it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from calque.adapters.metastore import messages
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.faults import settled
 from calque.adapters.metastore.messages import (
     AddPartitionsRequest,
+    AllConstraintsResult,
     AlterTableRequest,
     Call,
+    ColumnConstraintsRequest,
+    ConstraintsRequest,
     Context,
     CreateTableRequest,
+    DropConstraintRequest,
     DropPartitionsRequest,
     Fault,
+    ForeignKeysRequest,
     Lacking,
     PartitionsByName,
+    PartitionsStatisticsRequest,
+    PartitionsStatisticsResult,
+    SetStatisticsRequest,
     TableRequest,
     TableResult,
+    TableStatisticsRequest,
+    TableStatisticsResult,
 )
 from calque.core.limits import check_commit, check_list
-from calque.errors import Unavailable
+from calque.errors import Refused, Unavailable
+from calque.model.facets import (
+    CONSTRAINTS,
+    ENGINE,
+    Analyzed,
+    AnalyzedColumns,
+    ColumnStatistics,
+    Constraint,
+    ForeignKey,
+    Longs,
+    PrimaryKey,
+    Statistics,
+)
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.names import TableName, partition_values
 from calque.model.policy import Abilities
 from calque.ports import Conflict
 
+T = TypeVar("T")
 ALL = -1
 READ_BATCH = 1000
 """Names of one `get_partitions_by_names`: servers turn them into one SQL statement each."""
+STATISTICS_BATCH = 500
+"""Partitions whose statistics are written by one call: 3.1 makes a transaction of each."""
 
 EVENT_PARAMETER = "calque.event"
 KEEP_STATISTICS: Mapping[str, str] = {"DO_NOT_UPDATE_STATS": "true"}
@@ -45,6 +71,7 @@ class HiveReader:
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        self._lacking: set[Call] = set()
 
     def databases(self) -> Sequence[str]:
         return self._call(messages.GET_ALL_DATABASES) or ()
@@ -79,6 +106,61 @@ class HiveReader:
             if partition.values in by_values
         }
 
+    def constraints(self, name: TableName) -> Sequence[Constraint]:
+        if messages.GET_ALL_CONSTRAINTS not in self._lacking:
+            try:
+                result: AllConstraintsResult | None = self._found(
+                    messages.GET_ALL_CONSTRAINTS, ConstraintsRequest(*name)
+                )
+            except Lacking:
+                self._lacking.add(messages.GET_ALL_CONSTRAINTS)
+            else:
+                if result is None:
+                    return ()
+                every = result.constraints
+                lists = (
+                    every.primary_keys,
+                    every.unique_keys,
+                    every.not_null,
+                    every.default_values,
+                    every.checks,
+                    every.foreign_keys,
+                )
+                return [row for rows in lists for row in rows or ()]
+        return [row for kind in CONSTRAINTS for row in self._rows(kind, name)]
+
+    def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
+        found = self._found(messages.GET_CONSTRAINTS[ForeignKey], ForeignKeysRequest(*name))
+        return found.rows or () if found else ()
+
+    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
+        if not columns:
+            return {}
+        request = TableStatisticsRequest(*name, tuple(columns))
+        found: TableStatisticsResult | None = self._found(messages.GET_TABLE_STATISTICS, request)
+        return by_column(found.columns) if found else {}
+
+    def partition_statistics(
+        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        result: dict[str, Statistics] = {}
+        for batch in batches(partitions, READ_BATCH) if columns else ():
+            request = PartitionsStatisticsRequest(*name, tuple(columns), batch)
+            found: PartitionsStatisticsResult | None = self._found(messages.GET_PARTITIONS_STATISTICS, request)
+            result |= {partition: by_column(rows) for partition, rows in (found.partitions if found else {}).items()}
+        return result
+
+    def _rows(self, kind: type[Constraint], name: TableName) -> Sequence[Constraint]:
+        request: object
+        if kind is PrimaryKey:
+            request = ConstraintsRequest(*name)
+        elif kind is ForeignKey:
+            request = ForeignKeysRequest(None, None, *name)
+        else:
+            request = ColumnConstraintsRequest(*name)
+        found = self._found(messages.GET_CONSTRAINTS[kind], request)
+        return found.rows or () if found else ()
+
     def _found(self, call: Call, *arguments: Any) -> Any:
         """The call's result, or None where the server says that the thing does not exist."""
         try:
@@ -99,7 +181,6 @@ class HiveCatalog(HiveReader):
     def __init__(self, client: Client, abilities: Abilities) -> None:
         super().__init__(client)
         self._abilities = abilities
-        self._lacking: set[Call] = set()
 
     def abilities(self) -> Abilities:
         return self._abilities
@@ -156,6 +237,45 @@ class HiveCatalog(HiveReader):
         """No metastore can."""
         check_commit(any_difference=False)
 
+    def add_constraints(self, constraints: Sequence[Constraint]) -> None:
+        kind, name = type(constraints[0]), TableName(constraints[0].database, constraints[0].table)
+        try:
+            self._call(messages.ADD_CONSTRAINTS[kind], messages.ROWS[kind](tuple(constraints)))
+        except Unavailable as error:
+            # Servers answer every refusal of theirs with a failure, most of them with an undeclared one.
+            wanted = {row.name for row in constraints}
+            if not wanted <= {row.name for row in self.constraints(name)}:
+                raise Refused(
+                    f"The metastore does not take {', '.join(sorted(map(str, wanted)))} of {name}",
+                    error.why,
+                    "Look whether another constraint has the name, or the key that it points to is missing",
+                ) from error
+
+    def drop_constraint(self, name: TableName, constraint: str) -> None:
+        try:
+            self._call(messages.DROP_CONSTRAINT, DropConstraintRequest(*name, constraint))
+        except Unavailable:
+            # A missing constraint is an undeclared failure.
+            if all(row.name != constraint for row in self.constraints(name)):
+                raise Conflict(f"constraint {constraint} of {name} does not exist") from None
+            raise
+
+    def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
+        objects = [
+            AnalyzedColumns(
+                Analyzed(not partition, *name, partition or None), tuple(map(sent, columns.values())), ENGINE
+            )
+            for partition, columns in statistics.items()
+        ]
+        for batch in [objects[:1]] if "" in statistics else batches(objects, STATISTICS_BATCH):
+            self._call(messages.SET_STATISTICS, SetStatisticsRequest(tuple(batch)))
+
+    def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
+        if partition:
+            self._call(messages.DROP_PARTITION_STATISTICS, *name, partition, column, ENGINE)
+        else:
+            self._call(messages.DROP_TABLE_STATISTICS, *name, column, ENGINE)
+
     def create_function(self, function: Function) -> None:
         self._call(messages.CREATE_FUNCTION, function)
 
@@ -184,6 +304,20 @@ def alter_properties(cascade: bool, expected_event: str) -> dict[str, str]:
     return properties
 
 
-def batches(names: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+def by_column(rows: Sequence[ColumnStatistics]) -> Statistics:
+    return {row.column: row for row in rows}
+
+
+def sent(statistics: ColumnStatistics) -> ColumnStatistics:
+    """Timestamps as longs: 3.1 knows no others, 4 stores them alike and goes by the column's type."""
+    moments = statistics.counted.timestamps
+    if moments is None:
+        return statistics
+    low, high = (moment.since_epoch if moment else None for moment in (moments.low, moments.high))
+    longs = Longs(low, high, moments.nulls, moments.distinct, moments.bit_vectors, moments.histogram)
+    return replace(statistics, counted=replace(statistics.counted, longs=longs, timestamps=None))
+
+
+def batches(names: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:
     for start in range(0, len(names), size):
         yield tuple(names[start : start + size])

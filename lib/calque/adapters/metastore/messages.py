@@ -7,11 +7,22 @@ and declared exceptions are numbered from 1 without gaps in all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from types import MappingProxyType
 
-from calque.model import hive
-from calque.model.hive import TEXT_MAP, Database, Function, Kind, ListOf, Partition, Table
+from calque.model import facets, hive
+from calque.model.facets import (
+    CONSTRAINTS,
+    AnalyzedColumns,
+    Check,
+    ColumnStatistics,
+    DefaultValue,
+    ForeignKey,
+    NotNull,
+    PrimaryKey,
+    UniqueKey,
+)
+from calque.model.hive import TEXT_MAP, Database, Function, Kind, ListOf, MapOf, Partition, Table
 from calque.model.journal import Event
 
 TEXTS = ListOf("string")
@@ -152,6 +163,99 @@ class DropPartitionsRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ConstraintsRequest:
+    """For primary keys, and for all kinds at once."""
+
+    database: str
+    table: str
+    catalog: str = "hive"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnConstraintsRequest:
+    """For the other kinds, foreign keys aside."""
+
+    database: str
+    table: str
+    catalog: str = "hive"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeysRequest:
+    """Either the parent or the child."""
+
+    parent_database: str | None = None
+    parent_table: str | None = None
+    database: str | None = None
+    table: str | None = None
+    catalog: str = "hive"
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraintRequest:
+    database: str
+    table: str
+    constraint: str
+
+
+ROWS: Mapping[type, type] = MappingProxyType(
+    {kind: make_dataclass(f"{kind.__name__}Rows", ["rows"], frozen=True) for kind in CONSTRAINTS}
+)
+"""For each kind of constraint what its calls take and give: a structure of one list, `rows`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllConstraints:
+    primary_keys: tuple[PrimaryKey, ...] | None = None
+    foreign_keys: tuple[ForeignKey, ...] | None = None
+    unique_keys: tuple[UniqueKey, ...] | None = None
+    not_null: tuple[NotNull, ...] | None = None
+    default_values: tuple[DefaultValue, ...] | None = None
+    checks: tuple[Check, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AllConstraintsResult:
+    constraints: AllConstraints
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatisticsRequest:
+    database: str
+    table: str
+    columns: tuple[str, ...]
+    engine: str = facets.ENGINE
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatisticsResult:
+    columns: tuple[ColumnStatistics, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsStatisticsRequest:
+    database: str
+    table: str
+    columns: tuple[str, ...]
+    partitions: tuple[str, ...]
+    engine: str = facets.ENGINE
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsStatisticsResult:
+    partitions: Mapping[str, tuple[ColumnStatistics, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatisticsRequest:
+    """Of one table, or of several partitions of one. Columns that are not named keep theirs."""
+
+    objects: tuple[AnalyzedColumns, ...]
+    merge: bool = False
+    engine: str = facets.ENGINE
+
+
+@dataclass(frozen=True, slots=True)
 class EventRequest:
     after: int
     limit: int
@@ -225,6 +329,8 @@ MAKERS: Mapping[type, type] = MappingProxyType({Event: EventMaker})
 FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
     {
         **hive.FIELDS,
+        **facets.FIELDS,
+        **{rows: ((1, "rows", ListOf(kind)),) for kind, rows in ROWS.items()},
         Declared: ((1, "text", "string"),),
         Context: ((1, "properties", TEXT_MAP),),
         ClientCapabilities: ((1, "values", ListOf("i32")),),
@@ -269,6 +375,41 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (7, "context", Context),
             (8, "need_result", "bool"),
         ),
+        ConstraintsRequest: ((1, "database", "string"), (2, "table", "string"), (3, "catalog", "string")),
+        ColumnConstraintsRequest: ((1, "catalog", "string"), (2, "database", "string"), (3, "table", "string")),
+        ForeignKeysRequest: (
+            (1, "parent_database", "string"),
+            (2, "parent_table", "string"),
+            (3, "database", "string"),
+            (4, "table", "string"),
+            (5, "catalog", "string"),
+        ),
+        DropConstraintRequest: ((1, "database", "string"), (2, "table", "string"), (3, "constraint", "string")),
+        AllConstraints: (
+            (1, "primary_keys", ListOf(PrimaryKey)),
+            (2, "foreign_keys", ListOf(ForeignKey)),
+            (3, "unique_keys", ListOf(UniqueKey)),
+            (4, "not_null", ListOf(NotNull)),
+            (5, "default_values", ListOf(DefaultValue)),
+            (6, "checks", ListOf(Check)),
+        ),
+        AllConstraintsResult: ((1, "constraints", AllConstraints),),
+        TableStatisticsRequest: (
+            (1, "database", "string"),
+            (2, "table", "string"),
+            (3, "columns", TEXTS),
+            (6, "engine", "string"),
+        ),
+        TableStatisticsResult: ((1, "columns", ListOf(ColumnStatistics)),),
+        PartitionsStatisticsRequest: (
+            (1, "database", "string"),
+            (2, "table", "string"),
+            (3, "columns", TEXTS),
+            (4, "partitions", TEXTS),
+            (7, "engine", "string"),
+        ),
+        PartitionsStatisticsResult: ((1, "partitions", MapOf("string", ListOf(ColumnStatistics))),),
+        SetStatisticsRequest: ((1, "objects", ListOf(AnalyzedColumns)), (2, "merge", "bool"), (5, "engine", "string")),
         EventRequest: ((1, "after", "i64"), (2, "limit", "i32")),
         Event: (
             (1, "event_id", "i64"),
@@ -350,6 +491,60 @@ EXCHANGE_PARTITIONS = Call(
 
 CREATE_FUNCTION = Call("create_function", (Function,), None, CREATED)
 DROP_FUNCTION = Call("drop_function", ("string", "string"), None, ("NoSuchObject", "Meta"))
+
+CONSTRAINED = ("NoSuchObject", "Meta")
+ADD_CONSTRAINTS: Mapping[type, Call] = MappingProxyType(
+    {
+        kind: Call(f"add_{name}", (ROWS[kind],), None, CONSTRAINED)
+        for kind, name in (
+            (PrimaryKey, "primary_key"),
+            (ForeignKey, "foreign_key"),
+            (UniqueKey, "unique_constraint"),
+            (NotNull, "not_null_constraint"),
+            (DefaultValue, "default_constraint"),
+            (Check, "check_constraint"),
+        )
+    }
+)
+DROP_CONSTRAINT = Call("drop_constraint", (DropConstraintRequest,), None, CONSTRAINED)
+GET_ALL_CONSTRAINTS = Call(
+    "get_all_table_constraints", (ConstraintsRequest,), AllConstraintsResult, ("Meta", "NoSuchObject"), reads=True
+)
+GET_CONSTRAINTS: Mapping[type, Call] = MappingProxyType(
+    {
+        kind: Call(name, (request,), ROWS[kind], ("Meta", "NoSuchObject"), reads=True)
+        for kind, name, request in (
+            (PrimaryKey, "get_primary_keys", ConstraintsRequest),
+            (ForeignKey, "get_foreign_keys", ForeignKeysRequest),
+            (UniqueKey, "get_unique_constraints", ColumnConstraintsRequest),
+            (NotNull, "get_not_null_constraints", ColumnConstraintsRequest),
+            (DefaultValue, "get_default_constraints", ColumnConstraintsRequest),
+            (Check, "get_check_constraints", ColumnConstraintsRequest),
+        )
+    }
+)
+"""One by one, as 3.1 has them."""
+
+GET_TABLE_STATISTICS = Call(
+    "get_table_statistics_req", (TableStatisticsRequest,), TableStatisticsResult, ("NoSuchObject", "Meta"), reads=True
+)
+GET_PARTITIONS_STATISTICS = Call(
+    "get_partitions_statistics_req",
+    (PartitionsStatisticsRequest,),
+    PartitionsStatisticsResult,
+    ("NoSuchObject", "Meta"),
+    reads=True,
+)
+ANALYZED = ("NoSuchObject", "InvalidObject", "Meta", "InvalidInput")
+SET_STATISTICS = Call("set_aggr_stats_for", (SetStatisticsRequest,), "bool", ANALYZED)
+UNANALYZED = ("NoSuchObject", "Meta", "InvalidObject", "InvalidInput")
+DROP_TABLE_STATISTICS = Call(
+    "delete_table_column_statistics", ("string", "string", "string", "string"), "bool", UNANALYZED
+)
+DROP_PARTITION_STATISTICS = Call(
+    "delete_partition_column_statistics", ("string", "string", "string", "string", "string"), "bool", UNANALYZED
+)
+"""The last argument, the engine, is new in 4."""
 
 GET_NEXT_NOTIFICATION = Call("get_next_notification", (EventRequest,), Events, reads=True)
 GET_CURRENT_EVENT_ID = Call("get_current_notificationEventId", (), Current, reads=True)

@@ -24,11 +24,14 @@ Spec = tuple[tuple[int, int, str, Any, None] | None, ...]
 
 SCALARS: Mapping[str, int] = {
     "string": TType.STRING,
+    "binary": TType.STRING,
     "bool": TType.BOOL,
     "i16": TType.I16,
     "i32": TType.I32,
     "i64": TType.I64,
+    "dbl": TType.DOUBLE,
 }
+TEXTS: Mapping[str, str] = {"string": "UTF8", "binary": "BINARY"}
 SUCCESS = "success"
 
 
@@ -86,7 +89,7 @@ def encoding(kind: Kind) -> tuple[int, Any]:
         case MapOf(key, value):
             return TType.MAP, (*encoding(key), *encoding(value), False)
         case str():
-            return SCALARS[kind], "UTF8" if kind == "string" else None
+            return SCALARS[kind], TEXTS.get(kind)
         case type():
             return TType.STRUCT, [MAKERS.get(kind, kind), struct_spec(kind)]
 
@@ -94,7 +97,7 @@ def encoding(kind: Kind) -> tuple[int, Any]:
 def with_dicts(value: Any) -> Any:
     """`value` with every mapping in it a `dict`: the C codec writes no others."""
     match value:
-        case str() | int() | None:
+        case str() | bytes() | int() | float() | None:
             return value
         case tuple() | list():
             return value if not value or isinstance(value[0], str) else tuple(with_dicts(item) for item in value)

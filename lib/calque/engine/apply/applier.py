@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
+from calque.core.facets import Changes
 from calque.engine.announced import BRIDGE, IN_PARTS
-from calque.engine.apply import append, commit, flip, hidden, partitions, statistics, tables
+from calque.engine.apply import append, commit, facets, flip, hidden, partitions, tables
 from calque.engine.apply.hand import Applied, Hand, Images
 from calque.engine.observe import Shown
 from calque.engine.world import TargetSide
@@ -81,8 +82,13 @@ class Applier:
             case _:
                 assert_never(operation)
 
-    def facets(self, table: TableName, versions: Mapping[str, Version]) -> None:
-        statistics.write_statistics(self.hand, table, versions)
+    def facets(self, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
+        facets.write_facets(self.hand, table, changes, versions)
+
+    def waiting_keys(self, tables: Iterable[TableName]) -> None:
+        """Of tables of others, to the group's."""
+        for table in tables:
+            facets.add_waiting_keys(self.hand, table)
 
 
 def announcement(hop: Hop) -> tuple[str, tuple[TableName, ...], int] | None:

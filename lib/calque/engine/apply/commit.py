@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.hand import Hand
 from calque.engine.apply.partitions import (
     Parts,
@@ -52,6 +53,7 @@ def change(hand: Hand, operation: CommitTable, old: Shown, event_id: EventId) ->
     gone = [name for name, part in operation.partitions if part is None and name in old.partitions]
     written = altered_partitions(hand, table, before, there, operation.switched)
     written |= new_partitions(hand, table, before, new, renamed(hand, old, gone, new))
+    kept = statistics_of_others(hand, was, parts)
     hand.call(
         hand.side.catalog.commit_table,
         hand.at(was),
@@ -68,6 +70,7 @@ def change(hand: Hand, operation: CommitTable, old: Shown, event_id: EventId) ->
     hand.record(table, "", hand.seen(table).incarnation(), head.since, "commit_table", placed)
     forget(hand, table, gone, event_id)
     remember(hand, table, written)
+    write_kept(hand, table, kept)
 
 
 def renamed(hand: Hand, old: Shown, gone: list[str], new: Parts) -> dict[str, Placed]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from calque.core.image import EVENT, STATE, moved
 from calque.core.layout import join, natural_location
+from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.hand import Hand
 from calque.engine.apply.partitions import (
     altered_partitions,
@@ -35,6 +36,7 @@ def flip(hand: Hand, operation: PrepareFlipSweep, event_id: EventId) -> None:
     added = new_partitions(hand, table, shown, operation.added)
     different = other_files(hand, shown, operation.changed)
     changed = altered_partitions(hand, table, shown, operation.changed, different)
+    kept = statistics_of_others(hand, table, (*operation.added, *operation.changed))
     early = [emptied(part, empty, 0, EARLY) for part in definitions(added)]
     late = {name: emptied(shown.partitions[name], empty, event_id, LATE) for name in operation.doomed}
     hand.add_partitions(at, early)
@@ -43,6 +45,7 @@ def flip(hand: Hand, operation: PrepareFlipSweep, event_id: EventId) -> None:
     remember(hand, table, changed)
     hand.drop_partitions(at, operation.doomed)
     forget(hand, table, operation.doomed, event_id)
+    write_kept(hand, table, kept)
 
 
 def emptied(partition: Partition, empty: str, event_id: EventId, state: str) -> Partition:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from calque.core.layout import join
+from calque.engine.apply.facets import Kept, kept_facets, restore_facets
 from calque.engine.apply.hand import Hand
 from calque.engine.apply.partitions import (
     Written,
@@ -46,14 +47,17 @@ def build(hand: Hand, operation: HiddenBuild) -> None:
 
 
 def rebuild(hand: Hand, operation: Rebuild, event_id: EventId) -> None:
-    """Build the whole table hidden over the same files, rename the old away and the new in."""
+    """Build the whole table hidden over the same files, rename the old away and the new in. Facets follow: servers
+    drop constraints with the old table by their names, and lose statistics in a rename."""
     table, was, head = operation.table, operation.was, operation.head
     old = hand.seen(was) if was is not None else None
+    facets: Kept | None = None
     if operation.whole or was is None or old is None:
         definition, placed = new_table(hand, table, head)
         before, new_placed = Shown(definition), placed if head.data is not None else None
     else:
         before = replace(old, partitions=every_partition(hand, was))
+        facets = kept_facets(hand, was, before.partitions)
         new_placed = rebuilt_content(hand, operation, before)
         definition = altered(hand, before, head, new_placed)
     written = rebuilt_partitions(hand, operation, replace(before, table=definition))
@@ -71,6 +75,9 @@ def rebuild(hand: Hand, operation: Rebuild, event_id: EventId) -> None:
     forget(hand, table, gone, event_id)
     remember(hand, table, written)
     hand.seen(table).partitions.update(whole)
+    if facets is not None:
+        lineages = {name: part.lineage for name, part in operation.partitions if part is not None}
+        restore_facets(hand, table, facets, {name: lineages.get(name, name) for name in whole})
 
 
 def rebuilt_content(hand: Hand, operation: Rebuild, old: Shown) -> Placed | None:

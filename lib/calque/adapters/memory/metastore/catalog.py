@@ -15,6 +15,7 @@ from calque.adapters.memory.metastore.notices import key_names
 from calque.adapters.memory.metastore.store import MemoryMetastore
 from calque.core.limits import check_commit, check_list
 from calque.errors import Refused
+from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, partition_name, partition_values, table_name
@@ -106,6 +107,32 @@ class MemoryReader:
             found = {wanted: stored.partitions.get(partition_values(wanted)) for wanted in names}
             return {wanted: partition for wanted, partition in found.items() if partition}
 
+    def constraints(self, name: TableName) -> Sequence[Constraint]:
+        with self._watched("constraints"):
+            return self.metastore.constraints(name)
+
+    def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
+        with self._watched("foreign_keys_to"):
+            return self.metastore.foreign_keys_to(name)
+
+    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
+        with self._watched("table_statistics"), self.metastore.locked():
+            return self._statistics(name, columns, ())
+
+    def partition_statistics(
+        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        with self._watched("partition_statistics"), self.metastore.locked():
+            found = {one: self._statistics(name, columns, partition_values(one)) for one in partitions}
+            return {one: statistics for one, statistics in found.items() if statistics}
+
+    def _statistics(self, name: TableName, columns: Sequence[str], values: tuple[str, ...]) -> Statistics:
+        try:
+            found = self.metastore.the_table(name).statistics.get(values, {})
+        except Conflict:
+            return {}
+        return {column: row for column, row in found.items() if column in columns}
+
 
 class MemoryCatalog(MemoryReader):
     """`ports.Catalog`."""
@@ -185,6 +212,24 @@ class MemoryCatalog(MemoryReader):
             if name is not None:
                 self._check_event(name, expected_event)
             self._commit(name, table, put, drop, cascade)
+
+    def add_constraints(self, constraints: Sequence[Constraint]) -> None:
+        with self._watched("add_constraints"):
+            self.metastore.add_constraints(constraints)
+
+    def drop_constraint(self, name: TableName, constraint: str) -> None:
+        with self._watched("drop_constraint"):
+            self.metastore.drop_constraint(name, constraint)
+
+    def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
+        with self._watched("put_statistics"), self.metastore.locked():
+            for partition, columns in statistics.items():
+                values = partition_values(partition) if partition else ()
+                self.metastore.update_statistics(name, list(columns.values()), values)
+
+    def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
+        with self._watched("drop_statistics"):
+            self.metastore.delete_statistics(name, column, partition_values(partition) if partition else ())
 
     def create_function(self, function: Function) -> None:
         with self._watched("create_function"):

@@ -12,7 +12,9 @@ class Habits:
     `spelled_names`: CREATE_TABLE is logged with names as the client spelled them. `truncate_pairs`: truncating writes
     a second, ordinary alteration behind each. `empty_truncate`: truncating a plain table with an empty list of
     partitions is logged. `own_managed_place`: managed tables lie in the warehouse wherever their database does.
-    `lists_external`: ADD_PARTITION has a list of files (here always empty) for external tables too."""
+    `lists_external`: ADD_PARTITION has a list of files (here always empty) for external tables too.
+    `facet_events`: column statistics, defaults and checks are logged. `statistics_follow`: column statistics of
+    partitions stay when their table is renamed."""
 
     bulk_events: bool
     table_ids: bool
@@ -23,6 +25,8 @@ class Habits:
     empty_truncate: bool
     own_managed_place: bool
     lists_external: bool
+    facet_events: bool
+    statistics_follow: bool
 
 
 HIVE_3 = Habits(
@@ -35,6 +39,8 @@ HIVE_3 = Habits(
     empty_truncate=False,
     own_managed_place=False,
     lists_external=True,
+    facet_events=False,
+    statistics_follow=False,
 )
 HIVE_4 = Habits(
     bulk_events=True,
@@ -46,4 +52,6 @@ HIVE_4 = Habits(
     empty_truncate=True,
     own_managed_place=True,
     lists_external=False,
+    facet_events=True,
+    statistics_follow=True,
 )

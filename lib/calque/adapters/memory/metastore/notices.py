@@ -12,12 +12,33 @@ from typing import Any
 
 from calque.adapters.memory.metastore.habits import Habits
 from calque.adapters.memory.tjson import tjson
+from calque.model import facets
+from calque.model.facets import (
+    Analyzed,
+    AnalyzedColumns,
+    Check,
+    ColumnStatistics,
+    Constraint,
+    DefaultValue,
+    ForeignKey,
+    NotNull,
+    PrimaryKey,
+    UniqueKey,
+)
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
-from calque.model.names import EventId, partition_name
+from calque.model.names import EventId, TableName, partition_name
 
 FORMAT = "json-0.2"
 CATALOG = "hive"
+CONSTRAINT_EVENTS: Mapping[type[Constraint], tuple[str, str]] = {
+    PrimaryKey: ("ADD_PRIMARYKEY", "primaryKeyListJson"),
+    ForeignKey: ("ADD_FOREIGNKEY", "foreignKeyListJson"),
+    UniqueKey: ("ADD_UNIQUECONSTRAINT", "uniqueConstraintListJson"),
+    NotNull: ("ADD_NOTNULLCONSTRAINT", "notNullConstraintListJson"),
+    DefaultValue: ("ADD_DEFAULTCONSTRAINT", "defaultConstraintListJson"),
+    Check: ("ADD_CHECKCONSTRAINT", "checkConstraintListJson"),
+}
 encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -135,10 +156,42 @@ def inserted(table: Table, partition: Partition | None, files: Sequence[str], re
     return Notice("INSERT", table.database, table.name, body)
 
 
-def primary_key_added(table: Table, column: str) -> Notice:
-    names = {"1": table.database, "2": table.name, "3": column, "5": f"pk_{table.name}", "9": CATALOG}
-    key = {number: {"str": value} for number, value in names.items()} | {"4": {"i32": 1}}
-    return Notice("ADD_PRIMARYKEY", table.database, table.name, {"primaryKeyListJson": [json.dumps(key)]})
+def constraints_added(table: TableName, constraints: Sequence[Constraint]) -> Notice:
+    """The row names the parent of a foreign key."""
+    first = constraints[0]
+    event_type, holder = CONSTRAINT_EVENTS[type(first)]
+    about = first.parent if isinstance(first, ForeignKey) else table
+    return Notice(event_type, *about, {holder: [tjson(constraint) for constraint in constraints]})
+
+
+def constraint_dropped(table: TableName, constraint: str) -> Notice:
+    body = {"dbName": table.database, "tableName": table.table, "constraintName": constraint}
+    return Notice("DROP_CONSTRAINT", *table, body)
+
+
+def statistics_updated(table: Table, partition: Partition | None, columns: Sequence[ColumnStatistics]) -> Notice:
+    of_one = partition_name(key_names(table), partition.values) if partition else None
+    analyzed = AnalyzedColumns(
+        Analyzed(partition is None, table.database, table.name, of_one), tuple(columns), facets.ENGINE
+    )
+    body = {
+        "database": table.database,
+        "colStatsJson": tjson(analyzed),
+        "parameters": dict((partition or table).parameters or {}),
+        "tableObjJson": tjson(table),
+    }
+    if partition is None:
+        return Notice("UPDATE_TBL_COL_STAT_EVENT", table.database, table.name, body)
+    body |= {"partVals": list(partition.values)}
+    return Notice("UPDATE_PART_COL_STAT_EVENT", table.database, table.name, body)
+
+
+def statistics_deleted(table: Table, partition: Partition | None, column: str) -> Notice:
+    body: dict[str, Any] = {"database": table.database, "colName": column}
+    if partition is None:
+        return Notice("DELETE_TBL_COL_STAT_EVENT", table.database, table.name, body)
+    body |= {"partName": partition_name(key_names(table), partition.values), "partValues": list(partition.values)}
+    return Notice("DELETE_PART_COL_STAT_EVENT", table.database, table.name, body)
 
 
 def function_created(function: Function) -> Notice:

@@ -17,8 +17,9 @@ from typing import NoReturn, Protocol
 
 from calque.adapters.memory.metastore import notices
 from calque.adapters.memory.metastore.habits import HIVE_4, Habits
-from calque.adapters.memory.metastore.notices import Notice, key_names
+from calque.adapters.memory.metastore.notices import CATALOG, Notice, key_names
 from calque.adapters.memory.metastore.stored import (
+    analyzed,
     dated,
     partition_place,
     placed,
@@ -28,7 +29,8 @@ from calque.adapters.memory.metastore.stored import (
     stored_table,
 )
 from calque.errors import Refused
-from calque.model.hive import Database, Function, Partition, Table, is_partitioned, is_view, location_of
+from calque.model.facets import Check, ColumnStatistics, Constraint, DefaultValue, ForeignKey, PrimaryKey, UniqueKey
+from calque.model.hive import Column, Database, Function, Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, partition_values, table_name
 from calque.ports import Conflict
@@ -54,11 +56,14 @@ class NoDirectories:
 
 @dataclass(slots=True)
 class Stored:
-    """A table with its partitions, by values. `made`: how many tables had been created by then."""
+    """A table with its partitions, by values. `made`: how many tables had been created by then. `statistics` by the
+    partition's values (none: the table's own) and column."""
 
     table: Table
     made: int
     partitions: dict[tuple[str, ...], Partition] = field(default_factory=dict)
+    constraints: list[Constraint] = field(default_factory=list)
+    statistics: dict[tuple[str, ...], dict[str, ColumnStatistics]] = field(default_factory=dict)
 
     def named(self, names: Sequence[str]) -> list[Partition]:
         """All of the named partitions; raises `Conflict` when one is missing."""
@@ -161,7 +166,9 @@ class MemoryMetastore:
                 self.directories.move(str(location_of(before)), str(location_of(moved)))
             del self._tables[old_name]
             carried = {partition.values: partition for partition in partitions}
-            self._tables[new_name] = Stored(moved, stored.made, carried)
+            statistics = self._remaining(stored, before, moved)
+            self._tables[new_name] = Stored(moved, stored.made, carried, stored.constraints, statistics)
+            self._rename_in_constraints(old_name, new_name)
             as_given = replace(moved, create_time=table.create_time or 0)
             self._write(notices.table_altered(before, as_given, self.habits))
 
@@ -185,6 +192,8 @@ class MemoryMetastore:
         with self._lock:
             stored = self.the_table(name)
             del self._tables[table_name(*name)]
+            for other in self._tables.values():
+                other.constraints = [row for row in other.constraints if parent_of(row) != table_name(*name)]
             if delete_data and stored.table.type == "MANAGED_TABLE":
                 for partition in stored.partitions.values():
                     self.directories.remove(str(location_of(partition)))
@@ -242,6 +251,8 @@ class MemoryMetastore:
             after = placed(after, place)
             del stored.partitions[before.values]
             stored.partitions[after.values] = after
+            if before.values in stored.statistics:
+                stored.statistics[after.values] = stored.statistics.pop(before.values)
             self._write(notices.partition_altered(stored.table, before, after, self.habits))
 
     def drop_partitions(self, name: TableName, names: Sequence[str], *, delete_data: bool = True) -> None:
@@ -250,6 +261,7 @@ class MemoryMetastore:
             dropped = stored.named(names)
             for partition in dropped:
                 stored.partitions.pop(partition.values, None)
+                stored.statistics.pop(partition.values, None)
                 if delete_data and stored.table.type == "MANAGED_TABLE":
                     self.directories.remove(str(location_of(partition)))
             for group in self._grouped(dropped):
@@ -276,6 +288,7 @@ class MemoryMetastore:
             for before, after in zip(matching, moved, strict=True):
                 self.directories.move(str(location_of(before)), str(location_of(after)))
                 del origin.partitions[before.values]
+                origin.statistics.pop(before.values, None)
                 destination.partitions[after.values] = after
             self._write(notices.partitions_added(destination.table, moved, self.habits))
             for partition in matching:
@@ -294,9 +307,72 @@ class MemoryMetastore:
             written = [file if "#" in file else f"{file}###" for file in files]
             self._write(notices.inserted(stored.table, partition, written, replace))
 
-    def add_primary_key(self, name: TableName, column: str) -> None:
+    def add_constraints(self, constraints: Sequence[Constraint]) -> None:
+        """Rows of one kind and one table, each with a name."""
         with self._lock:
-            self._write(notices.primary_key_added(self.the_table(name).table, column))
+            name = table_name(constraints[0].database, constraints[0].table)
+            stored = self.the_table(name)
+            rows = [replace(row, database=name.database, table=name.table, catalog=CATALOG) for row in constraints]
+            names = {row.name for row in rows}
+            for there in stored.constraints:
+                if there.name in names or (isinstance(there, PrimaryKey) and isinstance(rows[0], PrimaryKey)):
+                    exists("constraint", f"{there.name} of {name}")
+            for row in rows:
+                if isinstance(row, ForeignKey):
+                    self._check_parent(row)
+            stored.constraints += rows
+            if self.habits.facet_events or not isinstance(rows[0], DefaultValue | Check):
+                self._write(notices.constraints_added(name, rows))
+
+    def drop_constraint(self, name: TableName, constraint: str) -> None:
+        with self._lock:
+            stored = self.the_table(name)
+            left = [row for row in stored.constraints if row.name != constraint]
+            if left == stored.constraints:
+                missing("constraint", constraint)
+            stored.constraints = left
+            self._write(notices.constraint_dropped(table_name(*name), constraint))
+
+    def constraints(self, name: TableName) -> list[Constraint]:
+        with self._lock:
+            stored = self._tables.get(table_name(*name))
+            return list(stored.constraints) if stored else []
+
+    def foreign_keys_to(self, name: TableName) -> list[ForeignKey]:
+        with self._lock:
+            rows = (row for stored in self._tables.values() for row in stored.constraints)
+            return [row for row in rows if isinstance(row, ForeignKey) and row.parent == table_name(*name)]
+
+    def update_statistics(
+        self, name: TableName, columns: Sequence[ColumnStatistics], values: Sequence[str] = ()
+    ) -> None:
+        """Of the table, or of the partition with `values`; other columns keep theirs."""
+        with self._lock:
+            stored = self.the_table(name)
+            known = {column.name for column in columns_of(stored.table)}
+            if unknown := [row.column for row in columns if row.column not in known]:
+                missing("column", unknown[0])
+            names = [row.column for row in columns]
+            partition = None
+            if values:
+                partition = stored.partitions.get(tuple(values)) or missing("partition", str(values))
+                partition = stored.partitions[tuple(values)] = analyzed(partition, names)
+            else:
+                stored.table = analyzed(stored.table, names)
+            stored.statistics.setdefault(tuple(values), {}).update({row.column: row for row in columns})
+            if self.habits.facet_events:
+                self._write(notices.statistics_updated(stored.table, partition, columns))
+
+    def delete_statistics(self, name: TableName, column: str, values: Sequence[str] = ()) -> None:
+        with self._lock:
+            stored = self.the_table(name)
+            partition = None
+            if values:
+                partition = stored.partitions.get(tuple(values)) or missing("partition", str(values))
+            if stored.statistics.get(tuple(values), {}).pop(column, None) is None and not self.habits.bulk_events:
+                missing("statistics of column", column)
+            if self.habits.facet_events:
+                self._write(notices.statistics_deleted(stored.table, partition, column))
 
     def create_function(self, function: Function) -> None:
         with self._lock:
@@ -355,6 +431,38 @@ class MemoryMetastore:
     def locked(self) -> Iterator[None]:
         with self._lock:
             yield
+
+    def _check_parent(self, row: ForeignKey) -> None:
+        stored = self._tables.get(row.parent)
+        keys = [one for one in stored.constraints if isinstance(one, PrimaryKey | UniqueKey)] if stored else []
+        if all(one.column != row.parent_column for one in keys):
+            raise Refused(f"{row.parent} has no key for {row.name}")
+
+    def _rename_in_constraints(self, old: TableName, new: TableName) -> None:
+        if old == new:
+            return
+        own = self._tables[new]
+        own.constraints = [replace(row, database=new.database, table=new.table) for row in own.constraints]
+        for stored in self._tables.values():
+            stored.constraints = [
+                replace(row, parent_database=new.database, parent_table=new.table)
+                if isinstance(row, ForeignKey) and row.parent == old
+                else row
+                for row in stored.constraints
+            ]
+
+    def _remaining(
+        self, stored: Stored, before: Table, after: Table
+    ) -> dict[tuple[str, ...], dict[str, ColumnStatistics]]:
+        """Statistics after a change of the table: of columns that are still the same."""
+        old, new = ({(column.name, column.type) for column in columns_of(table)} for table in (before, after))
+        same = {name for name, _ in old & new}
+        renamed = (before.database, before.name) != (after.database, after.name)
+        return {
+            values: {column: row for column, row in columns.items() if column in same}
+            for values, columns in stored.statistics.items()
+            if not values or not renamed or self.habits.statistics_follow
+        }
 
     def _drop_order(self, name: TableName) -> tuple[bool, int]:
         stored = self._tables[name]
@@ -429,6 +537,14 @@ class MemoryMetastore:
 
     def _now(self) -> int:
         return int(self._clock())
+
+
+def columns_of(table: Table) -> Sequence[Column]:
+    return (table.storage.columns if table.storage else None) or ()
+
+
+def parent_of(row: Constraint) -> TableName | None:
+    return row.parent if isinstance(row, ForeignKey) else None
 
 
 def missing(kind: str, name: str) -> NoReturn:

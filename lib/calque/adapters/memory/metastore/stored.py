@@ -5,6 +5,8 @@ Observed on 3.1.3 and 4.2.0; `tests/contract` holds both beside this.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,6 +17,7 @@ from calque.model.names import partition_name
 T = TypeVar("T", Table, Partition)
 
 DDL_TIME = "transient_lastDdlTime"
+ACCURATE = "COLUMN_STATS_ACCURATE"
 USER = 1
 
 
@@ -105,6 +108,16 @@ def dated(thing: T, now: int) -> T:
     """With the time of the change, unless the client said one."""
     parameters = dict(thing.parameters or {})
     parameters.setdefault(DDL_TIME, str(now))
+    return replace(thing, parameters=parameters)
+
+
+def analyzed(thing: T, columns: Iterable[str]) -> T:
+    """With the columns among those whose statistics are accurate."""
+    parameters = dict(thing.parameters or {})
+    accurate = json.loads(parameters.get(ACCURATE, "{}"))
+    of_columns = accurate.get("COLUMN_STATS", {}) | dict.fromkeys(columns, "true")
+    accurate["COLUMN_STATS"] = dict(sorted(of_columns.items()))
+    parameters[ACCURATE] = json.dumps(accurate, separators=(",", ":"))
     return replace(thing, parameters=parameters)
 
 
