@@ -1,7 +1,8 @@
 """What all tests share: how many examples property tests try, and an environment that steers nothing.
 
-`--hypothesis-profile=check` tries few examples, `prove` very many; `test` is what goes without saying. How many
-histories the tests over whole worlds play is for `CALQUE_HISTORIES=N` to say, which is the first for `CALQUE_SEED=N`.
+`--hypothesis-profile=check` tries few examples, `test`, which goes without saying, many, and both the same ones each
+time; `prove` tries very many, and others each time. How many histories the tests over whole worlds play is for
+`CALQUE_HISTORIES=N` to say, which is the first for `CALQUE_SEED=N`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ STEERING = ("CALQUE_FAILPOINT", "CALQUE_SPARK_ARCHIVE", "HIVE_CONF_DIR", "METAST
 # Services of other tests make a machine slow at times: neither an example nor its making has a deadline.
 UNHURRIED = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 for name, examples in EXAMPLES.items():
-    settings.register_profile(name, UNHURRIED, max_examples=examples)
+    settings.register_profile(name, UNHURRIED, max_examples=examples, derandomize=name != "prove")
 settings.load_profile("test")
 
 

@@ -134,7 +134,7 @@ class Player:
         self.world = World(0, HIVE_3 if story.hive == 3 else HIVE_4, story.policy)
         self.writes: list[tuple[int, Write, bool]] = []
         self.deaths: list[int] = []
-        self.calls = self.points = 0
+        self.calls = self.points = self.farthest = 0
         self.world.between = self.come_between
         self.world.storage.before = self.storage_called
         self.world.fate = self.fate
@@ -197,8 +197,10 @@ class Player:
             self.world.writer.run(write.operation)
 
     def upto(self, percent: int) -> EventId:
+        """Where a window ends: not before one that died, whose drops no mark tells of."""
         shown, last = self.world.replica.cursor, self.world.capture.last()
-        return shown + (last - shown) * percent // 100
+        self.farthest = max(self.farthest, shown + (last - shown) * percent // 100)
+        return self.farthest
 
     def twice(self) -> None:
         """A window whose record is lost changes nothing when it is played again."""
@@ -216,7 +218,7 @@ class Player:
 
     def meanwhile(self, meanwhile: Meanwhile) -> None:
         self.writes, self.deaths = list(meanwhile.writes), list(meanwhile.deaths)
-        self.calls = self.points = 0
+        self.calls = self.points = self.farthest = 0
 
     def come_between(self, _: str) -> None:
         self.calls += 1

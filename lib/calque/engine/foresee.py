@@ -92,6 +92,7 @@ def foresee(
     notes: Notes = []
     replica = Replica(source, tied(side, notes), begin, lambda: None, lambda _workers, _name: Idle())
     replica.open()
+    replica.tried = replica.cursor
     first = [row for method, given in notes if method == "put_tables" for row in given[0]]
     if first:
         replica.tables.load(first, replica.cursor)

@@ -12,7 +12,7 @@ from calque.core.land import landing
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, problem_of
-from calque.core.state import Content
+from calque.core.state import Content, departure
 from calque.engine.apply import Applied, Applier, Images
 from calque.engine.facets import changes_of
 from calque.engine.images import EventImages, ReadImages, versions_of
@@ -30,6 +30,8 @@ from calque.ports import Conflict
 
 Listings = dict[Data, Listing]
 ATTEMPTS = 5
+FARTHEST = 20_000
+"""Events after a window's end among which a drop is looked for that a window made before it died."""
 ANY_MARK = 2**62
 """A cursor above every mark: what the target shows is taken as it is."""
 
@@ -131,11 +133,25 @@ def prepare(
     shown = observe(side, names, touched_partitions(entries), side.policy.data != "none")
     listings = evidence_of(source, chain, lost, moves_in(source, entries))
     prepared = planned(side, chain, shown, listings, cursor)
-    if prepared.problem.origin == START and newest_mark(shown) > upto:
-        raise Ahead(newest_mark(shown))
+    if prepared.problem.origin == START:
+        if newest_mark(shown) > upto:
+            raise Ahead(newest_mark(shown))
+        last = min(source.journal.last() or 0, upto + FARTHEST)
+        if last > upto and lacks_something(prepared.problem):
+            raise Ahead(last)
     if prepared.solution.missing:
         raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}")
     return prepared
+
+
+def lacks_something(problem: Problem) -> bool:
+    """Whether something is not at the target that the chain has from before. What a longer window dropped before it
+    died carries no mark, and must not come back."""
+    touches = departure(problem.start, problem.first).touches
+    return any(
+        (touch.was_named is None and touch.named is not None) or any(was is None and now for _, was, now in touch.parts)
+        for touch in touches
+    )
 
 
 def newest_mark(shown: Mapping[TableName, Shown | None]) -> EventId:

@@ -109,6 +109,9 @@ class Replica:
         self.spread, self.large = spread, large
         self.stopping = threading.Event()
         self.runs = Runs()
+        self.tried: EventId = 0
+        """How far a window may have come, of this process or of one before: what it dropped carries no mark, so that a
+        shorter one might show it again."""
 
     @property
     def name(self) -> str:
@@ -131,6 +134,7 @@ class Replica:
         else:
             self.bootstrap()
             rows = self.side.ledger.tables()
+        self.tried = self.source.journal.last() or 0
         self.tables.load(rows.values(), self.cursor)
         self.side.announced.load(rows.values(), self.cursor)
         ahead = [name for name, shows in self.tables.apart.items() if shows > self.cursor]
@@ -271,7 +275,10 @@ class Replica:
 
     def end_of_run(self, upto: EventId) -> EventId:
         """Where a window to `upto` ends: `runs.Runs.end`."""
-        return self.runs.end(self.source, max(self.begin(), self.cursor), upto, self.stopping.is_set)
+        low = max(self.begin(), self.cursor)
+        found = self.runs.end(self.source, low, self.tried, upto, self.stopping.is_set)
+        self.tried = max(self.tried, found)
+        return found
 
     def through(self, upto: EventId) -> Window:
         window = Window(Span(self.cursor, upto))

@@ -27,10 +27,12 @@ class Runs:
     begun_ns: int = 0
     grown_ns: int = 0
 
-    def end(self, source: SourceSide, low: EventId, upto: EventId, stopped: Callable[[], bool]) -> EventId:
+    def end(
+        self, source: SourceSide, low: EventId, least: EventId, upto: EventId, stopped: Callable[[], bool]
+    ) -> EventId:
         """`upto`, or the end of the run that it would cut. Where the journal ends with a run of several events, more of
         it may come: the window ends before it, or where nothing else is to be done waits a moment. `low` is where the
-        window begins."""
+        window begins, `least` how far one came before."""
         while True:
             last = source.journal.last() or 0
             upto = end_of_run(source.journal, low, upto, last)
@@ -39,7 +41,7 @@ class Runs:
             before = self.before if self.last == last else start_of_run(source.journal, low, last)
             if before >= last - 1 or self.is_still(before, last, source.clock.now_ns()) or stopped():
                 return upto
-            if before > low:
+            if before > low and before >= least:
                 return before
             source.clock.sleep(STILL_SECONDS / 5)
 

@@ -41,7 +41,6 @@ class Limits:
     add_partitions: int = 5000
     alter_partitions: int = 5000
     drop_partitions: int = 1000
-    hidden_build: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
