@@ -6,6 +6,8 @@ SHELL := /bin/bash
 .PHONY: help install demo test check prove bench clean
 
 BIN := .venv/bin
+# Tests try the same histories on every machine.
+test check: export PYTHONHASHSEED := 0
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from calque.core.image import EVENT, INCARNATION, STATE, Marks, moved
 from calque.core.layout import join
+from calque.engine.apply.facets import forget_statistics
 from calque.engine.apply.hand import Hand, claim_of
 from calque.engine.observe import Shown, event_of
 from calque.engine.stage import Placed, Wanted
@@ -151,12 +152,17 @@ def definitions(written: Mapping[str, Written]) -> Iterable[Partition]:
 
 def remember(hand: Hand, table: TableName, written: Mapping[str, Written]) -> None:
     """They are there now."""
-    shown = hand.seen(table)
+    shown, replaced = hand.seen(table), []
     for name, one in written.items():
+        there = shown.partitions.get(name)
+        if there is not None and incarnation_of(there) != incarnation_of(one.definition):
+            replaced.append(name)
         shown.partitions[name] = one.definition
         if one.placed is not None:
             hand.shows_files(table, name, one.placed)
         hand.record(table, name, incarnation_of(one.definition), one.event_id, one.change, one.placed)
+    if replaced:
+        forget_statistics(hand, table, replaced)
 
 
 def forget(hand: Hand, table: TableName, names: Iterable[str], event_id: EventId) -> None:
