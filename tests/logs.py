@@ -16,6 +16,14 @@ from calque.model.plan import BASE, BASE_DATA, Data, Version
 from tjson import event, tjson
 
 INTEGER = Column("a", "int")
+WITHOUT_EFFECT = (
+    *("OPEN_TXN", "COMMIT_TXN", "ABORT_TXN", "ALLOC_WRITE_ID_EVENT", "ACID_WRITE_EVENT", "BATCH_ACID_WRITE_EVENT"),
+    *("COMMIT_COMPACTION_EVENT", "CREATE_ISCHEMA", "ALTER_ISCHEMA", "DROP_ISCHEMA", "ADD_SCHEMA_VERSION"),
+    *("ALTER_SCHEMA_VERSION", "DROP_SCHEMA_VERSION", "CREATE_CATALOG", "ALTER_CATALOG", "DROP_CATALOG"),
+    *("CREATE_DATACONNECTOR", "ALTER_DATACONNECTOR", "DROP_DATACONNECTOR", "RELOAD", "CONFIG_CHANGE_EVENT"),
+    *("CREATE_INDEX", "ALTER_INDEX", "DROP_INDEX"),
+)
+"""Known types of events that are about nothing which calque replicates."""
 
 
 def plain(name: str = "t", database: str = "d1", **said: Any) -> Table:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from calque.core.edges import Ground
@@ -22,6 +22,8 @@ from calque.model.plan import BASE, AlterTable, CommitTable, Data, Hop, Operatio
 from calque.model.policy import Abilities, Limits
 from chains import NAMES, OPERATIONS, Files, Source, State, TableShown, Target, begun, play
 
+COUNTS = {"check": 50, "test": 1000, "prove": 100_000}
+CASES = settings(max_examples=COUNTS.get(settings.get_current_profile_name(), settings.default.max_examples))
 METASTORE = Abilities()
 SHORT = Abilities(limits=Limits(2, 2, 2))
 GLUE_LIKE = Abilities(limits=Limits(2, 2, 2), atomic_lists=False)
@@ -115,6 +117,7 @@ def follow(target: Target, reader: Reader, hops: Sequence[Hop]) -> None:
         target.run(hop)
 
 
+@CASES
 @given(histories, grounds, st.booleans())
 @example(([PARTITIONED, ADD], [WIDEN_ALL, WIDEN, ADD]), ground_of(METASTORE), False)
 def test_every_stop_is_a_state_of_the_source_and_the_last_one_is_the_newest(
@@ -139,6 +142,7 @@ def incarnations(state: State) -> dict[TableName, str]:
     return {name: table.incarnation for name, table in state.items()}
 
 
+@CASES
 @given(histories, grounds, losses)
 @example(([TABLE, INSERT], [INSERT]), ground_of(METASTORE, in_place=False), set())
 @example(([PARTITIONED, ADD], [RENAME, INSERT]), ground_of(METASTORE), set())
@@ -160,6 +164,7 @@ def test_no_chain_of_hops_is_cheaper(drawn: tuple[Draws, Draws], ground: Ground,
             assert (solution.reached, cost_of(solution)) == (reached, cost)
 
 
+@CASES
 @given(histories, grounds, losses)
 def test_files_that_were_not_seen_are_never_asked_for_and_the_last_known_state_is_reached(
     drawn: tuple[Draws, Draws], ground: Ground, lost: set[int]
@@ -180,6 +185,7 @@ def test_files_that_were_not_seen_are_never_asked_for_and_the_last_known_state_i
         assert target.tables == case.image(case.source.state_at(reached), chain.tables)
 
 
+@CASES
 @given(histories, grounds, st.integers(0, 5), st.integers(0, 2))
 def test_a_target_that_died_anywhere_is_found_again_and_goes_on(
     drawn: tuple[Draws, Draws], ground: Ground, hops: int, items: int
@@ -214,6 +220,7 @@ def cascades(operation: Operation) -> bool:
             return False
 
 
+@CASES
 @given(histories, grounds, st.integers(0, 100))
 def test_the_end_does_not_depend_on_where_the_log_is_cut(
     drawn: tuple[Draws, Draws], ground: Ground, percent: int
@@ -235,6 +242,7 @@ def test_the_end_does_not_depend_on_where_the_log_is_cut(
     assert incarnations(target.tables) == incarnations(newest)
 
 
+@CASES
 @given(histories, grounds, st.sampled_from(NAMES), st.booleans())
 def test_a_table_that_the_source_had_long_ago_makes_way(
     drawn: tuple[Draws, Draws], ground: Ground, name: TableName, partitioned: bool
@@ -253,6 +261,7 @@ def test_a_table_that_the_source_had_long_ago_makes_way(
             assert solution.missing or target.tables == states[-1]
 
 
+@CASES
 @given(histories)
 def test_tables_that_renames_link_are_together_and_all_others_apart(drawn: tuple[Draws, Draws]) -> None:
     window = Case.of(*drawn).window

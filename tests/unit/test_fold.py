@@ -12,7 +12,7 @@ from calque.core.kinds import obstacle
 from calque.model.hive import Database, Function, Table
 from calque.model.journal import Entry, Kind, Shape
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
-from logs import Log, name, part, partitioned, plain, told, view, widened
+from logs import WITHOUT_EFFECT, Log, name, part, partitioned, plain, told, view, widened
 from tjson import tjson
 
 T, P, V = plain(), partitioned(), view()
@@ -236,35 +236,7 @@ CASES = (
         NOTHING,
     ),
     # Known, and about nothing that calque replicates
-    *(
-        Case(event_type, "has no effect", objects(event_type, {}, table="t"), NOTHING)
-        for event_type in (
-            "OPEN_TXN",
-            "COMMIT_TXN",
-            "ABORT_TXN",
-            "ALLOC_WRITE_ID_EVENT",
-            "ACID_WRITE_EVENT",
-            "BATCH_ACID_WRITE_EVENT",
-            "COMMIT_COMPACTION_EVENT",
-            "CREATE_ISCHEMA",
-            "ALTER_ISCHEMA",
-            "DROP_ISCHEMA",
-            "ADD_SCHEMA_VERSION",
-            "ALTER_SCHEMA_VERSION",
-            "DROP_SCHEMA_VERSION",
-            "CREATE_CATALOG",
-            "ALTER_CATALOG",
-            "DROP_CATALOG",
-            "CREATE_DATACONNECTOR",
-            "ALTER_DATACONNECTOR",
-            "DROP_DATACONNECTOR",
-            "RELOAD",
-            "CONFIG_CHANGE_EVENT",
-            "CREATE_INDEX",
-            "ALTER_INDEX",
-            "DROP_INDEX",
-        )
-    ),
+    *(Case(event_type, "has no effect", objects(event_type, {}, table="t"), NOTHING) for event_type in WITHOUT_EFFECT),
 )
 
 

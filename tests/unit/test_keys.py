@@ -17,6 +17,7 @@ from calque.core.keys import NOTHING, keys_of
 from calque.model.hive import Column, Database, Function, Partition, Storage, Table
 from calque.model.journal import Event, Keys, Kind, Shape
 from calque.model.names import TableName
+from logs import WITHOUT_EFFECT
 from tjson import event, gzipped, recorded, tjson
 
 EVENTS = Path(__file__).parents[1] / "golden" / "events"
@@ -317,32 +318,7 @@ def test_the_default_catalog_may_be_left_out(catalog: str) -> None:
 
 @pytest.mark.parametrize(
     "event_type",
-    [
-        "OPEN_TXN",
-        "COMMIT_TXN",
-        "ABORT_TXN",
-        "ALLOC_WRITE_ID_EVENT",
-        "ACID_WRITE_EVENT",
-        "BATCH_ACID_WRITE_EVENT",
-        "COMMIT_COMPACTION_EVENT",
-        "CREATE_ISCHEMA",
-        "ALTER_ISCHEMA",
-        "DROP_ISCHEMA",
-        "ADD_SCHEMA_VERSION",
-        "ALTER_SCHEMA_VERSION",
-        "DROP_SCHEMA_VERSION",
-        "CREATE_CATALOG",
-        "ALTER_CATALOG",
-        "DROP_CATALOG",
-        "CREATE_DATACONNECTOR",
-        "ALTER_DATACONNECTOR",
-        "DROP_DATACONNECTOR",
-        "RELOAD",
-        "CONFIG_CHANGE_EVENT",
-        "CREATE_INDEX",
-        "ALTER_INDEX",
-        "DROP_INDEX",
-    ],
+    WITHOUT_EFFECT,
 )
 def test_events_without_effect_are_not_even_parsed(event_type: str) -> None:
     assert keys_of(Event(1, 0, event_type, "", "null", " ", "json-0.2", "{broken")) == NOTHING

@@ -18,7 +18,6 @@ from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
 
 LineageId = int
-HeadCell = LineageId
 PartCell = tuple[LineageId, str]
 
 

@@ -19,7 +19,7 @@ from calque.engine.databases import is_of_database
 from calque.engine.failpoints import EFFECTS
 from calque.engine.functions import FUNCTION_KINDS
 from calque.engine.group import Advanced, Ahead, outcome, prepare
-from calque.engine.replica import APPLIERS, Replica, Window, names_of
+from calque.engine.replica import APPLIERS, Replica, Window
 from calque.engine.spread import Group
 from calque.engine.tables import OUT
 from calque.engine.world import SourceSide, TargetSide
@@ -180,7 +180,7 @@ def noted(replica: Replica, notes: Notes, event_id: EventId) -> Iterator[Beside]
 def foreseen_group(replica: Replica, group: Sequence[Entry], upto: EventId) -> ForeseenGroup:
     """Raises what `engine.group.advance` raises."""
     source, side = replica.source, replica.side
-    cursor = min(replica.shown(name) for entry in group for name in names_of(entry))
+    cursor = replica.cut(upto).shown_by_all(group)
     prepared = prepare(source, side, group, cursor, upto, cascaded(source, side, group))
     reached = outcome(prepared, Applied(), cursor)
     plan, limits = reached.plan, side.catalog.abilities().limits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from calque.core.edges import Ground
 from calque.core.facets import Changes
@@ -30,8 +31,8 @@ from calque.ports import Conflict
 
 Listings = dict[Data, Listing]
 ATTEMPTS = 5
-FARTHEST = 20_000
-"""Events after a window's end among which a drop is looked for that a window made before it died."""
+FARTHEST = 100_000
+"""How far behind the cursor a drop is looked for that a longer window made before it died."""
 ANY_MARK = 2**62
 """A cursor above every mark: what the target shows is taken as it is."""
 
@@ -136,7 +137,7 @@ def prepare(
     if prepared.problem.origin == START:
         if newest_mark(shown) > upto:
             raise Ahead(newest_mark(shown))
-        last = min(source.journal.last() or 0, upto + FARTHEST)
+        last = min(source.journal.last() or 0, cursor + FARTHEST)
         if last > upto and lacks_something(prepared.problem):
             raise Ahead(last)
     if prepared.solution.missing:
@@ -168,23 +169,19 @@ def planned(
 ) -> Prepared:
     """The cheapest plan from what is shown along the chain."""
     observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
-    known = {listing.fingerprint(): listing for listing in listings.values()}
+    policy = side.policy
+    contents = {data: (listing.fingerprint(), listing.size) for data, listing in listings.items()}
+    files = {contents[data][0]: frozenset(listing.files) for data, listing in listings.items()}
     for table in shown.values():
         if table is not None:
-            known |= {listing.fingerprint(): listing for listing in table.listings.values()}
-
-    policy = side.policy
+            files |= {listing.fingerprint(): frozenset(listing.files) for listing in table.listings.values()}
 
     def listed(data: Data) -> tuple[Content, int] | None:
-        if policy.data == "none":
-            return "", 0
-        listing = listings.get(data)
-        return None if listing is None else (listing.fingerprint(), listing.size)
+        return ("", 0) if policy.data == "none" else contents.get(data)
 
+    @cache
     def extends(one: Content, other: Content) -> bool:
-        if one not in known or other not in known:
-            return False
-        return set(known[one].files) <= set(known[other].files)
+        return one in files and other in files and files[one] <= files[other]
 
     ground = Ground(side.catalog.abilities(), extends, policy.appends == "in_place", policy.atomicity == "rows")
     problem = problem_of(chain, observed, cursor, side.admission.takes, listed, ground)

@@ -27,8 +27,7 @@ from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.observe import NotOurs
 from calque.engine.reading import Read, Reading
 from calque.engine.runs import Runs
-from calque.engine.spread import Cut, Group, Spread, names_in
-from calque.engine.spread import names_of as names_of
+from calque.engine.spread import Cut, Group, Spread, names_in, names_of
 from calque.engine.stage import ContentLost
 from calque.engine.tables import ASIDE, OUT, Tables
 from calque.engine.world import SourceSide, TargetSide
@@ -107,6 +106,9 @@ class Replica:
         self.waiting_since: dict[TableName, int] = {}
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
         self.spread, self.large = spread, large
+        self.wholes: dict[EventId, list[Entry]] = {}
+        """Of a spread window, by its first event: the groups that are wanted whole after all."""
+        self.reading_whole = threading.Lock()
         self.stopping = threading.Event()
         self.runs = Runs()
         self.tried: EventId = 0
@@ -282,6 +284,7 @@ class Replica:
 
     def through(self, upto: EventId) -> Window:
         window = Window(Span(self.cursor, upto))
+        self.wholes = {}
         self.land_finished(upto, window)
         window.events = max(0, upto - max(self.cursor, self.begin()))
         entries, found = self.parted(upto)
@@ -316,10 +319,7 @@ class Replica:
         aside = frozenset(self.tables.in_state(*ASIDE))
         beside, gists = self.spread(replace(cut, apart=dict(self.tables.apart), aside=aside))
         found = [group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)]
-        if not all(group.ready for group in found):
-            whole = {group[0].event_id: group for group in cut.groups(self.side.admission, self.entries(upto))}
-            found = [group if group.ready else Group(whole[group.entries[0].event_id]) for group in found]
-        return beside, found
+        return beside, [group if group.ready else Group(self.whole(group, upto)) for group in found]
 
     def cut(self, upto: EventId) -> Cut:
         return Cut(self.begin(), self.cursor, upto, self.tables.apart)
@@ -431,9 +431,12 @@ class Replica:
         return advance(self.source, self.side, entries, self.cut(upto).shown_by_all(entries), upto, changes, applied)
 
     def whole(self, group: Group, upto: EventId) -> Sequence[Entry]:
-        """All entries of a group of which the gist is here."""
-        found = self.cut(upto).groups(self.side.admission, self.entries(upto))
-        return next(entries for entries in found if entries[0].event_id == group.entries[0].event_id)
+        """All entries of a group of which the gist is here: the window is read once for all that ask."""
+        with self.reading_whole:
+            if not self.wholes:
+                found = self.cut(upto).groups(self.side.admission, self.entries(upto))
+                self.wholes = {entries[0].event_id: entries for entries in found}
+            return self.wholes[group.entries[0].event_id]
 
     def wait_for_evidence(self, newest: EventId) -> None:
         """Until capture has looked at the files of all events up to `newest`."""

@@ -88,13 +88,6 @@ def statistics_there(hand: Hand, table: TableName, names: Iterable[str]) -> dict
     return found
 
 
-def forget_statistics(hand: Hand, table: TableName, partitions: Iterable[str]) -> None:
-    """Take away what partitions that are others now had of the ones before."""
-    for name, columns in statistics_there(hand, table, partitions).items():
-        for column in sorted(columns):
-            attempt(hand, hand.side.catalog.drop_statistics, hand.at(table), name, column)
-
-
 # Constraints
 
 

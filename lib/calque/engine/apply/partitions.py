@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from calque.core.image import EVENT, INCARNATION, STATE, Marks, moved
 from calque.core.layout import join
-from calque.engine.apply.facets import forget_statistics
+from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.hand import Hand, claim_of
 from calque.engine.observe import Shown, event_of
 from calque.engine.stage import Placed, Wanted
@@ -38,8 +38,10 @@ def add_partitions(hand: Hand, operation: AddPartitions) -> None:
 def alter_partitions(hand: Hand, operation: AlterPartitions) -> None:
     table = operation.table
     altered = altered_partitions(hand, table, hand.seen(table), operation.partitions, operation.switched)
+    kept = statistics_of_others(hand, table, operation.partitions)
     hand.alter_partitions(hand.at(table), definitions(altered))
     remember(hand, table, altered)
+    write_kept(hand, table, kept)
 
 
 def rename_partition(hand: Hand, operation: RenamePartition) -> None:
@@ -152,17 +154,12 @@ def definitions(written: Mapping[str, Written]) -> Iterable[Partition]:
 
 def remember(hand: Hand, table: TableName, written: Mapping[str, Written]) -> None:
     """They are there now."""
-    shown, replaced = hand.seen(table), []
+    shown = hand.seen(table)
     for name, one in written.items():
-        there = shown.partitions.get(name)
-        if there is not None and incarnation_of(there) != incarnation_of(one.definition):
-            replaced.append(name)
         shown.partitions[name] = one.definition
         if one.placed is not None:
             hand.shows_files(table, name, one.placed)
         hand.record(table, name, incarnation_of(one.definition), one.event_id, one.change, one.placed)
-    if replaced:
-        forget_statistics(hand, table, replaced)
 
 
 def forget(hand: Hand, table: TableName, names: Iterable[str], event_id: EventId) -> None:
