@@ -266,6 +266,12 @@ class Storage(Protocol):
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         """xxh3-128 (hexadecimal) of each file's whole content, by full path; those that are not there are left out."""
 
+    def read(self, path: str) -> bytes | None:
+        """A small file's whole content; None when there is none."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small file, whole or not at all, in place of one that is there; its parents are made."""
+
     def remove(self, locations: Sequence[str]) -> None:
         """Remove directories or files with all below; missing ones are fine."""
 

@@ -641,3 +641,12 @@ def test_a_memory_storage_s_writer_gives_every_write_a_new_time() -> None:
     assert storage.read("/t/f") == b"xy"
     storage.delete("/t/f")
     assert storage.list(["/t"])["/t"] == Listing("/t", ())
+
+
+def test_a_small_file_is_written_whole_and_read_back(world: World) -> None:
+    path = world.path("deep", "er", "metadata.json")
+    assert world.storage.read(path) is None
+    for content in (b"first", b"", b"second, and longer"):
+        world.storage.write(path, content)
+        assert world.storage.read(path) == content
+    assert list(world.storage.children(world.path("deep", "er"))) == ["metadata.json"]

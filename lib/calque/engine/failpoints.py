@@ -36,7 +36,7 @@ EFFECTS = {
     "journal": ("append", "forget"),
     "evidence": ("append", "forget"),
     "ledger": ("publish", "put_tables", "remove_tables", "forget"),
-    "storage": ("copy", "publish", "make_directories", "remove"),
+    "storage": ("copy", "publish", "make_directories", "write", "remove"),
 }
 """The methods of each port that leave something behind."""
 

@@ -28,6 +28,8 @@ class Listing:
     location: str
     files: tuple[File, ...]
     missing: bool = False
+    pin: str = ""
+    """A directory where the same files are kept under the same paths while targets need them; empty for none."""
 
     @property
     def size(self) -> int:

@@ -82,6 +82,12 @@ class SparkStorage:
         found = self._run("checksum", list(dict.fromkeys(paths)), _same_weight, _checksum_bin, _silent)
         return {path: checksum for path, checksum in found.items() if checksum}
 
+    def read(self, path: str) -> bytes | None:
+        return self._files.read(path)
+
+    def write(self, path: str, content: bytes) -> None:
+        self._files.write(path, content)
+
     def remove(self, locations: Sequence[str]) -> None:
         self._files.remove(locations)
 

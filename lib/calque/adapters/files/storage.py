@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from secrets import token_hex
 
 from calque.adapters.files.copy import Pace, copy_all, same_content
 from calque.adapters.files.copy import _checksum as checksum
 from calque.adapters.files.system import System, Systems, trouble
-from calque.core.layout import join, place
+from calque.core.layout import COPYING, join, place
 from calque.errors import Refused, Unavailable
 from calque.model.files import Listing
 from calque.ports import Copied, CopyTask, Found
@@ -67,6 +68,25 @@ class FileStorage:
         with ThreadPoolExecutor(threads, thread_name_prefix="checksum") as pool:
             found = dict(zip(wanted, pool.map(self._checksum, wanted), strict=True))
         return {path: checksum for path, checksum in found.items() if checksum}
+
+    def read(self, path: str) -> bytes | None:
+        system, at = self.systems.at(path)
+        try:
+            found = system.facts(at)
+            return None if found is None else b"".join(bytes(chunk) for chunk in system.chunks(at, found.size))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise trouble("read", path, error) from error
+
+    def write(self, path: str, content: bytes) -> None:
+        system, at = self.systems.at(path)
+        temporary = f"{at.rsplit('/', 1)[0]}/{COPYING}{token_hex(8)}"
+        try:
+            system.create(temporary, [memoryview(content)])
+            system.rename(temporary, at)
+        except OSError as error:
+            raise trouble("write", path, error) from error
 
     def remove(self, locations: Sequence[str]) -> None:
         """Links are removed, what they lead to is not. A whole file system or bucket is refused."""

@@ -28,9 +28,9 @@ class MemoryStorage:
     """Every location of every scheme, in one store. Times of files never repeat and never go back.
 
     `before` is called with a call's name and what it is about before each call that a real storage would make on its
-    own: ("list", location), ("copy", source), ("publish", target), ("make", location), ("exists", location),
-    ("checksum", path), ("remove", location), ("children", location), ("entries", location). It may raise what the port
-    allows, and may change files.
+        own: ("list", location), ("copy", source), ("publish", target), ("make", location), ("exists", location),
+        ("checksum", path), ("write", path), ("remove", location), ("children", location),
+        ("entries", location). It may raise what the port allows, and may change files.
     """
 
     def __init__(self, now_ns: Callable[[], int] | None = None) -> None:
@@ -123,8 +123,13 @@ class MemoryStorage:
             ]
         return sorted(files + directories, key=lambda found: found.name)
 
+    def read(self, location: str) -> bytes | None:
+        with self._lock:
+            stored = self._files.get(_key(location))
+        return stored.content if stored is not None else None
+
     def write(self, location: str, content: bytes) -> None:
-        """Write or replace a whole file, as a writer at the source does."""
+        """Also for those who write at the source, so `before` is not called."""
         with self._lock:
             self._put(_key(location), content)
 
@@ -143,13 +148,6 @@ class MemoryStorage:
         """A new time for the same content."""
         with self._lock:
             self._put(_key(location), self._files[_key(location)].content)
-
-    def read(self, location: str) -> bytes:
-        """The content. `FileNotFoundError` when there is no such file."""
-        with self._lock:
-            if (found := self._files.get(_key(location))) is None:
-                raise FileNotFoundError(location)
-            return found.content
 
     def paths(self) -> Sequence[str]:
         """Every file, hidden ones too, sorted."""
