@@ -28,9 +28,9 @@ class MemoryStorage:
     """Every location of every scheme, in one store. Times of files never repeat and never go back.
 
     `before` is called with a call's name and what it is about before each call that a real storage would make on its
-        own: ("list", location), ("copy", source), ("publish", target), ("make", location), ("exists", location),
-        ("checksum", path), ("write", path), ("remove", location), ("children", location),
-        ("entries", location). It may raise what the port allows, and may change files.
+    own: ("list", location), ("copy", source), ("publish", target), ("make", location), ("exists", location),
+    ("checksum", path), ("remove", location), ("children", location), ("entries", location). It may raise what the port
+    allows, and may change files.
     """
 
     def __init__(self, now_ns: Callable[[], int] | None = None) -> None:
