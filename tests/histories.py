@@ -14,6 +14,7 @@ from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.image import INCARNATION, MARKS, canonical
 from calque.core.kinds import kind_of
 from calque.engine.functions import same_function
+from calque.engine.staging import PATIENCE
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
@@ -52,7 +53,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The tables that are to be read exactly are read, and land."""
+    """The tables that are to be read exactly are read, and land; groups that left the window are copied."""
 
     meanwhile: Meanwhile = QUIET
 
@@ -110,6 +111,8 @@ class Story:
     seen: bool = False
     settled: bool = False
     """Everything is live before the first action."""
+    patient: bool = True
+    """Copies may hold up a window; otherwise all of them are made beside the windows, in `Read`."""
 
 
 HOLES = (Reread("d1"), Reread("d2"), Restart(), Wait(), Release())
@@ -131,7 +134,8 @@ class Player:
 
     def __init__(self, story: Story) -> None:
         self.story = story
-        self.world = World(0, HIVE_3 if story.hive == 3 else HIVE_4, story.policy)
+        patience = PATIENCE if story.patient else 0.0
+        self.world = World(0, HIVE_3 if story.hive == 3 else HIVE_4, story.policy, patience)
         self.writes: list[tuple[int, Write, bool]] = []
         self.deaths: list[int] = []
         self.calls = self.points = self.farthest = 0
@@ -382,6 +386,7 @@ def stories(
         ),
         st.just(seen),
         st.sampled_from([True, True, True, False]),
+        st.sampled_from([True, True, False]),
     )
 
 

@@ -29,6 +29,7 @@ from calque.core.rows import table_of
 from calque.engine.announced import BRIDGE
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.replica import Replica, Window
+from calque.engine.staging import PATIENCE
 from calque.engine.tables import ASIDE
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
@@ -71,16 +72,22 @@ class DeferredExecutor(InlineExecutor):
 
     def __init__(self) -> None:
         super().__init__()
-        self.waiting: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+        self.waiting: list[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
-        self.waiting.append((fn, args))
-        return Future()
+        future: Future[Any] = Future()
+        self.waiting.append((future, fn, args))
+        return future
 
     def run(self) -> None:
         waiting, self.waiting = self.waiting, []
-        for fn, args in waiting:
-            fn(*args)
+        for future, fn, args in waiting:
+            try:
+                result = fn(*args)
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
 
 
 class WorldClock:
@@ -212,7 +219,10 @@ class Look:
 class World:
     """Everything, wired. `seed` decides all of it."""
 
-    def __init__(self, seed: int, habits: Habits | None = None, policy: Policy | None = None) -> None:
+    def __init__(
+        self, seed: int, habits: Habits | None = None, policy: Policy | None = None, patience: float = PATIENCE
+    ) -> None:
+        self.patience = patience
         self.rng = random.Random(seed)
         self.clock = WorldClock()
         self.clock.asleep = self.capture_all
@@ -261,9 +271,9 @@ class World:
 
     def new_replica(self) -> Replica:
         def pool(_: int, name: str) -> Executor:
-            return self.background if name.startswith("read") else InlineExecutor()
+            return self.background if name.startswith(("read", "copy")) else InlineExecutor()
 
-        return Replica(self.source_side, self.side, lambda: self.begin, lambda: None, pool)
+        return Replica(self.source_side, self.side, lambda: self.begin, lambda: None, pool, patience=self.patience)
 
     def returned(self, method: str) -> None:
         self.looked(method)

@@ -373,13 +373,18 @@ class TargetPart(Part):
                 LOG.warning("status of %s: %s", self.name, error)
 
     def record(self, replica: Replica | None) -> dict[str, Json]:
-        busy = replica.tables.in_state(TableState.READING, TableState.STAGING) if replica is not None else []
+        states: dict[str, Json] = {}
+        if replica is not None:
+            busy = replica.tables.in_state(TableState.READING, TableState.STAGING)
+            states |= {str(name): replica.tables.rows[name].state.value for name in busy}
+            beside = (name for job in list(replica.staging.jobs) for name in job.names)
+            states |= {str(name): TableState.STAGING.value for name in beside}
         return {
             "pid": os.getpid(),
             "at": time.time(),
             "state": self.state,
             "last_error": self.last_error,
-            "states": {str(name): replica.tables.rows[name].state.value for name in busy} if replica else {},
+            "states": states,
         }
 
     def close(self) -> None:

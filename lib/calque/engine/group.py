@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -93,18 +93,20 @@ def advance(
     upto: EventId,
     cascaded: frozenset[EventId],
     applied: Applied | None = None,
+    accept: Callable[[Ready], None] = lambda _: None,
 ) -> Advanced:
     """Take the group's tables from what the target shows to the state after `entries`, as far as files are known.
-    `applied` is what was done for them before.
+    `applied` is what was done for them before; `accept` may raise to leave all as it is.
 
     Raises `Unfoldable`, `Unreachable`, `NotOurs`, `Ahead`, `decode.Undecodable`, and what ports raise.
     """
     lost: set[str] = set()
     applied = applied or Applied()
     for _ in range(ATTEMPTS):
-        prepared = prepare(source, side, entries, cursor, upto, cascaded, frozenset(lost))
+        ready = ready_of(prepare(source, side, entries, cursor, upto, cascaded, frozenset(lost)), cursor)
+        accept(ready)
         try:
-            return carry_out(source, side, ready_of(prepared, cursor), applied)
+            return carry_out(source, side, ready, applied)
         except Conflict:
             continue
         except ContentLost as error:

@@ -29,6 +29,7 @@ from calque.engine.reading import Read, Reading
 from calque.engine.runs import Runs
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of
 from calque.engine.stage import ContentLost
+from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.tables import ASIDE, OUT, Tables
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused, Unavailable
@@ -90,6 +91,7 @@ class Replica:
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
         spread: Spread | None = None,
         large: int = LARGE,
+        patience: float = PATIENCE,
     ) -> None:
         self.source, self.side, self.begin = source, side, begin
         self.databases = Databases(source, side)
@@ -105,6 +107,7 @@ class Replica:
         self.failures: dict[TableName, int] = {}
         self.waiting_since: dict[TableName, int] = {}
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
+        self.staging = Staging(pool(STAGERS, f"copy-{side.policy.target}"), wake, BYTES_PER_SECOND, patience)
         self.spread, self.large = spread, large
         self.wholes: dict[EventId, list[Entry]] = {}
         """Of a spread window, by its first event: the groups that are wanted whole after all."""
@@ -123,6 +126,7 @@ class Replica:
 
     def open(self) -> None:
         """Take up where the ledger says. A target without epochs begins with a bootstrap, or at `start`."""
+        self.side.stopping.clear()
         rows = self.side.ledger.tables()
         self.epoch = self.side.ledger.last_epoch()
         self.databases.adopt(rows.values())
@@ -167,7 +171,9 @@ class Replica:
     def close(self) -> None:
         """End the background work after the calls in hand."""
         self.stopping.set()
+        self.side.stopping.set()
         self.reading.close()
+        self.staging.close()
         self.pool.shutdown(wait=True)
 
     def position(self) -> EventId | None:
@@ -192,7 +198,10 @@ class Replica:
         """Tables in one of `states` that are chosen must be read again; which ones. Only between windows."""
         found = [name for name in self.tables.in_state(*states) if takes(name)]
         for name in found:
-            self.unknown(name, reason, self.cursor)
+            if name in self.staging.names:
+                self.staging.later[name] = reason
+            else:
+                self.unknown(name, reason, self.cursor)
         return found
 
     def submit(self, name: TableName, delay: float = 0.0) -> None:
@@ -241,6 +250,19 @@ class Replica:
         else:
             self.quarantine(name, outcome.problem, self.cursor)
 
+    def land_staged(self, window: Window) -> None:
+        """Groups that were applied beside the windows rejoin; those that could not be go through this window."""
+        for job in self.staging.finished():
+            try:
+                self.settle(Group(job.entries), job.upto, window, job.future)
+            except (Unavailable, Ahead) as error:
+                LOG.info("%s: %s did not come through beside the windows: %s", self.name, job.names[0], error)
+            for name in job.names:
+                if self.tables.is_(name, {TableState.LIVE}):
+                    self.tables.apart[name] = job.upto
+        for name in [name for name in self.staging.later if name not in self.staging.names]:
+            self.unknown(name, self.staging.later.pop(name), self.cursor)
+
     def expire_waiting(self) -> None:
         """Tables that waited too long for evidence are read exactly; where they hold up a whole database, it is found
         out first which of them do."""
@@ -286,6 +308,7 @@ class Replica:
         window = Window(Span(self.cursor, upto))
         self.wholes = {}
         self.land_finished(upto, window)
+        self.land_staged(window)
         window.events = max(0, upto - max(self.cursor, self.begin()))
         entries, found = self.parted(upto)
         events = [entry for entry in entries if entry.event_id > self.cursor]
@@ -322,7 +345,10 @@ class Replica:
         return beside, [group if group.ready else Group(self.whole(group, upto)) for group in found]
 
     def cut(self, upto: EventId) -> Cut:
-        return Cut(self.begin(), self.cursor, upto, self.tables.apart)
+        apart, beside = self.tables.apart, self.staging.names
+        if beside:
+            apart = {name: shows for name, shows in apart.items() if name not in beside}
+        return Cut(self.begin(), self.cursor, upto, apart)
 
     def entries(self, upto: EventId) -> list[Entry]:
         """What the tables that are behind, and the window itself, have not shown yet."""
@@ -344,6 +370,9 @@ class Replica:
     def leaves(self, group: Sequence[Entry]) -> bool:
         """Whether the group can't go through this window; its tables are set aside or read."""
         names = self.admitted(group)
+        if (because := self.beside(group)) is not None:
+            self.hold(names, because, group[0].event_id)
+            return True
         for entry in group:
             name, event_id = entry.keys.table, entry.event_id
             assert name is not None
@@ -368,6 +397,42 @@ class Replica:
                 self.unknown(name, "a rename links it to a table that is set aside", group[0].event_id)
         return True
 
+    def beside(self, group: Sequence[Entry]) -> TableName | None:
+        """A table that is being copied beside the windows, and that the group has to wait for."""
+        waited_for = self.staging.names
+        if not waited_for:
+            return None
+        if self.consistency.by_database:
+            databases = {name.database: name for name in waited_for}
+            return next((databases[name.database] for name in names_in(group) if name.database in databases), None)
+        return next((name for name in names_in(group) if name in waited_for), None)
+
+    def hold(self, names: Sequence[TableName], because: TableName, event_id: EventId) -> None:
+        """Tables that can't go on before one that is copied beside the windows stay as they are."""
+        late = [name for name in names if name not in self.staging.names and not self.tables.is_(name, ASIDE)]
+        self.leave(late, f"it waits for {because}, whose files are being copied", event_id)
+        self.staging.hold(late, because)
+
+    def leave(self, names: Sequence[TableName], reason: str, event_id: EventId) -> None:
+        """The tables are not taken on by windows, and show what they show."""
+        for name in names:
+            shows = self.tables.apart[name] = self.shown(name)
+            self.waiting_since.pop(name, None)
+            self.tables.put(name, TableState.WAITING, shows, reason, event_id)
+
+    def stage(self, group: Group, upto: EventId, long: Long) -> None:
+        """Apply the group beside the windows: its files take long to copy."""
+        entries = self.whole(group, upto) if group.ready is not None else group.entries
+        cursor, names = self.cut(upto).shown_by_all(entries), self.admitted(entries)
+        self.leave(names, f"its files are being copied: {long}", upto)
+        LOG.info("%s: %s leaves the window at event %d: %s", self.name, names[0], upto, long)
+
+        def work() -> Advanced:
+            changes = cascaded(self.source, self.side, entries)
+            return advance(self.source, self.side, entries, cursor, upto, changes)
+
+        self.staging.submit(names, entries, upto, work)
+
     def advance_groups(self, found: Sequence[Group], upto: EventId, window: Window) -> None:
         """All groups of a wave side by side."""
         problem = self.drop_views(found, upto, window)
@@ -379,6 +444,8 @@ class Replica:
                 for group, future in futures:
                     try:
                         todo += map(Group, self.settle(group, upto, window, future))
+                    except Long as long:
+                        self.stage(group, upto, long)
                     except (Unavailable, Ahead) as error:
                         problem = error
         if problem is not None:
@@ -421,14 +488,15 @@ class Replica:
         self.wait_for_evidence(max((entry.event_id for entry in entries if entry.keys.locations), default=0))
         for name in self.admitted(entries):
             self.databases.ensure(name)
-        applied = Applied()
+        applied, accept = Applied(), self.staging.require_short
         if group.ready is not None:
+            accept(group.ready)
             try:
                 return carry_out(self.source, self.side, group.ready, applied)
             except (Conflict, ContentLost):
                 entries = self.whole(group, upto)
-        changes = cascaded(self.source, self.side, entries)
-        return advance(self.source, self.side, entries, self.cut(upto).shown_by_all(entries), upto, changes, applied)
+        changes, cursor = cascaded(self.source, self.side, entries), self.cut(upto).shown_by_all(entries)
+        return advance(self.source, self.side, entries, cursor, upto, changes, applied, accept)
 
     def whole(self, group: Group, upto: EventId) -> Sequence[Entry]:
         """All entries of a group of which the gist is here: the window is read once for all that ask."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from calque.core.layout import join, staged_name, versioned_location
 from calque.engine.world import TargetSide
+from calque.errors import Unavailable
 from calque.model.files import File, Listing
 from calque.model.names import OURS, EventId, TableName
 from calque.ports import Copied, CopyTask
@@ -146,8 +147,15 @@ def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: E
 
 
 def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, Copied]:
-    """Results by target path."""
-    results = {result.task.target: result for result in side.storage.copy(tasks)} if tasks else {}
+    """Results by target path. Raises `Unavailable` when it is to end."""
+
+    def go_on(_: Copied) -> None:
+        if side.stopping.is_set():
+            raise Unavailable(
+                f"{len(tasks)} files were not all copied", "calque ends", "It goes on where it was when it runs again"
+            )
+
+    results = {result.task.target: result for result in side.storage.copy(tasks, go_on)} if tasks else {}
     for result in results.values():
         if result.problem:
             raise ContentLost(result.task.source, result.problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field
 
@@ -48,6 +49,8 @@ class TargetSide:
     imaging: Imaging
     announced: Announced = field(default_factory=Announced)
     keys: WaitingKeys = field(default_factory=WaitingKeys)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    """Set when long work is to end."""
 
     @staticmethod
     def of(policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage) -> TargetSide:

@@ -1,0 +1,90 @@
+"""Groups whose files take long to copy: they leave the window, are applied beside it, and rejoin (design §2).
+
+Such a group is applied whole by a thread of its own, up to the event at which its window ended. Meanwhile windows pass
+its tables by, and those that a later rename links to them; each shows the event that it showed when it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+
+from calque.core.tally import contents
+from calque.engine.group import Advanced, Ready
+from calque.model.journal import Entry
+from calque.model.names import EventId, TableName
+
+STAGERS = 2
+PATIENCE = 3.0
+"""Seconds that a group's copies may hold up a window."""
+BYTES_PER_SECOND, SECONDS_PER_FILE = 100 << 20, 0.001
+"""What copies are taken to cost; a target's bandwidth may be less."""
+
+
+class Long(Exception):
+    """The group's files take long to copy."""
+
+    def __init__(self, files: int, size: int) -> None:
+        self.files, self.size = files, size
+        super().__init__(f"{files} files with {size} bytes are to be copied")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A group on its way to the state at `upto`. `names` are its admitted tables."""
+
+    names: tuple[TableName, ...]
+    entries: Sequence[Entry]
+    upto: EventId
+    future: Future[Advanced]
+
+
+@dataclass(slots=True)
+class Staging:
+    """The groups beside the windows. `names` are their tables, and those held back because of them, each with the table
+    that it waits for. `later` are tables to be read again once they are back, with the reason."""
+
+    pool: Executor
+    wake: Callable[[], None]
+    bytes_per_second: float = BYTES_PER_SECOND
+    patience: float = PATIENCE
+    jobs: list[Job] = field(default_factory=list)
+    names: dict[TableName, TableName] = field(default_factory=dict)
+    later: dict[TableName, str] = field(default_factory=dict)
+
+    def require_short(self, ready: Ready) -> None:
+        """Raise `Long` when what is left to do copies for longer than a window may be held up."""
+        size = sum(hop.bytes for hop in ready.plan.hops)
+        if not size:
+            return
+        datas = {data for hop in ready.plan.hops if hop.bytes for _, data in contents(hop.operation)}
+        files = sum(len(ready.listings[data].files) for data in datas if data in ready.listings)
+        if size / self.bytes_per_second + files * SECONDS_PER_FILE > self.patience:
+            raise Long(files, size)
+
+    def submit(
+        self, names: Sequence[TableName], entries: Sequence[Entry], upto: EventId, work: Callable[[], Advanced]
+    ) -> None:
+        """Do the work beside the windows; `wake` is called when it is done."""
+        for name in names:
+            self.names[name] = names[0]
+        future = self.pool.submit(work)
+        self.jobs.append(Job(tuple(names), entries, upto, future))
+        future.add_done_callback(lambda _: self.wake())
+
+    def hold(self, names: Collection[TableName], because: TableName) -> None:
+        """Pass these by, too, as long as the group of `because` is on its way."""
+        for name in names:
+            self.names.setdefault(name, self.names[because])
+
+    def finished(self) -> list[Job]:
+        """Groups that are through, or failed: no window passes their tables by any more."""
+        done = [job for job in self.jobs if job.future.done()]
+        self.jobs = [job for job in self.jobs if job not in done]
+        for job in done:
+            self.names = {name: first for name, first in self.names.items() if first != job.names[0]}
+        return done
+
+    def close(self) -> None:
+        self.pool.shutdown(wait=True, cancel_futures=True)
