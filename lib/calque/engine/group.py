@@ -10,6 +10,7 @@ from calque.core.edges import Ground
 from calque.core.facets import Changes
 from calque.core.fold import Chain, fold, groups
 from calque.core.land import landing
+from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, problem_of
@@ -19,7 +20,7 @@ from calque.engine.facets import changes_of
 from calque.engine.images import EventImages, ReadImages, versions_of
 from calque.engine.observe import NotOurs, Shown, as_observed, observe, read_files
 from calque.engine.read import Exact
-from calque.engine.stage import ContentLost
+from calque.engine.stage import ContentLost, Lost
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken
 from calque.model.files import Listing
@@ -94,13 +95,15 @@ def advance(
     cascaded: frozenset[EventId],
     applied: Applied | None = None,
     accept: Callable[[Ready], None] = lambda _: None,
+    lost: set[Lost] | None = None,
 ) -> Advanced:
     """Take the group's tables from what the target shows to the state after `entries`, as far as files are known.
-    `applied` is what was done for them before; `accept` may raise to leave all as it is.
+    `applied` is what was done for them before; `accept` may raise to leave all as it is. `lost` are files that are
+    known to be gone at the source; more of them are added.
 
     Raises `Unfoldable`, `Unreachable`, `NotOurs`, `Ahead`, `decode.Undecodable`, and what ports raise.
     """
-    lost: set[str] = set()
+    lost = set() if lost is None else lost
     applied = applied or Applied()
     for _ in range(ATTEMPTS):
         ready = ready_of(prepare(source, side, entries, cursor, upto, cascaded, frozenset(lost)), cursor)
@@ -110,7 +113,7 @@ def advance(
         except Conflict:
             continue
         except ContentLost as error:
-            lost.add(error.location)
+            lost.add(error.file)
     raise Unreachable(f"{entries[0].keys.table} was changed at the target by another while it was being written")
 
 
@@ -128,7 +131,7 @@ def prepare(
     cursor: EventId,
     upto: EventId,
     cascaded: frozenset[EventId] = frozenset(),
-    lost: frozenset[str] = frozenset(),
+    lost: frozenset[Lost] = frozenset(),
 ) -> Prepared:
     """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
     chain = fold(entries, cascaded)
@@ -250,7 +253,7 @@ def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
     return [move for event_id in ids if (move := move_of(events[event_id])) is not None]
 
 
-def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[str], moves: Sequence[Move]) -> Listings:
+def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
     """What is known of the chain's contents; files are looked for where the last rename left them."""
     wanted = set(contents_of(chain))
     found = source.evidence.evidence({data.event_id for data in wanted}) if wanted else {}
@@ -260,7 +263,9 @@ def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[str], moves: S
         listing = next((found[data.event_id, place] for place in reversed(at) if (data.event_id, place) in found), None)
         if listing is not None:
             listing = replace(listing, location=at[-1])
-            if not any(path.startswith(f"{listing.location}/") for path in lost):
+            if not lost or lost.isdisjoint(
+                (join(listing.location, file.path), file.size, file.modified_ns) for file in listing.files
+            ):
                 listings[data] = listing
     return listings
 

@@ -28,7 +28,7 @@ from calque.engine.observe import NotOurs
 from calque.engine.reading import Read, Reading
 from calque.engine.runs import Runs
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of
-from calque.engine.stage import ContentLost
+from calque.engine.stage import ContentLost, Lost
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.tables import ASIDE, OUT, Tables
 from calque.engine.world import SourceSide, TargetSide
@@ -106,6 +106,7 @@ class Replica:
         self.unpublished: list[ObjectRow] = []
         self.failures: dict[TableName, int] = {}
         self.waiting_since: dict[TableName, int] = {}
+        self.lost: dict[TableName, set[Lost]] = {}
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
         self.staging = Staging(pool(STAGERS, f"copy-{side.policy.target}"), wake, BYTES_PER_SECOND, patience)
         self.spread, self.large = spread, large
@@ -429,7 +430,7 @@ class Replica:
 
         def work() -> Advanced:
             changes = cascaded(self.source, self.side, entries)
-            return advance(self.source, self.side, entries, cursor, upto, changes)
+            return advance(self.source, self.side, entries, cursor, upto, changes, lost=self.lost_of(names))
 
         self.staging.submit(names, entries, upto, work)
 
@@ -496,7 +497,12 @@ class Replica:
             except (Conflict, ContentLost):
                 entries = self.whole(group, upto)
         changes, cursor = cascaded(self.source, self.side, entries), self.cut(upto).shown_by_all(entries)
-        return advance(self.source, self.side, entries, cursor, upto, changes, applied, accept)
+        lost = self.lost_of(self.admitted(entries))
+        return advance(self.source, self.side, entries, cursor, upto, changes, applied, accept, lost)
+
+    def lost_of(self, names: Sequence[TableName]) -> set[Lost]:
+        """Files that could not be copied since the tables last arrived at a window's end."""
+        return self.lost.setdefault(names[0], set())
 
     def whole(self, group: Group, upto: EventId) -> Sequence[Entry]:
         """All entries of a group of which the gist is here: the window is read once for all that ask."""
@@ -558,6 +564,7 @@ class Replica:
     def arrive(self, name: TableName, upto: EventId, *, present: bool) -> None:
         """The table shows the window's end."""
         self.waiting_since.pop(name, None)
+        self.lost.pop(name, None)
         self.tables.apart.pop(name, None)
         if present:
             self.tables.put(name, TableState.LIVE, upto)

@@ -12,12 +12,15 @@ from calque.model.files import File, Listing
 from calque.model.names import OURS, EventId, TableName
 from calque.ports import Copied, CopyTask
 
+Lost = tuple[str, int, int]
+"""A file that can't be had any more: its path at the source, its size and its time."""
+
 
 class ContentLost(Exception):
     """Files of a state could not be copied as evidence lists them: the state is not visitable any more."""
 
-    def __init__(self, location: str, problem: str) -> None:
-        self.location = location
+    def __init__(self, location: str, problem: str, size: int = 0, modified_ns: int = 0) -> None:
+        self.file = (location, size, modified_ns)
         super().__init__(f"{location}: {problem}")
 
 
@@ -158,5 +161,5 @@ def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, Copied]:
     results = {result.task.target: result for result in side.storage.copy(tasks, go_on)} if tasks else {}
     for result in results.values():
         if result.problem:
-            raise ContentLost(result.task.source, result.problem)
+            raise ContentLost(result.task.source, result.problem, result.task.size, result.task.modified_ns)
     return results
