@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from calque.core.moves import may_move, move_of
 from calque.core.rows import entries_of
+from calque.engine.listings import list_what_can_be
 from calque.engine.world import SourceSide
-from calque.errors import Broken, CalqueError
+from calque.errors import Broken, CalqueError, Refused
 from calque.model.files import Evidence, Listing
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
@@ -171,11 +172,15 @@ class Gatherer:
         if not todo:
             return []
         locations = sorted({item.location for item in todo.values()})
-        first, second = self.source.storage.list(locations), self.source.storage.list(locations)
+        first, refused = list_what_can_be(self.source.storage, locations)
+        second, more = list_what_can_be(self.source.storage, sorted(first)) if first else ({}, {})
+        self.give_up(todo, refused | more)
         settled = {
             key: Evidence(item.event_id, second[item.location])
             for key, item in todo.items()
-            if first[item.location] == second[item.location] and is_old(second[item.location], item.read_ns)
+            if item.location in second
+            and first[item.location] == second[item.location]
+            and is_old(second[item.location], item.read_ns)
         }
         if not settled or not self.wait_for(self.source.log.current()):
             return []
@@ -184,6 +189,15 @@ class Gatherer:
             for key in proven:
                 del self.pending[key]
         return list(proven.values())
+
+    def give_up(self, todo: Mapping[ObjectKey, Pending], refused: Mapping[str, Refused]) -> None:
+        """What can't be listed gets no evidence: its tables wait, are read exactly, and say there what is wrong."""
+        for error in refused.values():
+            LOG.warning("evidence: %s", error)
+        with self.changed:
+            for key, item in todo.items():
+                if item.location in refused and self.pending.get(key) == item:
+                    del self.pending[key]
 
     def wait_for(self, event_id: EventId) -> bool:
         """Until capture has appended up to `event_id`; False when it does not get there."""
