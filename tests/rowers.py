@@ -1,0 +1,349 @@
+"""Rows instead of definitions: a writer that knows every set of rows its tables ever had, and readers at the targets
+that read files as any engine would. Every row has a number of its own, so a set of rows tells when it was.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+
+from calque.adapters.metastore.catalog import HiveReader
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.log import HiveLog
+from calque.core.layout import place
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
+from calque.model.names import TableName, partition_name
+from calque.sandbox.writer import HiveClient
+from worlds import History
+from writers import INPUT, OUTPUT, SERDE
+
+NAMES = ("a", "b", "c", "d", "e", "f")
+VALUES = ("1", "2", "a b", "x:y", "50%")
+MOST_FILES = 6
+KEYS = (Column("p", "string"),)
+ITSELF = ""
+Rows = tuple[tuple[str, int], ...] | None
+"""Sorted pairs of a partition's name (`""` in a plain table) and a row, as often as it is there; None: no table."""
+
+
+def files_in(location: str) -> list[Path]:
+    root = Path(place(location).path)
+    return sorted(path for path in root.glob("*") if not path.name.startswith(("_", "."))) if root.is_dir() else []
+
+
+def rows_in(location: str, partition: str) -> list[tuple[str, int]]:
+    return [(partition, int(line)) for path in files_in(location) for line in path.read_text().splitlines()]
+
+
+@dataclass
+class Held:
+    """A table as its writer knows it: the rows of each file, by directory (`""`, or the partition's name)."""
+
+    keys: tuple[Column, ...]
+    managed: bool
+    files: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+
+    def rows(self) -> Rows:
+        return tuple(
+            sorted((part, row) for part, files in self.files.items() for rows in files.values() for row in rows)
+        )
+
+
+class RowWriter:
+    """Random changes at a source. `note` is told of every set of rows before an event may make it known, and of those
+    between the writer's own steps in a directory: a reader of the source sees them too."""
+
+    def __init__(
+        self, uri: str, database: str, root: Path, seed: int, note: Callable[[int, Mapping[TableName, Rows]], None]
+    ) -> None:
+        self.client, self.database, self.root = HiveClient(uri), database, root
+        self.rng = random.Random(seed)
+        self.told = note
+        self.tables: dict[str, Held] = {}
+        self.numbers, self.values = count(1), count(1)
+        self.done: list[str] = []
+        self.client.create_database(Database(database, location=f"file:{root}/managed"))
+
+    def name(self, table: str) -> TableName:
+        return TableName(self.database, table)
+
+    def note(self) -> None:
+        self.told(self.client.current(), {self.name(table): held.rows() for table, held in self.tables.items()})
+
+    def step(self) -> None:
+        change = self.rng.choice(CHANGES)
+        before = self.client.current()
+        getattr(self, change)()
+        if self.client.current() != before:
+            self.done.append(f"{before + 1}..{self.client.current()} {change}")
+
+    # What is there
+
+    def some_table(self, wanted: Callable[[Held], object] = lambda _: True) -> str | None:
+        found = sorted(table for table, held in self.tables.items() if wanted(held))
+        return self.rng.choice(found) if found else None
+
+    def some_place(
+        self, wanted: Callable[[Mapping[str, list[int]]], object] = lambda _: True
+    ) -> tuple[str, str] | None:
+        found = [(t, p) for t, held in sorted(self.tables.items()) for p in sorted(held.files) if wanted(held.files[p])]
+        return self.rng.choice(found) if found else None
+
+    def definition(self, table: str) -> Table:
+        found = self.client.catalog.table(self.name(table))
+        assert found is not None
+        return found
+
+    def row(self, table: str, partition: str) -> Partition:
+        return self.client.catalog.partitions(self.name(table), [partition])[partition]
+
+    def location(self, table: str, partition: str) -> str:
+        return location_of(self.row(table, partition) if partition else self.definition(table)) or ""
+
+    def new_directory(self) -> Path:
+        path = self.root / "placed" / str(next(self.numbers))
+        path.mkdir(parents=True)
+        return path
+
+    def storage(self, location: str | None) -> Storage:
+        return Storage((Column("x", "int"),), location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+
+    # Files
+
+    def new_file(self) -> str:
+        return f"part-{next(self.numbers):06d}"
+
+    def written(self, directory: Path, name: str, rows: Sequence[int]) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        draft = directory / f".{name}"
+        draft.write_text("".join(f"{row}\n" for row in rows))
+        draft.rename(directory / name)
+
+    def put(self, directory: Path, rows: Sequence[int]) -> str:
+        name = self.new_file()
+        self.written(directory, name, rows)
+        return name
+
+    def new_rows(self) -> list[int]:
+        return [next(self.values) for _ in range(self.rng.randrange(1, 4))]
+
+    def fill(self, directory: Path, most: int = 3) -> dict[str, list[int]]:
+        return {self.put(directory, rows): rows for rows in (self.new_rows() for _ in range(self.rng.randrange(most)))}
+
+    # Changes
+
+    def insert(self) -> None:
+        """Files, one after the other, then their event."""
+        if found := self.some_place(lambda files: len(files) < MOST_FILES):
+            table, partition = found
+            location = self.location(table, partition)
+            paths = []
+            for _ in range(self.rng.randrange(1, 4)):
+                rows = self.new_rows()
+                name = self.new_file()
+                self.tables[table].files[partition][name] = rows
+                self.note()
+                self.written(Path(place(location).path), name, rows)
+                paths.append(f"{location}/{name}")
+            self.fire(table, partition, paths, replaced=False)
+
+    def fire(self, table: str, partition: str, paths: Sequence[str], *, replaced: bool) -> None:
+        values = self.row(table, partition).values if partition else None
+        self.client.insert(self.name(table), paths, values=values, replace=replaced)
+
+    def overwrite(self) -> None:
+        self.rewrite(self.new_rows())
+
+    def compact(self) -> None:
+        """The same rows in one file."""
+        self.rewrite(None)
+
+    def rewrite(self, rows: list[int] | None) -> None:
+        """The old files go, a new one comes, then the event."""
+        if found := self.some_place(lambda files: len(files) > 1):
+            table, partition = found
+            location = self.location(table, partition)
+            directory, files = Path(place(location).path), self.tables[table].files[partition]
+            kept = [row for held in files.values() for row in held] if rows is None else rows
+            for name in list(files):
+                del files[name]
+                self.note()
+                (directory / name).unlink()
+            name = self.new_file()
+            files[name] = kept
+            self.note()
+            self.written(directory, name, kept)
+            self.fire(table, partition, [f"{location}/{name}"], replaced=True)
+
+    def overwrite_elsewhere(self) -> None:
+        self.move_to_new_directory(compacted=False)
+
+    def compact_elsewhere(self) -> None:
+        self.move_to_new_directory(compacted=True)
+
+    def move_to_new_directory(self, *, compacted: bool) -> None:
+        """New files in a new directory, then the location switches."""
+        if found := self.some_place():
+            table, partition = found
+            held, directory = self.tables[table], self.new_directory()
+            rows = [row for rows in held.files[partition].values() for row in rows]
+            if compacted:
+                held.files[partition] = {self.put(directory, rows): rows} if rows else {}
+            else:
+                held.files[partition] = self.fill(directory, 4)
+            self.note()
+            there = self.row(table, partition) if partition else self.definition(table)
+            moved = replace(there, storage=replace(there.storage or Storage(), location=f"file:{directory}"))
+            if isinstance(moved, Partition):
+                self.client.alter_partition(self.name(table), moved)
+            else:
+                self.client.alter_table(self.name(table), moved)
+            shutil.rmtree(place(location_of(there) or "").path)
+
+    def overwrite_partitions(self) -> None:
+        """Several at once."""
+        if table := self.some_table(lambda held: held.keys and len(held.files) > 1):
+            held, rows = self.tables[table], []
+            for partition in self.rng.sample(sorted(held.files), 2):
+                directory, there = self.new_directory(), self.row(table, partition)
+                held.files[partition] = self.fill(directory, 3)
+                rows.append(replace(there, storage=replace(there.storage or Storage(), location=f"file:{directory}")))
+            for row in rows:
+                self.client.alter_partition(self.name(table), row)
+
+    def create(self) -> None:
+        if free := [name for name in NAMES if name not in self.tables]:
+            table, managed = self.rng.choice(free), self.rng.random() < 0.5
+            held = Held(self.rng.choice([(), KEYS]), managed, {})
+            location = None if managed else self.new_directory()
+            if not held.keys:
+                held.files[ITSELF] = self.fill(location) if location else {}
+            self.tables[table] = held
+            self.note()
+            self.client.create_table(
+                Table(
+                    table,
+                    self.database,
+                    "me",
+                    storage=self.storage(f"file:{location}" if location else None),
+                    partition_keys=held.keys,
+                    parameters={} if managed else {"EXTERNAL": "TRUE"},
+                    type="MANAGED_TABLE" if managed else "EXTERNAL_TABLE",
+                )
+            )
+
+    def drop(self) -> None:
+        if len(self.tables) > 2 and (table := self.some_table()):
+            del self.tables[table]
+            self.note()
+            self.client.drop_table(self.name(table))
+
+    def create_again(self) -> None:
+        self.drop()
+        self.create()
+
+    def rename(self) -> None:
+        free = [name for name in NAMES if name not in self.tables]
+        if free and (table := self.some_table()):
+            there, new = self.definition(table), self.rng.choice(free)
+            self.tables[new] = self.tables.pop(table)
+            self.note()
+            self.client.alter_table(self.name(table), replace(there, name=new))
+
+    def add_partitions(self) -> None:
+        if table := self.some_table(lambda held: held.keys):
+            held = self.tables[table]
+            free = [value for value in VALUES if partition_name(["p"], [value]) not in held.files]
+            rows = []
+            for value in self.rng.sample(free, min(len(free), self.rng.randrange(1, 3))):
+                directory = self.new_directory()
+                held.files[partition_name(["p"], [value])] = self.fill(directory)
+                storage = self.storage(f"file:{directory}")
+                rows.append(Partition((value,), self.database, table, storage=storage, parameters={}))
+            if rows:
+                self.note()
+                self.client.add_partitions(self.name(table), rows)
+
+    def drop_partitions(self) -> None:
+        if table := self.some_table(lambda held: held.keys and held.files):
+            held = self.tables[table]
+            gone = self.rng.sample(sorted(held.files), self.rng.randrange(1, len(held.files) + 1))
+            for partition in gone:
+                del held.files[partition]
+            self.note()
+            self.client.drop_partitions(self.name(table), gone)
+
+    def rename_partition(self) -> None:
+        if table := self.some_table(lambda held: held.keys and held.files):
+            held = self.tables[table]
+            free = [value for value in VALUES if partition_name(["p"], [value]) not in held.files]
+            if free:
+                was, value = self.rng.choice(sorted(held.files)), self.rng.choice(free)
+                there = self.row(table, was)
+                held.files[partition_name(["p"], [value])] = held.files.pop(was)
+                self.note()
+                self.client.rename_partition(self.name(table), there.values, replace(there, values=(value,)))
+
+
+CHANGES = (
+    *("insert",) * 10,
+    *("overwrite", "compact", "overwrite_elsewhere", "compact_elsewhere") * 2,
+    *("add_partitions",) * 3,
+    *("create",) * 2,
+    *("drop", "create_again", "rename", "drop_partitions", "rename_partition", "overwrite_partitions"),
+)
+
+
+@dataclass
+class RowReader:
+    """Reads tables of one database at a target, again and again, by metastore and files alone."""
+
+    uri: str
+    database: str
+    history: History = field(default_factory=History)
+    stop: threading.Event = field(default_factory=threading.Event)
+    counted: int = 0
+    changes: int = 0
+    """How often a table showed other rows than the time before."""
+    last: dict[TableName, Rows] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        client = Client(self.uri)
+        self.log, self.catalog = HiveLog(client), HiveReader(client)
+
+    def run(self) -> None:
+        while not self.stop.is_set():
+            for table in NAMES:
+                self.look(TableName(self.database, table))
+
+    def look(self, name: TableName) -> None:
+        """A read counts when the target's event id is the same before and after it. Files that appear under a listing
+        may be seen in any order, so directories are read until they are the same twice."""
+        before = self.log.current()
+        try:
+            rows, again = self.rows(name), self.rows(name)
+        except FileNotFoundError:
+            return
+        if rows != again or self.log.current() != before:
+            return
+        self.counted += 1
+        self.changes += self.last.get(name, ()) != rows
+        self.last[name] = rows
+        self.problems += [
+            f"at event {before} of the target {problem}" for _, problem in self.history.check({name: rows})
+        ]
+
+    def rows(self, name: TableName) -> Rows:
+        table = self.catalog.table(name)
+        if table is None:
+            return None
+        if not table.partition_keys:
+            return tuple(sorted(rows_in(location_of(table) or "", ITSELF)))
+        found = self.catalog.partitions(name, self.catalog.partition_names(name))
+        return tuple(sorted(row for part, thing in found.items() for row in rows_in(location_of(thing) or "", part)))
