@@ -326,8 +326,9 @@ class RowReader:
         """A read counts when the target's event id is the same before and after it. Files that appear under a listing
         may be seen in any order, so directories are read until they are the same twice."""
         before = self.log.current()
+        places = self.places(name)
         try:
-            rows, again = self.rows(name), self.rows(name)
+            rows, again = rows_at(places), rows_at(places)
         except FileNotFoundError:
             return
         if rows != again or self.log.current() != before:
@@ -339,11 +340,21 @@ class RowReader:
             f"at event {before} of the target {problem}" for _, problem in self.history.check({name: rows})
         ]
 
-    def rows(self, name: TableName) -> Rows:
+    def places(self, name: TableName) -> Mapping[str, str] | None:
+        """Where the table's partitions lie (`""`: the plain table); None when there is no table."""
         table = self.catalog.table(name)
         if table is None:
             return None
         if not table.partition_keys:
-            return tuple(sorted(rows_in(location_of(table) or "", ITSELF)))
+            return {ITSELF: location_of(table) or ""}
         found = self.catalog.partitions(name, self.catalog.partition_names(name))
-        return tuple(sorted(row for part, thing in found.items() for row in rows_in(location_of(thing) or "", part)))
+        return {partition: location_of(thing) or "" for partition, thing in found.items()}
+
+    def rows(self, name: TableName) -> Rows:
+        return rows_at(self.places(name))
+
+
+def rows_at(places: Mapping[str, str] | None) -> Rows:
+    if places is None:
+        return None
+    return tuple(sorted(row for partition, at in places.items() for row in rows_in(at, partition)))

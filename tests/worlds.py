@@ -217,19 +217,26 @@ class Look:
 
 
 class World:
-    """Everything, wired. `seed` decides all of it."""
+    """Everything, wired. `seed` decides all of it. Another `storage` must have what `MemoryStorage` has; the source
+    lies below `root`."""
 
     def __init__(
-        self, seed: int, habits: Habits | None = None, policy: Policy | None = None, patience: float = PATIENCE
+        self,
+        seed: int,
+        habits: Habits | None = None,
+        policy: Policy | None = None,
+        patience: float = PATIENCE,
+        storage: Any = None,
+        root: str = "file:",
     ) -> None:
         self.patience = patience
         self.rng = random.Random(seed)
         self.clock = WorldClock()
         self.clock.asleep = self.capture_all
-        self.storage = MemoryStorage(self.clock.now_ns)
+        self.storage = storage or MemoryStorage(self.clock.now_ns)
         self.habits = habits or self.rng.choice([HIVE_3, HIVE_4])
         self.source = MemoryMetastore(
-            self.habits, "file:/source", directories=Directories(self.storage), clock=self.seconds
+            self.habits, f"{root}/source", directories=Directories(self.storage), clock=self.seconds
         )
         self.target_store = MemoryMetastore(HIVE_4, "file:/managed", clock=self.seconds)
         self.writer = Writer(Noting(self.source, self.note), self.storage, self.rng, placed=self.note)

@@ -27,7 +27,8 @@ class ContentLost(Exception):
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A directory to make: its content at the source, and the natural path for it at the target (None: always a
-    versioned one). `incarnation` is the table's; `claim` tells the object from every other that may want the path."""
+    versioned one). `incarnation` is the table's; `claim` tells the object from every other that may want the path. What
+    lies below the `root` of a partitioned table is its partitions' own."""
 
     listing: Listing
     natural: str | None
@@ -36,6 +37,7 @@ class Wanted:
     incarnation: str
     event_id: EventId
     claim: str = ""
+    root: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def choose(side: TargetSide, wanted: Sequence[Wanted]) -> list[str]:
         for i, location in candidates.items():
             natural = location == wanted[i].natural
             if listings[location].missing or (
-                fits(listings[location], wanted[i].listing)
+                (wanted[i].root or fits(listings[location], wanted[i].listing))
                 and (not natural or mark_of(wanted[i]) in side.storage.children(location))
             ):
                 chosen[i] = location

@@ -44,9 +44,11 @@ def root(hand: Hand, table: TableName, source: Table, head: Head) -> Placed:
     if head.data is None and hand.side.policy.data == "none":
         return Placed(location_of(source) or "", ())
     listing = hand.listing(head.data) if head.data is not None else Listing(location_of(source) or "", ())
-    claim = claim_of(head.incarnation, source.create_time, is_partitioned(source))
+    partitioned = is_partitioned(source)
+    claim = claim_of(head.incarnation, source.create_time, partitioned)
     natural = natural_place(hand, table, source)
-    return hand.staged({"": Wanted(listing, natural, hand.at(table), "", head.incarnation, head.since, claim)})[""]
+    wanted = Wanted(listing, natural, hand.at(table), "", head.incarnation, head.since, claim, partitioned)
+    return hand.staged({"": wanted})[""]
 
 
 def natural_place(hand: Hand, table: TableName, source: Table) -> str:
