@@ -1,20 +1,23 @@
-"""What Spark SQL finds at a target, through its own Hive client: rows, partitions, and nothing that is not the table's."""
+"""What Spark SQL finds at a target, through its own Hive client: rows, partitions, and nothing of other versions."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from pyarrow import parquet
 
+from calque.config import load
 from calque.model.hive import Column, location_of
-from calque.model.names import TableName
+from calque.model.names import TableName, partition_values
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.demo.source import Source
+from calque.wiring import Wiring
 from deployments import Deployment
 
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))
@@ -78,49 +81,69 @@ def test_spark_at_the_target_finds_the_sources_rows_and_repairing_partitions_cha
             source.add_partitions(name, [("2024-01-01",), ("a b:c%",), ("gone",)])
     deployment.start()
     try:
-        deployment.settle()
-        for table, (_, kind) in tables.items():
-            name = TableName(database, table)
-            for partition in ("day=2024-01-01", "day=a b%3Ac%25") if kind == "parts" else ("",):
-                source.insert(name, partition)
-                deployment.settle()
-                source.overwrite(name, partition)
-                deployment.settle()
-                source.insert(name, partition)
-            if kind == "parts":
-                source.drop_partitions(name, ["day=gone"])
-                source.add_partitions(name, [("late",)])
+        settle(deployment)
+        for change in (source.insert, source.overwrite, source.insert):
+            for table, (_, kind) in tables.items():
+                for partition in ("day=2024-01-01", "day=a b%3Ac%25") if kind == "parts" else ("",):
+                    change(TableName(database, table), partition)
+            settle(deployment)
+        for table in ("text_parts", "parquet_parts"):
+            source.drop_partitions(TableName(database, table), ["day=gone"])
+            source.add_partitions(TableName(database, table), [("late",)])
         source.rename_table(TableName(database, "parquet_parts"), TableName(database, "renamed"))
-        deployment.settle()
-        deployment.calque("sweep")
-        swept = deployment.calque("sweep", "--json")
+        settle(deployment)
+        swept = deployment.calque("sweep")
         assert swept.returncode == 0, swept.stderr
-        look(deployment, servers["source"].uri, servers["target"].uri, tmp_path)
+        look(deployment, source, servers["target"].uri, tmp_path)
+        users = files_below(tmp_path / "users")
+        assert users
         source.insert(TableName(database, "text_plain"))
         source.insert(TableName(database, "renamed"), "day=late")
-        deployment.settle()
-        users = [path for path in (tmp_path / "users").rglob("*") if path.is_file()]
-        deployment.calque("sweep")
-        deployment.calque("sweep")
-        assert users
-        assert users == [path for path in (tmp_path / "users").rglob("*") if path.is_file()]
+        settle(deployment)
+        swept = deployment.calque("sweep")
+        assert swept.returncode == 0, swept.stderr
+        assert users == files_below(tmp_path / "users")
         verified = deployment.calque("verify", "--data", "checksum")
         assert verified.returncode == 0, verified.stdout + verified.stderr
     finally:
         deployment.close()
 
 
-def look(deployment: Deployment, source_uri: str, uri: str, root: Path) -> None:
-    """Compare with a Spark at the source, repair, and write as a user into another database."""
+def settle(deployment: Deployment) -> None:
+    """Until the ledger says that the target shows the source's newest event."""
+    wanted, ledger = deployment.source.current(), Wiring(load(deployment.config)).ledger("dr")
+    deadline = time.monotonic() + 200
+    while (epoch := ledger.last_epoch()) is None or epoch.event_id < wanted:
+        assert time.monotonic() < deadline, deployment.tail()
+        time.sleep(0.1)
+
+
+def files_below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def rows_of(source: Source, name: TableName) -> list[list[str]]:
+    """A table's rows by its files, as Spark gives them: the partition's value last."""
+    held, found = source.tables[name], list[list[str]]()
+    for partition, files in held.files.items():
+        for path in (source.place(name, partition) / file for file in files):
+            if held.form == "text":
+                rows = [line.split("\x01") for line in path.read_text().splitlines()]
+            else:
+                rows = [[str(cell) for cell in row.values()] for row in parquet.read_table(path).to_pylist()]
+            found += [[*row, *(partition_values(partition) if partition else ())] for row in rows]
+    return sorted(found)
+
+
+def look(deployment: Deployment, source: Source, uri: str, root: Path) -> None:
+    """Select, repair partitions, select again, read a directory by its path, and write as a user beside it."""
     database = deployment.databases[0]
     tables = ["text_plain", "text_parts", "parquet_plain", "renamed"]
-    parted = ["text_parts", "renamed"]
-    select = [f"SELECT * FROM {database}.{table} ORDER BY ALL" for table in tables]
-    shape = [f"SHOW PARTITIONS {database}.{table}" for table in parted]
-    at = deployment.targets[0].catalog
-    before = partitions_of(deployment, parted)
-    renamed = at.table(TableName(database, "renamed"))
+    before = partitions_of(deployment, tables)
+    renamed = deployment.targets[0].catalog.table(TableName(database, "renamed"))
     assert renamed is not None
+    select = [f"SELECT * FROM {database}.{table}" for table in tables]
+    count = [f"SELECT COUNT(*) FROM {database}.text_plain WHERE name <> 'fir'"]
     repair = [f"MSCK REPAIR TABLE {database}.text_parts", f"ALTER TABLE {database}.renamed RECOVER PARTITIONS"]
     users = [
         f"CREATE DATABASE users LOCATION 'file:{root}/users'",
@@ -128,21 +151,18 @@ def look(deployment: Deployment, source_uri: str, uri: str, root: Path) -> None:
         f"INSERT INTO users.t SELECT id, name FROM {database}.text_plain",
         "SELECT COUNT(*) FROM users.t",
     ]
-    wanted = spark_says(source_uri, root / "spark_source", [*select, *shape])
-    found = spark_says(
-        uri,
-        root / "spark_target",
-        [*select, *shape, *repair, *select, *shape, f"parquet {location_of(renamed)}", *users],
+    said = spark_says(
+        uri, root / "spark", [*select, *count, *repair, *select, f"parquet {location_of(renamed)}", *users]
     )
-    count = len(wanted)
-    assert found[:count] == wanted
-    assert all(found[: len(select)])
-    assert found[count + len(repair) :][:count] == wanted
-    assert partitions_of(deployment, parted) == before
-    by_path: list[list[Any]] = found[count + len(repair) + count]
-    known = {tuple(row) for row in wanted[tables.index("renamed")]}
-    assert {tuple(row) for row in by_path} <= known
-    assert found[-1] == [[str(len(wanted[0]))]]
+    wanted = [rows_of(source, TableName(database, table)) for table in tables]
+    assert all(wanted)
+    assert [sorted(rows) for rows in said[:4]] == wanted
+    assert [sorted(rows) for rows in said[7:11]] == wanted
+    assert said[4] == [[str(sum(row[1] != "fir" for row in wanted[0]))]]
+    assert partitions_of(deployment, tables) == before
+    by_path = [tuple(row) for row in said[11]]
+    assert len(set(by_path) - {tuple(row) for row in wanted[3]}) == 0
+    assert said[-1] == [[str(len(wanted[0]))]]
 
 
 def partitions_of(deployment: Deployment, tables: Sequence[str]) -> Mapping[str, object]:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from calque.core.layout import join, staged_name, versioned_location
+from calque.engine.claims import OWNER, comes_from_source, contested, lies_in_another
 from calque.engine.world import TargetSide
 from calque.errors import Unavailable
 from calque.model.files import File, Listing
-from calque.model.names import OURS, EventId, TableName
+from calque.model.names import EventId, TableName
 from calque.ports import Copied, CopyTask
 
 Lost = tuple[str, int, int]
@@ -79,28 +80,42 @@ def choose(side: TargetSide, wanted: Sequence[Wanted]) -> list[str]:
     """For each the first of its candidates that is free, or that the same object claimed before a crash and into which
     nothing was copied but what it wants: a directory belongs to one incarnation for ever."""
     chosen: list[str | None] = [None] * len(wanted)
-    claims: list[str] = []
     attempt = 0
     while None in chosen:
         candidates = {i: candidate(side, wanted[i], attempt) for i, done in enumerate(chosen) if done is None}
         listings = side.storage.list(sorted(set(candidates.values())))
-        for i, location in candidates.items():
-            natural = location == wanted[i].natural
-            if listings[location].missing or (
-                (wanted[i].root or fits(listings[location], wanted[i].listing))
-                and (not natural or mark_of(wanted[i]) in side.storage.children(location))
-            ):
-                chosen[i] = location
-                if natural:
-                    claims.append(join(location, mark_of(wanted[i])))
+        free = {i for i, location in candidates.items() if may_take(side, wanted[i], location, listings[location])}
+        claimed = [i for i in sorted(free) if candidates[i] == wanted[i].natural]
+        side.storage.make_directories([join(candidates[i], mark_of(wanted[i])) for i in claimed])
+        for i in free - {i for i in claimed if lost(side, wanted[i], listings[candidates[i]])}:
+            chosen[i] = candidates[i]
         attempt += 1
-    side.storage.make_directories(claims)
     return [location for location in chosen if location is not None]
+
+
+def may_take(side: TargetSide, item: Wanted, location: str, there: Listing) -> bool:
+    if location != item.natural:
+        return there.missing or item.root or fits(there, item.listing)
+    if is_given(side, item) and lies_in_another(side, location):
+        return False
+    return there.missing or (
+        (item.root or fits(there, item.listing)) and mark_of(item) in side.storage.children(location)
+    )
+
+
+def lost(side: TargetSide, item: Wanted, there: Listing) -> bool:
+    """Whether another object claimed the natural path as well, in the same moment."""
+    return is_given(side, item) and contested(side, item.natural or "", mark_of(item), fresh=there.missing)
+
+
+def is_given(side: TargetSide, item: Wanted) -> bool:
+    """Whether the natural path is that of a table where the source has it."""
+    return not item.partition and item.natural is not None and comes_from_source(side, item.natural, item.at_target)
 
 
 def mark_of(item: Wanted) -> str:
     """The hidden directory that says whose a natural path is."""
-    return f"{OURS}_owner.{item.claim}"
+    return f"{OWNER}{item.claim}"
 
 
 def candidate(side: TargetSide, item: Wanted, attempt: int) -> str:
