@@ -246,8 +246,13 @@ class Storage(Protocol):
     """Directories of data at both sides, addressed by URI or plain path."""
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        """The data files below each location, by location; hidden names are left out (`model.files`). `Refused` names
-        the first location that is a file or may not be read."""
+        """The data files below each location, by location; hidden names are left out (`model.files`). Of one that has
+        a Delta log with a commit, the newest commit alone. `Refused` names the first location that is a file or may
+        not be read."""
+
+    def files(self, paths: Sequence[str]) -> Mapping[str, File]:
+        """Size and time of each file, by full path, which is also the file's `path`; what is not there, or is a
+        directory, is left out."""
 
     def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
         """Copy and verify each, its time too where the storage can. A file that is not as the task says, or vanishes,

@@ -168,6 +168,42 @@ def test_hidden_names_are_not_listed(world: World) -> None:
     assert [file.path for file in world.files(table)] == ["d/j_", "d/k.l", "f"]
 
 
+def test_of_a_delta_table_the_newest_commit_alone_is_listed(world: World) -> None:
+    table = world.path("t")
+    for name in ("part-0.parquet", "p=1/part-1.parquet", "_delta_log/_last_checkpoint", "_delta_log/.1.json.crc"):
+        world.writer.write(join(table, name), b"x")
+    assert world.storage.list([table])[table].version is None
+    for version in (0, 1, 9, 10):
+        world.writer.write(join(table, f"_delta_log/{version:020}.json"), b"%d" % version)
+    world.writer.write(join(table, f"_delta_log/{11:020}.checkpoint.parquet"), b"x")
+    listing = world.storage.list([table])[table]
+    [file] = listing.files
+    assert (listing.version, listing.missing) == (10, False)
+    assert (file.path, file.size, file.checksum) == (f"_delta_log/{10:020}.json", 2, xxh3_128_hexdigest(b"10"))
+
+
+def test_a_delta_version_is_told_by_its_commit_and_not_by_its_time(world: World) -> None:
+    first, second, other = (world.path(name) for name in ("first", "second", "other"))
+    for table, content in ((first, b"same"), (second, b"same"), (other, b"else")):
+        world.writer.write(join(table, f"_delta_log/{0:020}.json"), content)
+    listings = world.storage.list([first, second, other])
+    assert listings[first].fingerprint() == listings[second].fingerprint() != listings[other].fingerprint()
+
+
+def test_files_are_looked_at_by_their_paths(world: World) -> None:
+    table = world.path("t")
+    names = [name for name in AWKWARD if world.directories or name != "::"]
+    for name in names:
+        world.writer.write(join(table, name), b"content")
+    wanted = [join(table, name) for name in names]
+    found = world.storage.files([*wanted, join(table, "no"), table, wanted[0]])
+    assert list(found) == wanted
+    assert {(file.path, file.size) for file in found.values()} == {(path, 7) for path in wanted}
+    times = {join(table, file.path): file.modified_ns for file in world.files(table)}
+    assert {path: file.modified_ns for path, file in found.items()} == times
+    assert world.storage.files([]) == {}
+
+
 def test_a_hidden_name_above_the_location_hides_nothing(world: World) -> None:
     table = world.path("_calque", "t.1", "data", "5")
     world.writer.write(join(table, "f"), b"x")

@@ -33,7 +33,7 @@ READS = {
     "journal": {"last", "oldest", "entries", "events"},
     "evidence": {"considered", "evidence"},
     "ledger": {"last_epoch", "epochs", "objects", "tables", "latest_objects"},
-    "storage": {"list", "exists", "checksums", "read", "children", "entries"},
+    "storage": {"list", "exists", "checksums", "files", "read", "children", "entries"},
 }
 ONLY_READ = {
     ports.EventLog: {"current", "read"},

@@ -20,7 +20,7 @@ from calque.core.decode import (
     string_at,
     strings_at,
 )
-from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table
+from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table, root_of, says_delta
 from calque.model.journal import Event, Keys, Kind, Shape
 from calque.model.names import TableName, partition_name, table_name
 
@@ -306,7 +306,7 @@ def database_name(database: Fields) -> TableName:
 def shape_of(table: Fields) -> Shape:
     if string(table, "12") in VIEW_TYPES:
         return Shape.VIEW
-    return Shape.PARTITIONED if items(table, "8") else Shape.PLAIN
+    return Shape.PARTITIONED if items(table, "8") and not delta(table) else Shape.PLAIN
 
 
 def partition_keys(table: Fields) -> list[str]:
@@ -315,7 +315,11 @@ def partition_keys(table: Fields) -> list[str]:
 
 def table_locations(table: Fields, shape: Shape) -> tuple[str, ...]:
     """The directory of a plain table; tables of a storage handler may have none."""
-    location = string(struct(table, "7"), "2") if shape is Shape.PLAIN else ""
+    storage = struct(table, "7")
+    location = string(storage, "2") if shape is Shape.PLAIN else ""
+    if shape is Shape.PLAIN and delta(table):
+        path = mapping(struct(storage, "7"), "3").get("path", "")
+        location = root_of(string(table, "12"), location, path if type(path) is str else "")
     return (location,) if location else ()
 
 
@@ -337,6 +341,11 @@ def transactional(table: Fields) -> bool:
     parameters = mapping(table, "9")
     value = parameters.get("transactional") or parameters.get("TRANSACTIONAL")
     return type(value) is str and value.lower() == "true"
+
+
+def delta(table: Fields) -> bool:
+    """`hive.is_delta`, on fields."""
+    return says_delta(mapping(table, "9"))
 
 
 def string(thing: Fields, number: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from calque.model.hive import Table
+from calque.model.hive import Table, is_delta
 
 ACID = "ACID tables (transactional=true)"
 MATERIALIZED = "materialised views"
 HANDLER = "tables of a storage handler"
 INDEX = "index tables"
-DELTA = "Delta tables"
 ICEBERG = "Iceberg tables"
 LATER = "they come with a later version"
 REASONS = {
@@ -30,9 +29,7 @@ def kind_of(table: Table) -> str:
         return INDEX
     if parameters.get("table_type", "").upper() == "ICEBERG":
         return ICEBERG
-    if parameters.get("storage_handler"):
-        return HANDLER
-    return DELTA if parameters.get("spark.sql.sources.provider", "").lower() == "delta" else ""
+    return HANDLER if parameters.get("storage_handler") and not is_delta(table) else ""
 
 
 def obstacle(table: Table) -> str:

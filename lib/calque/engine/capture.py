@@ -18,7 +18,7 @@ from calque.core.rows import entries_of
 from calque.engine.listings import list_what_can_be
 from calque.engine.world import SourceSide
 from calque.errors import Broken, CalqueError, Refused
-from calque.model.files import Evidence, Listing
+from calque.model.files import Evidence, agree
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
 
@@ -179,8 +179,8 @@ class Gatherer:
             key: Evidence(item.event_id, second[item.location])
             for key, item in todo.items()
             if item.location in second
-            and first[item.location] == second[item.location]
-            and is_old(second[item.location], item.read_ns)
+            and agree(first[item.location], second[item.location])
+            and second[item.location].is_settled(item.read_ns)
         }
         if not settled or not self.wait_for(self.source.log.current()):
             return []
@@ -203,8 +203,3 @@ class Gatherer:
         """Until capture has appended up to `event_id`; False when it does not get there."""
         with self.changed:
             return self.changed.wait_for(lambda: self.stopped or self.upto >= event_id, timeout=30) and not self.stopped
-
-
-def is_old(listing: Listing, read_ns: int) -> bool:
-    """Whether no file is younger than the reading of the event."""
-    return all(file.modified_ns <= read_ns for file in listing.files)

@@ -23,7 +23,7 @@ from calque.engine.read import Exact
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken
-from calque.model.files import Listing
+from calque.model.files import Listing, delta_version
 from calque.model.hive import is_partitioned, location_of
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
@@ -181,11 +181,17 @@ def planned(
         if table is not None:
             files |= {listing.fingerprint(): frozenset(listing.files) for listing in table.listings.values()}
 
+    versions = {
+        content: version for content, found in files.items() if (version := delta_version(tuple(found))) is not None
+    }
+
     def listed(data: Data) -> tuple[Content, int] | None:
         return ("", 0) if policy.data == "none" else contents.get(data)
 
     @cache
     def extends(one: Content, other: Content) -> bool:
+        if one in versions or other in versions:
+            return versions.get(one, 0) < versions.get(other, -1)
         return one in files and other in files and files[one] <= files[other]
 
     ground = Ground(side.catalog.abilities(), extends, policy.appends == "in_place", policy.atomicity == "rows")

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from calque.core.layout import join
 from calque.engine.world import SourceSide
-from calque.errors import Unavailable
-from calque.model.files import Listing
-from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.errors import Refused, Unavailable
+from calque.model.files import DELTA_LOG, Listing, agree
+from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
 
@@ -60,6 +61,7 @@ def read_exact(source: SourceSide, name: TableName, with_files: bool = True) -> 
         high = source.log.current()
         touched = touching(source, name, Span(low, high))
         if not touched and not unsettled:
+            require_log(reading)
             return Exact(name, high, reading.table, reading.partitions, reading.listings)
         low = high
         reading.whole, reading.doubtful = False, unsettled
@@ -98,9 +100,26 @@ def list_files(source: SourceSide, reading: _Reading, read: Sequence[str], start
     unsettled = set()
     for partition, location in places.items():
         listing = reading.listings[partition] = second[location]
-        if first[location] != listing or any(file.modified_ns > limit for file in listing.files):
+        if not agree(first[location], listing) or not listing.is_settled(limit):
             unsettled.add(partition)
     return unsettled
+
+
+def require_log(reading: _Reading) -> None:
+    """`Refused` for a Delta table without a log, and for another table that lies over one."""
+    listing, table = reading.listings.get(""), reading.table
+    if listing is None or table is None or is_delta(table) == (listing.version is not None):
+        return
+    log = join(listing.location, DELTA_LOG)
+    if is_delta(table):
+        raise Refused(
+            f"{log} has no commit", "the table is a Delta table without a log", "Drop it, or put its log back"
+        )
+    raise Refused(
+        f"{log} makes the directory a Delta table, and the metastore does not say so",
+        "its readers take files of all versions for one content",
+        "Register it as a Delta table, or move it",
+    )
 
 
 def place_of(reading: _Reading, partition: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from calque.core.layout import join, staged_name, versioned_location
+from calque.engine import delta_files
 from calque.engine.claims import OWNER, comes_from_source, contested, lies_in_another
 from calque.engine.world import TargetSide
 from calque.errors import Unavailable
@@ -59,11 +60,39 @@ def stage(side: TargetSide, wanted: Sequence[Wanted]) -> list[Placed]:
     tasks = [
         CopyTask(join(item.listing.location, file.path), join(location, file.path), file.size, file.modified_ns)
         for item, location in zip(wanted, locations, strict=True)
+        if item.listing.version is None
         for file in item.listing.files
     ]
     results = copied(side, tasks)
     side.storage.make_directories([at for item, at in zip(wanted, locations, strict=True) if not item.listing.files])
-    return [placed(item.listing.files, location, results) for item, location in zip(wanted, locations, strict=True)]
+    return [
+        placed(item.listing.files, location, results)
+        if item.listing.version is None
+        else placed_version(side, item.listing, location)
+        for item, location in zip(wanted, locations, strict=True)
+    ]
+
+
+def placed_version(side: TargetSide, listing: Listing, location: str) -> Placed:
+    try:
+        return brought(location, delta_files.bring_whole(side.storage, listing, location))
+    except delta_files.VersionLost as lost:
+        commit = listing.files[0]
+        at = join(listing.location, commit.path)
+        raise ContentLost(at, f"{lost.path} {lost.problem}", commit.size, commit.modified_ns) from lost
+
+
+def brought(location: str, found: delta_files.Brought) -> Placed:
+    return Placed(location, (found.commit,), found.files, found.bytes)
+
+
+def stage_version(side: TargetSide, there: Listing, listing: Listing, event_id: EventId) -> Placed | None:
+    """Take a live Delta table on to a version of its log, in place and visible at once. None where it needs another
+    directory. Raises `Refused`."""
+    if side.policy.data == "none":
+        return None
+    found = delta_files.advance(side.storage, there, listing, event_id)
+    return brought(there.location, found) if found is not None else None
 
 
 def placed(files: Iterable[File], location: str, results: Mapping[str, Copied]) -> Placed:
@@ -95,11 +124,11 @@ def choose(side: TargetSide, wanted: Sequence[Wanted]) -> list[str]:
 
 def may_take(side: TargetSide, item: Wanted, location: str, there: Listing) -> bool:
     if location != item.natural:
-        return there.missing or item.root or fits(there, item.listing)
+        return there.missing or item.root or fits(side, there, item.listing)
     if is_given(side, item) and lies_in_another(side, location):
         return False
     return there.missing or (
-        (item.root or fits(there, item.listing)) and mark_of(item) in side.storage.children(location)
+        (item.root or fits(side, there, item.listing)) and mark_of(item) in side.storage.children(location)
     )
 
 
@@ -132,8 +161,13 @@ def candidate(side: TargetSide, item: Wanted, attempt: int) -> str:
     return version if attempt <= 1 else f"{version}.{attempt}"
 
 
-def fits(there: Listing, wanted: Listing) -> bool:
-    """Whether every data file that lies there is one of the wanted ones."""
+def fits(side: TargetSide, there: Listing, wanted: Listing) -> bool:
+    """Whether every data file that lies there is one of the wanted ones; of a Delta table, whether its log is the
+    wanted one or was not begun."""
+    if wanted.version is not None:
+        if there.version is None:
+            return True
+        return there.version <= wanted.version and delta_files.same_log(side.storage, there, wanted.location)
     return {identity(file) for file in there.files} <= {identity(file) for file in wanted.files}
 
 

@@ -14,6 +14,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, repeat
 from typing import NamedTuple, NoReturn
@@ -43,6 +44,7 @@ from calque.core.image import is_ours
 from calque.core.keys import keys_of
 from calque.core.patterns import chosen, covers, parse_pattern
 from calque.engine.databases import DATABASE_KINDS
+from calque.engine.delta_files import VersionLost, live_files
 from calque.engine.facets import compare_facets
 from calque.engine.observe import Shown, read_files
 from calque.engine.read import TooBusy, read_exact
@@ -52,7 +54,7 @@ from calque.model.hive import is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Event, Kind
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import OURS, EventId, Span, TableName, table_name
-from calque.ports import EventLog
+from calque.ports import EventLog, Storage
 
 READERS = 4
 CHUNK = 64
@@ -377,6 +379,7 @@ class Comparing:
         exact = read_exact(self.source, name, files)
         here = Seen(exact.table, exact.partitions, exact.listings)
         there = self.at_target(name, files and exact.table is not None)
+        here, there = self.with_live_files(here, self.source.storage), self.with_live_files(there, self.side.storage)
         counts, differences = compare_table(name, here, there, self.side.imaging, max(head, exact.exact_at))
         ours = there.table is not None and is_ours(there.table.parameters, self.side.policy.source)
         if ours and exact.table is not None and not is_view(exact.table):
@@ -388,6 +391,14 @@ class Comparing:
             differences += compare_contents(name, pairs, sums, target_sums)
         copied = ours and self.side.policy.data != "none"
         return counts, differences, tuple(places_of(there)) if copied else ()
+
+    def with_live_files(self, seen: Seen, storage: Storage) -> Seen:
+        """The same, with the files of a Delta table's version. A log that can't be read is left as its commit."""
+        listings = dict(seen.listings)
+        for partition, listing in listings.items():
+            with suppress(VersionLost):
+                listings[partition] = live_files(storage, listing)
+        return replace(seen, listings=listings)
 
     def at_target(self, name: TableName, files: bool) -> Seen:
         """The whole table; files of what is ours."""

@@ -1,15 +1,20 @@
 """Directories of data: what lay in one, and when that was known.
 
 Paths in a listing are relative to the directory, with `/`; sizes are bytes; times nanoseconds since the epoch.
-Files whose name (or the name of a directory on the way) begins with `_` or `.` are no data and never listed.
+Files whose name (or the name of a directory on the way) begins with `_` or `.` are no data and never listed, but for
+the newest commit of a Delta log, which stands for all files of the version that it made.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calque.model.names import EventId
+
+DELTA_LOG = "_delta_log"
+"""The directory of a Delta table's log, below the table's."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,7 +28,8 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The data files below one directory, sorted by path; a missing directory is an empty listing with `missing`."""
+    """The data files below one directory, sorted by path; a missing directory is an empty listing with `missing`. Of a
+    directory with a Delta log the newest version is what is listed."""
 
     location: str
     files: tuple[File, ...]
@@ -32,15 +38,39 @@ class Listing:
     """A directory where the same files are kept under the same paths while targets need them; empty for none."""
 
     @property
+    def version(self) -> int | None:
+        """Of a Delta table: the one file that is listed is then the commit that made the version, with its checksum."""
+        return delta_version(self.files)
+
+    @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
     def fingerprint(self) -> str:
-        """Equal for equal (path, size, modified) of every file; the location is no part of it."""
+        """Equal for equal (path, size, modified) of every file, of a Delta version for an equal commit; the location is
+        no part of it."""
         digest = hashlib.blake2b(digest_size=12)
         for file in self.files:
-            digest.update(f"{file.path}\0{file.size}\0{file.modified_ns}\n".encode())
+            identity = file.modified_ns if self.version is None else file.checksum
+            digest.update(f"{file.path}\0{file.size}\0{identity}\n".encode())
         return digest.hexdigest()
+
+    def is_settled(self, before_ns: int) -> bool:
+        """Whether no file is younger; a Delta commit is whole from its first moment."""
+        return self.version is not None or all(file.modified_ns <= before_ns for file in self.files)
+
+
+def agree(first: Listing, second: Listing) -> bool:
+    """Whether the second of two listings is not of a directory on the move: it is equal, or both are Delta versions."""
+    return first == second or (first.version is not None and second.version is not None)
+
+
+def delta_version(files: Sequence[File]) -> int | None:
+    """The version of a Delta table that `files` say; None for plain files, none of which lies in a hidden directory."""
+    path = files[0].path if len(files) == 1 else ""
+    if not (path.startswith(f"{DELTA_LOG}/") and path.endswith(".json")):
+        return None
+    return int(path[len(DELTA_LOG) + 1 : -len(".json")])
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,9 +242,46 @@ def is_view(table: Table) -> bool:
     return table.type in VIEW_TYPES
 
 
+PROVIDER = "spark.sql.sources.provider"
+DELTA_HANDLER = "io.delta.hive.DeltaStorageHandler"
+PLACEHOLDER = "-__PLACEHOLDER__"
+"""How a location ends that Spark gives to external tables of formats that Hive can't read; the real one is the SerDe's
+parameter `path`."""
+
+
+def is_delta(table: Table) -> bool:
+    """Whether the table's states are versions of a Delta log. What the metastore says of its columns and partitions is
+    a placeholder, or what they were before it was converted."""
+    return says_delta(table.parameters or {})
+
+
+def says_delta(parameters: Mapping[str, object]) -> bool:
+    """Whether a table's parameters say that it is a Delta table."""
+    for key, value in parameters.items():
+        if type(value) is not str:
+            continue
+        low = key.lower()
+        if (low == PROVIDER and value.lower() == "delta") or (low == "storage_handler" and value == DELTA_HANDLER):
+            return True
+    return False
+
+
 def is_partitioned(table: Table) -> bool:
-    return bool(table.partition_keys)
+    """Whether the table's content is that of partitions in the metastore."""
+    return bool(table.partition_keys) and not is_delta(table)
 
 
 def location_of(thing: Table | Partition) -> str | None:
-    return thing.storage.location if thing.storage else None
+    if thing.storage is None:
+        return None
+    if type(thing) is Table and is_delta(thing):
+        path = ((thing.storage.serde.parameters if thing.storage.serde else None) or {}).get("path", "")
+        return root_of(thing.type or "", thing.storage.location or "", path) or None
+    return thing.storage.location
+
+
+def root_of(table_type: str, location: str, path: str) -> str:
+    """Where a Delta table's log lies. A metastore moves a managed table's directory with its name and leaves the
+    parameter `path` behind; of other tables, and beside a placeholder, the path is what readers use."""
+    said = "" if location.endswith(PLACEHOLDER) else location
+    return said or path if table_type == "MANAGED_TABLE" else path or said

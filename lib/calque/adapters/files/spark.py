@@ -15,7 +15,7 @@ from uuid import uuid4
 from calque.adapters.files.copy import Pace, require_own_targets
 from calque.adapters.files.storage import FileStorage
 from calque.errors import CalqueError, Unavailable
-from calque.model.files import Listing
+from calque.model.files import File, Listing
 from calque.ports import Copied, CopyTask, Found
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ class SparkStorage:
             return self._files.list(locations)
         found = self._run("list", list(dict.fromkeys(locations)), _same_weight, _list_bin, _silent)
         return {location: found[location] for location in locations}
+
+    def files(self, paths: Sequence[str]) -> Mapping[str, File]:
+        return self._files.files(paths)
 
     def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
         """Progress comes for each file in turn, a bin's files together when it is done."""

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 
+from xxhash import xxh3_128_hexdigest
+
 from calque.adapters.files.copy import Pace, copy_all, same_content
 from calque.adapters.files.copy import _checksum as checksum
 from calque.adapters.files.system import System, Systems, trouble
+from calque.core.deltalog import LOG, commit_path, newest_commit
 from calque.core.layout import COPYING, join, place
 from calque.errors import Refused, Unavailable
-from calque.model.files import Listing
+from calque.model.files import File, Listing
 from calque.ports import Copied, CopyTask, Found
 
 LOCAL = Pace(threads=2, files=32)
@@ -33,6 +36,15 @@ class FileStorage:
             return {location: self._listing(location) for location in dict.fromkeys(locations)}
         with ThreadPoolExecutor(min(REMOTE.threads, len(locations)), thread_name_prefix="list") as pool:
             return dict(zip(locations, pool.map(self._listing, locations), strict=True))
+
+    def files(self, paths: Sequence[str]) -> Mapping[str, File]:
+        wanted = list(dict.fromkeys(paths))
+        if len(wanted) < 2 or _local(wanted):
+            found = [self._file(path) for path in wanted]
+        else:
+            with ThreadPoolExecutor(min(REMOTE.threads, len(wanted)), thread_name_prefix="files") as pool:
+                found = list(pool.map(self._file, wanted))
+        return {file.path: file for file in found if file is not None}
 
     def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
         if not tasks:
@@ -125,7 +137,30 @@ class FileStorage:
             raise trouble("look at", join(location, name), error) from error
         return Found(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory) if facts else None
 
+    def _file(self, location: str) -> File | None:
+        system, path = self.systems.at(location)
+        try:
+            facts = system.facts(path)
+        except OSError as error:
+            raise trouble("look at", location, error) from error
+        return None if facts is None or facts.directory else File(location, facts.size, facts.modified_ns)
+
+    def _newest_commit(self, location: str) -> File | None:
+        """Of a Delta table. It is read, since its content is what tells a log from another, on storages without times
+        too."""
+        version = newest_commit(self.children(join(location, LOG)))
+        if version is None:
+            return None
+        path = join(location, commit_path(version))
+        found, content = self._file(path), self.read(path)
+        if found is None or content is None:
+            return None
+        return File(commit_path(version), len(content), found.modified_ns, xxh3_128_hexdigest(content))
+
     def _listing(self, location: str) -> Listing:
+        commit = self._newest_commit(location)
+        if commit is not None:
+            return Listing(location, (commit,))
         system, path = self.systems.at(location)
         try:
             files = system.below(path)

@@ -10,6 +10,7 @@ from threading import RLock
 
 from xxhash import xxh3_128_hexdigest
 
+from calque.core.deltalog import LOG, commit_path, newest_commit
 from calque.core.layout import is_data, place
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import File, Listing
@@ -29,8 +30,8 @@ class MemoryStorage:
 
     `before` is called with a call's name and what it is about before each call that a real storage would make on its
     own: ("list", location), ("copy", source), ("publish", target), ("make", location), ("exists", location),
-    ("checksum", path), ("remove", location), ("children", location), ("entries", location). It may raise what the port
-    allows, and may change files.
+    ("checksum", path), ("files", path), ("remove", location), ("children", location), ("entries", location). It may
+    raise what the port allows, and may change files.
     """
 
     def __init__(self, now_ns: Callable[[], int] | None = None) -> None:
@@ -46,6 +47,15 @@ class MemoryStorage:
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
         return {location: self._listing(location) for location in locations}
+
+    def files(self, paths: Sequence[str]) -> Mapping[str, File]:
+        found = {}
+        for path in paths:
+            self.before("files", path)
+            with self._lock:
+                if (stored := self._files.get(_key(path))) is not None:
+                    found[path] = File(path, len(stored.content), stored.modified_ns)
+        return found
 
     def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
         if len({task.target for task in tasks}) != len(set(tasks)):
@@ -172,8 +182,19 @@ class MemoryStorage:
         with self._lock:
             if key in self._files:
                 raise Refused(f"Can't list {location}", "it is a file", "Put right what lies there")
+            if (commit := self._newest_commit(above)) is not None:
+                return Listing(location, (commit,))
             files = tuple(File(path, len(stored.content), stored.modified_ns) for path, stored in self._data(above))
             return Listing(location, files, missing=key not in self._directories)
+
+    def _newest_commit(self, above: str) -> File | None:
+        log = f"{above}{LOG}/"
+        version = newest_commit(path.removeprefix(log) for path in self._files if path.startswith(log))
+        if version is None:
+            return None
+        stored = self._files[above + commit_path(version)]
+        checksum = xxh3_128_hexdigest(stored.content)
+        return File(commit_path(version), len(stored.content), stored.modified_ns, checksum)
 
     def _copied(self, task: CopyTask) -> Copied:
         with self._lock:

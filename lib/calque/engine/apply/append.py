@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from calque.engine.apply.hand import Hand
 from calque.engine.apply.partitions import incarnation_of
+from calque.engine.apply.tables import advanced, alter_table
 from calque.engine.stage import Placed, stage_append
 from calque.model.files import File, Listing
 from calque.model.names import TableName
-from calque.model.plan import Publish
+from calque.model.plan import BASE, AlterTable, Head, Publish
 
 
 def publish(hand: Hand, operation: Publish) -> None:
@@ -17,6 +18,9 @@ def publish(hand: Hand, operation: Publish) -> None:
     table, partition = operation.table, operation.partition
     shown = hand.seen(table)
     there = shown.listings[partition]
+    if there.version is not None:
+        go_on(hand, operation)
+        return
     append = stage_append(hand.side, there, hand.listing(operation.data), operation.since)
     if append.renames:
         hand.side.storage.publish(append.renames)
@@ -28,6 +32,19 @@ def publish(hand: Hand, operation: Publish) -> None:
     hand.shows_files(table, partition, placed)
     incarnation = incarnation_of(shown.partitions[partition]) if partition else shown.incarnation()
     hand.record(table, partition, incarnation, operation.since, "append", placed)
+
+
+def go_on(hand: Hand, operation: Publish) -> None:
+    """A Delta table's log goes on; where it can't, the version gets a directory of its own, and the table moves to
+    it."""
+    table, shown = operation.table, hand.seen(operation.table)
+    placed = advanced(hand, shown, hand.listing(operation.data), operation.since)
+    if placed is None:
+        head = Head(0, BASE, data=operation.data, since=operation.since)
+        alter_table(hand, AlterTable(table, table, head, switch=True))
+        return
+    hand.shows_files(table, "", placed)
+    hand.record(table, "", shown.incarnation(), operation.since, "append", placed)
 
 
 def known_files(hand: Hand, table: TableName, partition: str, there: Listing) -> tuple[File, ...]:

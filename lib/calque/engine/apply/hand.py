@@ -119,11 +119,13 @@ class Hand:
         """A row for the ledger; without `placed` the object's files are the ones it had."""
         row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change)
         if placed is not None:
+            listing = Listing(placed.location, tuple(sorted(placed.files)))
             row = replace(
                 row,
                 location=placed.location,
                 files=placed.files,
-                fingerprint=Listing(placed.location, tuple(sorted(placed.files))).fingerprint(),
+                fingerprint=listing.fingerprint(),
+                delta_version=listing.version,
             )
         self.applied.objects.append(row)
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from calque.core.image import EVENT, Marks, moved
 from calque.core.kinds import obstacle
-from calque.core.layout import external_location, natural_location
+from calque.core.layout import external_location, join, natural_location
 from calque.engine.apply.hand import Hand, claim_of
 from calque.engine.observe import Shown, event_of
-from calque.engine.stage import Placed, Wanted
+from calque.engine.stage import ContentLost, Placed, Wanted, stage_version
 from calque.errors import Refused
-from calque.model.files import Listing
-from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.model.files import DELTA_LOG, Listing
+from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, CreateTable, Head, Version
 
@@ -47,6 +47,8 @@ def root(hand: Hand, table: TableName, source: Table, head: Head) -> Placed:
     partitioned = is_partitioned(source)
     claim = claim_of(head.incarnation, source.create_time, partitioned)
     natural = natural_place(hand, table, source)
+    if head.data is not None and hand.side.policy.data != "none":
+        require_kind(source, listing)
     wanted = Wanted(listing, natural, hand.at(table), "", head.incarnation, head.since, claim, partitioned)
     return hand.staged({"": wanted})[""]
 
@@ -93,8 +95,32 @@ def switched_content(hand: Hand, table: TableName, head: Head, shown: Shown) -> 
     """The new files of a plain table, in a directory of their own."""
     if head.data is None:
         return None
+    listing = hand.listing(head.data)
+    require_kind(shown.table if head.version == BASE else hand.images.table(head.version), listing)
+    if (placed := advanced(hand, shown, listing, head.since)) is not None:
+        return placed
     incarnation = head.incarnation or shown.incarnation()
-    return hand.staged({"": Wanted(hand.listing(head.data), None, hand.at(table), "", incarnation, head.since)})[""]
+    return hand.staged({"": Wanted(listing, None, hand.at(table), "", incarnation, head.since)})[""]
+
+
+def advanced(hand: Hand, shown: Shown, listing: Listing, event_id: EventId) -> Placed | None:
+    """A Delta table whose log went on where it is; None for other tables and other logs."""
+    there = shown.listings.get("")
+    if there is None or listing.version is None:
+        return None
+    placed = stage_version(hand.side, there, listing, event_id)
+    if placed is not None:
+        hand.count(placed)
+    return placed
+
+
+def require_kind(table: Table, listing: Listing) -> None:
+    """`ContentLost` where a Delta table has no log, or another table has one: what was listed is of before or after a
+    conversion."""
+    if is_delta(table) and listing.version is None:
+        raise ContentLost(join(listing.location, DELTA_LOG), "it has no commit yet, or any more")
+    if not is_delta(table) and listing.version is not None:
+        raise ContentLost(join(listing.location, DELTA_LOG), "it is the log of a Delta table, which the table is not")
 
 
 def expected(shown: Shown) -> str:

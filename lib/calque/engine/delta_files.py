@@ -1,0 +1,234 @@
+"""Copy versions of a Delta table: the files that a version needs first, the commit that shows it last.
+
+A table that the target has is taken on where it is: the files of each commit go straight to their final names, where no
+version needs them yet, then the commits are renamed into place one by one; each makes a version that the source had.
+Where that can't be done (the source's log begins later, is another one, or a file of a version between was vacuumed) a
+version goes to a directory of its own, with its log from the last checkpoint on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from xxhash import xxh3_128_hexdigest
+
+from calque.core.deltalog import (
+    LAST_CHECKPOINT,
+    LOG,
+    Actions,
+    Checkpoint,
+    checkpoint_actions,
+    commit_actions,
+    commit_path,
+    log_of,
+    replayed,
+    starts_with,
+)
+from calque.core.layout import join, staged_name
+from calque.model.files import File, Listing
+from calque.model.names import EventId
+from calque.ports import Copied, CopyTask, Storage
+
+READERS = 16
+T = TypeVar("T")
+
+
+class VersionLost(Exception):
+    """A file at the source that a version needs is not there any more, or not as it was: `path`."""
+
+    def __init__(self, path: str, problem: str = "it is not there any more") -> None:
+        self.path, self.problem = path, problem
+        super().__init__(f"{path}: {problem}")
+
+
+@dataclass(slots=True)
+class Brought:
+    """What is at the target now. `commit` is the newest one's file; files and bytes are what was really copied."""
+
+    commit: File
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Way:
+    """From a source's directory to a target's, on a storage that sees both."""
+
+    storage: Storage
+    source: str
+    target: str
+    done: list[Copied] = field(default_factory=list)
+
+    def commits(self, versions: Iterable[int]) -> list[Actions]:
+        return _read(self.storage, self.source, [commit_path(version) for version in versions], commit_actions)
+
+    def found(self, paths: Iterable[str]) -> Mapping[str, File]:
+        """What there is of the source's files, by their paths below it."""
+        at = {join(self.source, path): path for path in paths}
+        return {at[full]: file for full, file in self.storage.files(sorted(at)).items()}
+
+    def require(self, paths: Iterable[str]) -> Mapping[str, File]:
+        """Raises `VersionLost` unless all are there."""
+        wanted = set(paths)
+        found = self.found(wanted)
+        if missing := wanted - found.keys():
+            raise VersionLost(join(self.source, min(missing)))
+        return found
+
+    def copy(self, found: Mapping[str, File], needed: Callable[[str], bool], event_id: EventId | None = None) -> None:
+        """Copy files to their names at the target, or to hidden ones of the event. One of equal size that is there is
+        kept: names in a Delta table are not used twice, and only verified files get theirs. Raises `VersionLost` for
+        a problem with a file that is needed."""
+        names = {path: self.name(path, event_id) for path in found}
+        there = self.storage.files(sorted(names.values()))
+        tasks = {
+            path: CopyTask(join(self.source, path), names[path], file.size, file.modified_ns)
+            for path, file in sorted(found.items())
+            if names[path] not in there or there[names[path]].size != file.size
+        }
+        for path, copied in zip(tasks, self.storage.copy(list(tasks.values())) if tasks else (), strict=True):
+            if not copied.problem:
+                self.done.append(copied)
+            elif needed(path):
+                raise VersionLost(join(self.source, path), copied.problem)
+
+    def name(self, path: str, event_id: EventId | None) -> str:
+        return join(self.target, path) if event_id is None else staged_name(self.target, path, event_id)
+
+    def brought(self, commit: File) -> Brought:
+        return Brought(commit, len(self.done), sum(copied.bytes_moved for copied in self.done))
+
+
+def always(_path: str) -> bool:
+    return True
+
+
+def same_log(storage: Storage, there: Listing, source: str) -> bool:
+    """Whether the version that a target's directory shows is one of the log below `source`."""
+    if there.version is None:
+        return False
+    content = storage.read(join(source, commit_path(there.version)))
+    return content is not None and xxh3_128_hexdigest(content) == there.files[0].checksum
+
+
+def advance(storage: Storage, there: Listing, wanted: Listing, event_id: EventId) -> Brought | None:
+    """Take the live directory `there` on to the version `wanted`, a source's, in place. None, and nothing visible has
+    changed, where that can't be done. Raises `Refused` for a table that can't be copied."""
+    if there.version is None or wanted.version is None or not same_log(storage, there, wanted.location):
+        return None
+    if there.version >= wanted.version:
+        return Brought(wanted.files[0]) if there.files[0].checksum == wanted.files[0].checksum else None
+    way = _Way(storage, wanted.location, there.location)
+    versions = range(there.version + 1, wanted.version + 1)
+    try:
+        commits = way.commits(versions)
+        found = way.require(path for actions in commits for path in actions.paths())
+        changes = way.found(path for actions in commits for path in actions.changes)
+        way.copy({**changes, **found}, found.__contains__)
+        log = way.require(commit_path(version) for version in versions)
+        way.copy(log, always, event_id)
+    except VersionLost:
+        return None
+    paths = [commit_path(version) for version in versions]
+    storage.publish([(way.name(path, event_id), way.name(path, None)) for path in paths])
+    bring_checkpoint(way, wanted.version)
+    return way.brought(wanted.files[0])
+
+
+def bring_checkpoint(way: _Way, upto: int) -> None:
+    """The source's newest checkpoint up to a version, if it is newer than the target's: readers of a long log begin
+    there. Where it can't be had nothing is lost."""
+    here = log_of(way.storage.children(join(way.source, LOG))).checkpoint(upto)
+    there = log_of(way.storage.children(join(way.target, LOG))).checkpoint(upto)
+    if here is None or (there is not None and there.version >= here.version):
+        return
+    try:
+        _, sidecars = read_checkpoint(way.storage, way.source, here)
+        copy_checkpoint(way, here, sidecars)
+    except VersionLost:
+        return
+
+
+def copy_checkpoint(way: _Way, checkpoint: Checkpoint, sidecars: Sequence[str]) -> None:
+    """What it refers to first, what makes it count last."""
+    *parts, last = checkpoint.files
+    way.copy(way.require([*sidecars, *parts]), always)
+    way.copy(way.require([last]), always)
+    pointer = way.storage.read(join(way.source, LAST_CHECKPOINT))
+    if pointer is not None and starts_with(pointer, checkpoint):
+        way.storage.write(join(way.target, LAST_CHECKPOINT), pointer)
+
+
+def read_checkpoint(storage: Storage, source: str, checkpoint: Checkpoint) -> tuple[list[Actions], list[str]]:
+    """What it says, sidecars included, and their paths."""
+    actions = [
+        _read(storage, source, [path], checkpoint_actions if path.endswith(".parquet") else commit_actions)[0]
+        for path in checkpoint.files
+    ]
+    sidecars = [path for found in actions for path in found.sidecars]
+    return [*actions, *_read(storage, source, sidecars, checkpoint_actions)], sidecars
+
+
+def bring_whole(storage: Storage, wanted: Listing, target: str) -> Brought:
+    """Copy the version `wanted` to a directory that nobody reads: all that it needs, and what the versions since the
+    checkpoint that its log begins with need as far as it is still there, so that a reader may go back as far as at the
+    source. Raises `VersionLost`, `Refused`."""
+    assert wanted.version is not None
+    way = _Way(storage, wanted.location, target)
+    base, first, commits, sidecars = history(storage, wanted)
+    live = {path for file in replayed(base, commits) for path in file.paths}
+    past = {path for actions in (*base, *commits) for path in (*actions.paths(), *actions.changes)}
+    needed = way.require(live)
+    way.copy({**way.found(past - live), **needed}, needed.__contains__)
+    start = -1 if first is None else first.version
+    log = way.require(commit_path(version) for version in range(start + 1, wanted.version + 1))
+    newest = commit_path(wanted.version)
+    log = {**way.found([commit_path(start)] if first is not None else ()), **log}
+    way.copy({path: file for path, file in log.items() if path != newest}, always)
+    if first is not None:
+        copy_checkpoint(way, first, sidecars)
+    way.copy({newest: log[newest]}, always)
+    return way.brought(wanted.files[0])
+
+
+def history(
+    storage: Storage, wanted: Listing
+) -> tuple[Sequence[Actions], Checkpoint | None, Sequence[Actions], Sequence[str]]:
+    """What the checkpoint says that a version's log begins with, that checkpoint (None: the log begins with its first
+    commit), what the commits after it say, and the checkpoint's sidecars. Raises `VersionLost`."""
+    assert wanted.version is not None
+    first = log_of(storage.children(join(wanted.location, LOG))).checkpoint(wanted.version)
+    base, sidecars = ([], []) if first is None else read_checkpoint(storage, wanted.location, first)
+    start = -1 if first is None else first.version
+    commits = _Way(storage, wanted.location, "").commits(range(start + 1, wanted.version + 1))
+    return base, first, commits, sidecars
+
+
+def live_files(storage: Storage, listing: Listing) -> Listing:
+    """A Delta listing with all files of its version that are there, beside its commit; another one as it is. Raises
+    `VersionLost` where the log does not say them."""
+    if listing.version is None:
+        return listing
+    base, _, commits, _ = history(storage, listing)
+    live = {path for file in replayed(base, commits) for path in file.paths}
+    found = _Way(storage, listing.location, "").found(live)
+    files = [File(path, file.size, file.modified_ns) for path, file in found.items()]
+    return Listing(listing.location, tuple(sorted([*listing.files, *files])))
+
+
+def _read(storage: Storage, source: str, paths: Sequence[str], parse: Callable[[bytes], T]) -> list[T]:
+    """What each file says. Raises `VersionLost`."""
+
+    def one(path: str) -> T:
+        content = storage.read(join(source, path))
+        if content is None:
+            raise VersionLost(join(source, path))
+        return parse(content)
+
+    if len(paths) < 2:
+        return [one(path) for path in paths]
+    with ThreadPoolExecutor(min(READERS, len(paths)), thread_name_prefix="delta-log") as pool:
+        return list(pool.map(one, paths))
