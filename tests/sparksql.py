@@ -1,0 +1,70 @@
+"""Spark SQL with Delta at one metastore, in a process of its own: a session's metastore is its JVM's for ever.
+
+Run as a program it answers statements: a line of JSON with the statement, a line of JSON with its rows, or with what is
+wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+Rows = list[list[Any]]
+
+
+class SparkSql:
+    """A session at the metastore `uri`; scratch files and the log go below `root`. One statement at a time."""
+
+    def __init__(self, uri: str, root: Path) -> None:
+        command = [sys.executable, __file__, uri, str(root)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._lock = threading.Lock()
+
+    def sql(self, statement: str) -> Rows:
+        """Its rows; raises `RuntimeError` with Spark's words."""
+        with self._lock:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(json.dumps(statement) + "\n")
+            self._process.stdin.flush()
+            answer = json.loads(self._process.stdout.readline() or '{"problem": "Spark ended"}')
+        if "problem" in answer:
+            raise RuntimeError(f"{statement}: {answer['problem']}")
+        rows: Rows = answer["rows"]
+        return rows
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+
+def serve(uri: str, root: Path) -> None:
+    from calque.adapters.spark.session import session
+    from calque.sandbox.spark import spark_jars
+
+    settings = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.hive.metastore.uris": uri,
+        "spark.sql.warehouse.dir": f"file:{root}/warehouse",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.driver.memory": "1g",
+    }
+    spark = session("sql", spark_jars(), root, settings)
+    for line in sys.stdin:
+        try:
+            rows = [list(row) for row in spark.sql(json.loads(line)).collect()]
+            answer: dict[str, Any] = {"rows": rows}
+        except Exception as error:
+            answer = {"problem": str(error)[:2000]}
+        print(json.dumps(answer, default=str), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], Path(sys.argv[2]))

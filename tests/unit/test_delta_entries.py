@@ -1,0 +1,103 @@
+"""Delta tables as the metastore has them: recognised, and where they lie. Entries are those that Spark 4.2 with Delta
+4.4 writes, unless a test says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from calque.core.fold import Unfoldable
+from calque.core.kinds import kind_of
+from calque.core.moves import move_of
+from calque.model.hive import Column, SerDe, Storage, Table, is_delta, is_partitioned, location_of
+from calque.model.journal import Shape
+from logs import Log
+
+SEQUENCE = "org.apache.hadoop.mapred.SequenceFileInputFormat"
+LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+PROVIDER = {"spark.sql.sources.provider": "delta", "spark.sql.partitionProvider": "catalog"}
+PATH = "file:/lake/t"
+
+
+def entry(location: str, path: str | None = PATH, kind: str = "MANAGED_TABLE", **parameters: str) -> Table:
+    serde = SerDe(class_name=LAZY, parameters={} if path is None else {"path": path})
+    storage = Storage((Column("col", "array<string>"),), location, SEQUENCE, serde=serde)
+    return Table("t", "d1", storage=storage, parameters={**PROVIDER, **parameters}, type=kind)
+
+
+@pytest.mark.parametrize(
+    ("table", "location"),
+    [
+        (entry("file:/w/d1.db/t", "file:/w/d1.db/t"), "file:/w/d1.db/t"),
+        (entry("file:/w/d1.db/t-__PLACEHOLDER__", kind="EXTERNAL_TABLE"), PATH),
+        (entry("file:/w/d1.db/t", kind="EXTERNAL_TABLE"), PATH),
+        (entry(PATH, None, "EXTERNAL_TABLE"), PATH),
+        (entry("file:/w/d1.db/renamed", "file:/w/d1.db/t"), "file:/w/d1.db/renamed"),
+        (entry("file:/w/d1.db/t-__PLACEHOLDER__"), PATH),
+    ],
+    ids=["managed", "external", "external of an old Spark", "of Trino", "renamed by Hive", "a managed placeholder"],
+)
+def test_a_delta_table_lies_where_its_readers_look(table: Table, location: str) -> None:
+    assert location_of(table) == location
+    [created, altered] = Log().create(table).alter(table, replace(table, owner="me")).entries()
+    assert created.keys.locations == altered.keys.locations == (location,)
+
+
+def test_other_tables_lie_at_their_location_whatever_their_path_says() -> None:
+    table = replace(entry("file:/w/d1.db/t", kind="EXTERNAL_TABLE"), parameters={"spark.sql.sources.provider": "orc"})
+    assert location_of(table) == "file:/w/d1.db/t"
+    assert Log().create(table).entries()[0].keys.locations == ("file:/w/d1.db/t",)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "delta"),
+    [
+        ({"spark.sql.sources.provider": "delta"}, True),
+        ({"spark.sql.sources.provider": "DELTA"}, True),
+        ({"SPARK.SQL.SOURCES.PROVIDER": "Delta"}, True),
+        ({"storage_handler": "io.delta.hive.DeltaStorageHandler"}, True),
+        ({"storage_handler": "org.apache.hadoop.hive.hbase.HBaseStorageHandler"}, False),
+        ({"spark.sql.sources.provider": "parquet"}, False),
+        ({"comment": "delta"}, False),
+        ({}, False),
+    ],
+)
+def test_delta_tables_are_recognised_by_what_says_so(parameters: dict[str, str], delta: bool) -> None:
+    table = replace(entry(PATH), parameters=parameters)
+    assert is_delta(table) is delta
+    assert not is_delta(replace(table, parameters=None))
+    if delta:
+        assert kind_of(table) == ""
+
+
+def test_a_table_over_a_symlink_manifest_is_no_delta_table() -> None:
+    storage = Storage(
+        (Column("a", "int"),),
+        f"{PATH}/_symlink_format_manifest",
+        "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat",
+        serde=SerDe(class_name="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe", parameters={}),
+    )
+    assert not is_delta(Table("t", "d1", storage=storage, parameters={"EXTERNAL": "TRUE"}, type="EXTERNAL_TABLE"))
+
+
+def test_partitions_that_a_conversion_left_in_the_metastore_are_not_the_table_s_content() -> None:
+    before = replace(entry(PATH, PATH), parameters={}, partition_keys=(Column("p", "int"),))
+    converted = replace(before, parameters=PROVIDER)
+    assert is_partitioned(before)
+    assert not is_partitioned(converted)
+    log = Log().create(before).alter(before, converted)
+    assert [found.keys.shape for found in log.entries()] == [Shape.PARTITIONED, Shape.PLAIN]
+    with pytest.raises(Unfoldable):
+        log.chain()
+
+
+def test_a_rename_moves_a_managed_table_s_log_and_no_other() -> None:
+    table = entry("file:/w/d1.db/t", "file:/w/d1.db/t")
+    assert table.storage is not None
+    there = replace(table, name="u", storage=replace(table.storage, location="file:/w/d1.db/u"))
+    move = move_of(Log().alter(table, there).events[0])
+    assert move is not None
+    assert (move.old, move.new) == ("file:/w/d1.db/t", "file:/w/d1.db/u")
+    outside = entry("file:/w/d1.db/t-__PLACEHOLDER__", kind="EXTERNAL_TABLE")
+    assert move_of(Log().alter(outside, replace(outside, name="u")).events[0]) is None
