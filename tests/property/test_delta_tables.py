@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,10 @@ from hypothesis import strategies as st
 
 from calque.core.deltalog import commit_actions, commit_path, newest_commit, replayed
 from calque.core.layout import join
+from calque.engine.sweep import sweep_target
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
+from calque.model.plan import AlterTable, CreateTable, Publish
 from worlds import ABSENT, State, World
 
 NAMES = (TableName("d1", "t"), TableName("d1", "u"))
@@ -81,6 +84,8 @@ class DeltaWorld(World):
                 self.create(name)
             elif (act := rng.random()) < 0.55:
                 self.write_version(table, overwrite=rng.random() < 0.4)
+                if rng.random() < 0.5:
+                    self.writer.source.insert(name, [join(location_of(table) or "", commit_path(0))])
             elif act < 0.75:
                 self.writer.source.alter_table(name, replace(table, parameters={**table.parameters, "k": f"{act}"}))
             elif act < 0.82:
@@ -195,6 +200,41 @@ def test_dying_anywhere_shows_no_other_version_and_loses_none(seed: int) -> None
     assert world.target_states() == {**dict.fromkeys(world.history.states, ABSENT), **world.source_states()}
 
 
+@SOME
+@given(st.integers(0, 2**32))
+def test_a_sweep_takes_what_no_table_lies_in_and_leaves_every_version_readable(seed: int) -> None:
+    world = play(seed, deadliness=0.05)
+    before = world.target_states()
+    notes: Mapping[str, int] = {}
+    for _ in range(2):
+        notes = sweep_target(world.side, world.journal, time.time_ns() + 10**13, notes, ()).noted
+    assert world.target_states() == before
+    tables = [world.target_store.the_table(name).table for name in NAMES if before.get(name) is not ABSENT]
+    homes = {location_of(table) or "" for table in tables}
+    assert homes == {path.split("/_delta_log/")[0] for path in world.storage.paths() if is_targets_log(path)}
+
+
+def is_targets_log(path: str) -> bool:
+    return path.startswith("file:/target/") and "/_delta_log/" in path
+
+
+def test_a_table_without_a_log_is_shown_as_it_is_until_it_has_one() -> None:
+    world = DeltaWorld(1)
+    world.create(NAMES[0])
+    table = world.table(NAMES[0])
+    assert table is not None
+    world.storage.remove([location_of(table) or ""])
+    world.note()
+    world.open()
+    world.settle()
+    assert world.target_states() == {**dict.fromkeys(world.history.states, ABSENT), **world.source_states()}
+    world.write_version(table)
+    world.writer.source.alter_table(NAMES[0], replace(table, owner="me"))
+    world.settle()
+    assert world.target_states()[NAMES[0]][1] == (("part-2", b"row 2"),)
+    world.check()
+
+
 def test_changed_definitions_and_versions_copy_no_file_twice() -> None:
     world = DeltaWorld(1)
     world.create(NAMES[0])
@@ -218,3 +258,6 @@ def test_random_worlds_are_what_they_should_be_random_about() -> None:
     assert sum(len(world.windows) for world in worlds) > 20
     methods = {look.method for world in worlds for look in world.looks}
     assert {"publish", "create_table", "alter_table", "drop_table"} <= methods
+    hops = [hop for world in worlds for window in world.windows for plan in window.plans for hop in plan.hops]
+    assert {Publish, AlterTable, CreateTable} <= {type(hop.operation) for hop in hops}
+    assert not any(hop.bridge for hop in hops)

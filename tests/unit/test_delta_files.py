@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,41 @@ def test_another_table_at_the_same_path_does_not_go_on_from_the_one_before(pair:
         pair.write(("other", number))
     assert not pair.advance()
     assert pair.listing(pair.target).version == 1
+
+
+def test_another_table_that_came_to_lie_at_the_path_is_not_taken_for_the_wanted_one(pair: Pair) -> None:
+    pair.write(("x", 0))
+    pair.write(("x", 1))
+    wanted = pair.listing(pair.source)
+    shutil.rmtree(pair.source)
+    for number in range(3):
+        pair.write(("other", number))
+    with pytest.raises(VersionLost, match="another log"):
+        bring_whole(FileStorage(), wanted, f"file:{pair.target}")
+    with pytest.raises(VersionLost, match="another log"):
+        live_files(FileStorage(), wanted)
+    DeltaTable(pair.source).create_checkpoint()
+    moved = Listing(wanted.location, (replace(wanted.files[0], path=pair.listing(pair.source).files[0].path),))
+    with pytest.raises(VersionLost, match="another log"):
+        bring_whole(FileStorage(), moved, f"file:{pair.target}")
+    assert not pair.target.exists()
+
+
+def test_a_log_that_is_exchanged_while_it_is_copied_leaves_no_commit_of_the_other(pair: Pair) -> None:
+    pair.write(("x", 0))
+    wanted = pair.listing(pair.source)
+
+    def exchange() -> None:
+        if (pair.source / "_delta_log").exists() and not exchanged:
+            exchanged.append(True)
+            shutil.rmtree(pair.source / "_delta_log")
+            write_deltalake(pair.source, pa.table({"p": ["other"], "a": [1]}))
+
+    exchanged: list[bool] = []
+    storage = Watched(exchange)
+    with pytest.raises(VersionLost, match="another log"):
+        bring_whole(storage, wanted, f"file:{pair.target}")
+    assert not list((pair.target / "_delta_log").glob("*.json"))
 
 
 def test_a_commit_of_somebody_else_at_the_target_is_not_built_upon(pair: Pair) -> None:

@@ -135,7 +135,7 @@ def header_edge(ground: Ground, lineage: LineageId, delta: Delta) -> Edge:
     assert now is not None
     only_content = delta.was == delta.now and not delta.definition
     if only_content and ground.in_place and ground.extends(was.content, now.content):
-        return Edge("publish", lineage, delta, 1, now.size - was.size, 0)
+        return Edge("publish", lineage, delta, 1, max(0, now.size - was.size), 0)
     return Edge("alter_table", lineage, delta, 1, now.size, 1)
 
 

@@ -61,9 +61,17 @@ class _Way:
     source: str
     target: str
     done: list[Copied] = field(default_factory=list)
+    sums: dict[str, str] = field(default_factory=dict)
+    """Of the commits that were read: another table's may come to lie at the same path."""
 
-    def commits(self, versions: Iterable[int]) -> list[Actions]:
-        return _read(self.storage, self.source, [commit_path(version) for version in versions], commit_actions)
+    def commits(self, versions: Iterable[int], newest: File) -> list[Actions]:
+        """What they say, the last of which must be `newest`. Raises `VersionLost`."""
+        paths = [commit_path(version) for version in versions]
+        contents = _read(self.storage, self.source, paths, bytes)
+        self.sums |= {path: xxh3_128_hexdigest(content) for path, content in zip(paths, contents, strict=True)}
+        if paths and self.sums[newest.path] != newest.checksum:
+            raise VersionLost(join(self.source, newest.path), "another log lies there now")
+        return [commit_actions(content) for content in contents]
 
     def found(self, paths: Iterable[str]) -> Mapping[str, File]:
         """What there is of the source's files, by their paths below it."""
@@ -79,19 +87,23 @@ class _Way:
         return found
 
     def copy(self, found: Mapping[str, File], needed: Callable[[str], bool], event_id: EventId | None = None) -> None:
-        """Copy files to their names at the target, or to hidden ones of the event. One of equal size that is there is
-        kept: names in a Delta table are not used twice, and only verified files get theirs. Raises `VersionLost` for
-        a problem with a file that is needed."""
+        """Copy files to their names at the target, or to hidden ones of the event. Of those that are no commits one of
+        equal size that is there is kept: names in a Delta table are not used twice, and only verified files get
+        theirs. Raises `VersionLost` for a problem with a file that is needed, or a commit that is not the one that was
+        read."""
         names = {path: self.name(path, event_id) for path in found}
         there = self.storage.files(sorted(names.values()))
         tasks = {
             path: CopyTask(join(self.source, path), names[path], file.size, file.modified_ns)
             for path, file in sorted(found.items())
-            if names[path] not in there or there[names[path]].size != file.size
+            if path in self.sums or names[path] not in there or there[names[path]].size != file.size
         }
         for path, copied in zip(tasks, self.storage.copy(list(tasks.values())) if tasks else (), strict=True):
-            if not copied.problem:
+            if not copied.problem and copied.checksum == self.sums.get(path, copied.checksum):
                 self.done.append(copied)
+            elif not copied.problem:
+                self.storage.remove([names[path]])
+                raise VersionLost(join(self.source, path), "another log lies there now")
             elif needed(path):
                 raise VersionLost(join(self.source, path), copied.problem)
 
@@ -124,7 +136,7 @@ def advance(storage: Storage, there: Listing, wanted: Listing, event_id: EventId
     way = _Way(storage, wanted.location, there.location)
     versions = range(there.version + 1, wanted.version + 1)
     try:
-        commits = way.commits(versions)
+        commits = way.commits(versions, wanted.files[0])
         found = way.require(path for actions in commits for path in actions.paths())
         changes = way.found(path for actions in commits for path in actions.changes)
         way.copy({**changes, **found}, found.__contains__)
@@ -178,7 +190,7 @@ def bring_whole(storage: Storage, wanted: Listing, target: str) -> Brought:
     source. Raises `VersionLost`, `Refused`."""
     assert wanted.version is not None
     way = _Way(storage, wanted.location, target)
-    base, first, commits, sidecars = history(storage, wanted)
+    base, first, commits, sidecars = history(way, wanted)
     live = {path for file in replayed(base, commits) for path in file.paths}
     past = {path for actions in (*base, *commits) for path in (*actions.paths(), *actions.changes)}
     needed = way.require(live)
@@ -195,15 +207,17 @@ def bring_whole(storage: Storage, wanted: Listing, target: str) -> Brought:
 
 
 def history(
-    storage: Storage, wanted: Listing
+    way: _Way, wanted: Listing
 ) -> tuple[Sequence[Actions], Checkpoint | None, Sequence[Actions], Sequence[str]]:
     """What the checkpoint says that a version's log begins with, that checkpoint (None: the log begins with its first
     commit), what the commits after it say, and the checkpoint's sidecars. Raises `VersionLost`."""
     assert wanted.version is not None
-    first = log_of(storage.children(join(wanted.location, LOG))).checkpoint(wanted.version)
-    base, sidecars = ([], []) if first is None else read_checkpoint(storage, wanted.location, first)
+    first = log_of(way.storage.children(join(way.source, LOG))).checkpoint(wanted.version)
+    if first is not None and first.version == wanted.version:
+        way.commits([wanted.version], wanted.files[0])
+    base, sidecars = ([], []) if first is None else read_checkpoint(way.storage, way.source, first)
     start = -1 if first is None else first.version
-    commits = _Way(storage, wanted.location, "").commits(range(start + 1, wanted.version + 1))
+    commits = way.commits(range(start + 1, wanted.version + 1), wanted.files[0])
     return base, first, commits, sidecars
 
 
@@ -212,9 +226,10 @@ def live_files(storage: Storage, listing: Listing) -> Listing:
     `VersionLost` where the log does not say them."""
     if listing.version is None:
         return listing
-    base, _, commits, _ = history(storage, listing)
+    way = _Way(storage, listing.location, "")
+    base, _, commits, _ = history(way, listing)
     live = {path for file in replayed(base, commits) for path in file.paths}
-    found = _Way(storage, listing.location, "").found(live)
+    found = way.found(live)
     files = [File(path, file.size, file.modified_ns) for path, file in found.items()]
     return Listing(listing.location, tuple(sorted([*listing.files, *files])))
 

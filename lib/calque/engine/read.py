@@ -106,12 +106,14 @@ def list_files(source: SourceSide, reading: _Reading, read: Sequence[str], start
 
 
 def require_log(reading: _Reading) -> None:
-    """`Refused` for a Delta table without a log, and for another table that lies over one."""
+    """`Refused` for a Delta table that has files and no log, and for another table that lies over a log."""
     listing, table = reading.listings.get(""), reading.table
     if listing is None or table is None or is_delta(table) == (listing.version is not None):
         return
     log = join(listing.location, DELTA_LOG)
     if is_delta(table):
+        if not listing.files:
+            return
         raise Refused(
             f"{log} has no commit", "the table is a Delta table without a log", "Drop it, or put its log back"
         )

@@ -115,9 +115,9 @@ def advanced(hand: Hand, shown: Shown, listing: Listing, event_id: EventId) -> P
 
 
 def require_kind(table: Table, listing: Listing) -> None:
-    """`ContentLost` where a Delta table has no log, or another table has one: what was listed is of before or after a
-    conversion."""
-    if is_delta(table) and listing.version is None:
+    """`ContentLost` where a Delta table has files and no log, or another table has a log: what was listed is of before
+    or after a conversion."""
+    if is_delta(table) and listing.version is None and listing.files:
         raise ContentLost(join(listing.location, DELTA_LOG), "it has no commit yet, or any more")
     if not is_delta(table) and listing.version is not None:
         raise ContentLost(join(listing.location, DELTA_LOG), "it is the log of a Delta table, which the table is not")
