@@ -426,6 +426,15 @@ def test_children_are_names_directly_below_hidden_ones_too(world: World) -> None
     assert list(world.storage.children(world.path("t"))) == [".x", "_calque_stage", "d", "f"]
 
 
+def test_facts_are_size_and_time_of_the_files_that_are_there(world: World) -> None:
+    for name in ("f", "_hidden/g"):
+        world.writer.write(world.path("t", name), b"123")
+    paths = [world.path("t", name) for name in ("f", "_hidden/g", "_hidden", "h")]
+    found = world.storage.files(paths)
+    assert {path: (file.path, file.size) for path, file in found.items()} == {path: (path, 3) for path in paths[:2]}
+    assert found[paths[0]].modified_ns == world.files(world.path("t"))[0].modified_ns
+
+
 @pytest.mark.parametrize("location", ["", "relative/path", "file:relative"])
 def test_what_is_no_location_is_refused(world: World, location: str) -> None:
     with pytest.raises(Refused, match="no location"):

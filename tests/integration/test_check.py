@@ -132,8 +132,7 @@ def test_awkward_tables_are_named_with_what_to_do(check: Check) -> None:
     assert not any("beside" in what for what in warnings)
     assert "1 objects stand in the way: dr_sales.plain" in warnings
     infos = [what for _, what in of(document, "info")]
-    assert not any("Delta" in what for what in [*infos, *warnings])
-    assert "1 Iceberg tables: sales.ice" in infos
+    assert not any("Delta" in what or "ice" in what for what in [*infos, *warnings])
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 
 from calque.core.admit import Admission
+from calque.core.iceberg import calls_iceberg, comparable
 from calque.core.views import rewrite_names
 from calque.model.hive import BASIC_STATISTICS, Database, Function, Partition, Storage, Table, is_view
 from calque.model.names import EventId, TableName, table_name
@@ -203,6 +204,8 @@ def _cleaned(name: str, value: object, ignore: frozenset[str]) -> object:
     if name != "parameters" or not isinstance(value, Mapping):
         return value
     dropped = VOLATILE | ignore | {EVENT, "path"}
+    if calls_iceberg(value):
+        value = comparable(value)
     return {key: item for key, item in value.items() if key not in dropped}
 
 

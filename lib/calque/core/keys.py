@@ -20,6 +20,7 @@ from calque.core.decode import (
     string_at,
     strings_at,
 )
+from calque.core.iceberg import calls_iceberg
 from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table, root_of, says_delta
 from calque.model.journal import Event, Keys, Kind, Shape
 from calque.model.names import TableName, partition_name, table_name
@@ -106,6 +107,8 @@ def created_table(message: Fields) -> Keys:
 def altered_table(message: Fields) -> Keys:
     before, after = embedded(message, "tableObjBeforeJson"), embedded(message, "tableObjAfterJson")
     old, new = name_in(before), name_in(after)
+    if iceberg(before) != iceberg(after):
+        return Keys(Kind.UNKNOWN, new, other=None if old == new else old)
     shape = shape_of(after)
     return Keys(
         Kind.ALTER_TABLE if old == new else Kind.RENAME_TABLE,
@@ -314,10 +317,13 @@ def partition_keys(table: Fields) -> list[str]:
 
 
 def table_locations(table: Fields, shape: Shape) -> tuple[str, ...]:
-    """The directory of a plain table; tables of a storage handler may have none."""
+    """The directory of a plain table; tables of a storage handler may have none. An Iceberg table's definition alone
+    says what its content is."""
+    if shape is not Shape.PLAIN or iceberg(table):
+        return ()
     storage = struct(table, "7")
-    location = string(storage, "2") if shape is Shape.PLAIN else ""
-    if shape is Shape.PLAIN and delta(table):
+    location = string(storage, "2")
+    if delta(table):
         path = mapping(struct(storage, "7"), "3").get("path", "")
         location = root_of(string(table, "12"), location, path if type(path) is str else "")
     return (location,) if location else ()
@@ -334,6 +340,10 @@ def differ_in_statistics_only(cls: type, before: Fields, after: Fields) -> bool:
         return False
     old, new = mapping(before, parameters), mapping(after, parameters)
     return all(old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - BASIC_STATISTICS)
+
+
+def iceberg(table: Fields) -> bool:
+    return calls_iceberg(mapping(table, "9"))
 
 
 def transactional(table: Fields) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from calque.core.iceberg import calls_iceberg
 from calque.model.hive import Table, is_delta
 
 ACID = "ACID tables (transactional=true)"
 MATERIALIZED = "materialised views"
 HANDLER = "tables of a storage handler"
 INDEX = "index tables"
-ICEBERG = "Iceberg tables"
+ICEBERG_VIEW = "Iceberg views"
 LATER = "they come with a later version"
 REASONS = {
     ACID: "the log does not tell which of their files belong to a state",
     MATERIALIZED: "they are built by the query engine from tables, not written",
     HANDLER: "their data lie outside the warehouse",
+    ICEBERG_VIEW: "their text lies in a file of its own, in the dialects of several engines",
     INDEX: "Hive 2 builds them from tables, and Hive 3 has none",
 }
 
@@ -27,9 +29,11 @@ def kind_of(table: Table) -> str:
         return MATERIALIZED
     if table.type == "INDEX_TABLE":
         return INDEX
-    if parameters.get("table_type", "").upper() == "ICEBERG":
-        return ICEBERG
-    return HANDLER if parameters.get("storage_handler") and not is_delta(table) else ""
+    if parameters.get("table_type", "").upper() == "ICEBERG-VIEW":
+        return ICEBERG_VIEW
+    if calls_iceberg(parameters) or is_delta(table):
+        return ""
+    return HANDLER if parameters.get("storage_handler") else ""
 
 
 def obstacle(table: Table) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from calque.core.fold import Chain, PartCell, Step
+from calque.core.iceberg import is_iceberg
 from calque.core.image import Imaging, Marks, is_ours, same_definition
 from calque.model.hive import Partition, Table, is_partitioned, is_view
 from calque.model.journal import Shape
@@ -85,7 +86,9 @@ def shape_of(table: Table) -> Shape:
 
 def same_incarnation(there: Table, table: Table, imaging: Imaging) -> bool:
     """Whether the target's table may go on as this one: ours, of the same name, shape and partition keys,
-    its columns at most extended (in doubt it is another)."""
+    its columns at most extended (in doubt it is another). An Iceberg table's metadata keeps track of its columns."""
+    if is_iceberg(there) or is_iceberg(table):
+        return is_ours(there.parameters, imaging.source) and is_iceberg(there) and is_iceberg(table)
     old, new = column_types(there), column_types(table)
     return (
         is_ours(there.parameters, imaging.source)

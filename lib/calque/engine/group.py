@@ -113,6 +113,8 @@ def advance(
         except Conflict:
             continue
         except ContentLost as error:
+            if error.file in lost:
+                raise Unreachable(str(error)) from error
             lost.add(error.file)
     raise Unreachable(f"{entries[0].keys.table} was changed at the target by another while it was being written")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, INCARNATION, SOURCE, is_ours, source_mark
 from calque.core.locate import ObservedPart, ObservedTable
 from calque.engine.world import TargetSide
@@ -66,10 +67,11 @@ def observe(
 
 
 def read_files(side: TargetSide, shown: Mapping[TableName, Shown | None]) -> None:
-    """List the directories of plain tables and of the partitions that were read."""
+    """List the directories of plain tables and of the partitions that were read; an Iceberg table's definition says
+    what is in it."""
     wanted: dict[tuple[TableName, str], str] = {}
     for name, table in shown.items():
-        if table is None or is_view(table.table):
+        if table is None or is_view(table.table) or is_iceberg(table.table):
             continue
         if is_partitioned(table.table):
             wanted |= {(name, part): location_of(value) or "" for part, value in table.partitions.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from calque.core.iceberg import is_iceberg
 from calque.core.layout import join
 from calque.engine.world import SourceSide
 from calque.errors import Refused, Unavailable
@@ -129,7 +130,7 @@ def place_of(reading: _Reading, partition: str) -> str | None:
         found = reading.partitions.get(partition)
         return location_of(found) if found else None
     table = reading.table
-    if table is None or is_view(table) or is_partitioned(table):
+    if table is None or is_view(table) or is_partitioned(table) or is_iceberg(table):
         return None
     return location_of(table)
 

@@ -29,8 +29,8 @@ class ContentLost(Exception):
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A directory to make: its content at the source, and the natural path for it at the target (None: always a
-    versioned one). `incarnation` is the table's; `claim` tells the object from every other that may want the path. What
-    lies below the `root` of a partitioned table is its partitions' own."""
+    versioned one). `incarnation` is the table's; `claim` tells the object from every other that may want the path. With
+    `grows` other files of the object may lie there."""
 
     listing: Listing
     natural: str | None
@@ -39,7 +39,7 @@ class Wanted:
     incarnation: str
     event_id: EventId
     claim: str = ""
-    root: bool = False
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,11 @@ def choose(side: TargetSide, wanted: Sequence[Wanted]) -> list[str]:
 
 def may_take(side: TargetSide, item: Wanted, location: str, there: Listing) -> bool:
     if location != item.natural:
-        return there.missing or item.root or fits(side, there, item.listing)
+        return there.missing or item.grows or fits(side, there, item.listing)
     if is_given(side, item) and lies_in_another(side, location):
         return False
     return there.missing or (
-        (item.root or fits(side, there, item.listing)) and mark_of(item) in side.storage.children(location)
+        (item.grows or fits(side, there, item.listing)) and mark_of(item) in side.storage.children(location)
     )
 
 

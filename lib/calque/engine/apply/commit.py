@@ -45,7 +45,7 @@ def change(hand: Hand, operation: CommitTable, old: Shown, event_id: EventId) ->
     table, was, head = operation.table, operation.was, operation.head
     assert was is not None
     placed = switched_content(hand, table, head, old) if "" in operation.switched else None
-    definition = altered(hand, old, head, placed)
+    definition = altered(hand, table, old, head, placed)
     before = replace(old, table=definition)
     parts = [(name, part) for name, part in operation.partitions if part is not None]
     there = [(name, part) for name, part in parts if name in old.partitions]

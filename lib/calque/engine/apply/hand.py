@@ -49,6 +49,8 @@ class Hand:
     shown: dict[TableName, Shown | None]
     applied: Applied
     announcement: tuple[str, tuple[TableName, ...], EventId] | None = None
+    made: dict[TableName, Placed] = field(default_factory=dict)
+    """Files of tables whose definitions point to them, made ready and not yet recorded."""
 
     def at(self, table: TableName) -> TableName:
         return self.side.admission.name_at_target(table)
@@ -118,6 +120,8 @@ class Hand:
     ) -> None:
         """A row for the ledger; without `placed` the object's files are the ones it had."""
         row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change)
+        if not partition:
+            placed = self.made.pop(table, placed)
         if placed is not None:
             listing = Listing(placed.location, tuple(sorted(placed.files)))
             row = replace(

@@ -59,7 +59,7 @@ def rebuild(hand: Hand, operation: Rebuild, event_id: EventId) -> None:
         before = replace(old, partitions=every_partition(hand, was))
         facets = kept_facets(hand, was, before.partitions)
         new_placed = rebuilt_content(hand, operation, before)
-        definition = altered(hand, before, head, new_placed)
+        definition = altered(hand, table, before, head, new_placed)
     written = rebuilt_partitions(hand, operation, replace(before, table=definition))
     gone = [name for name, part in operation.partitions if part is None and name in before.partitions]
     cascade = bool(operation.cascade)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, Marks, moved
 from calque.core.kinds import obstacle
 from calque.core.layout import external_location, join, natural_location
 from calque.engine.apply.hand import Hand, claim_of
+from calque.engine.iceberg import make_ready
 from calque.engine.observe import Shown, event_of
 from calque.engine.stage import ContentLost, Placed, Wanted, stage_version
 from calque.errors import Refused
@@ -36,7 +38,8 @@ def new_table(hand: Hand, table: TableName, head: Head) -> tuple[Table, Placed]:
     source = replicated(hand, head.version)
     placed = Placed("", ()) if is_view(source) else root(hand, table, source, head)
     marks = Marks(head.since, head.incarnation)
-    return hand.side.imaging.table(source, marks, placed.location or None), placed
+    definition = hand.side.imaging.table(source, marks, placed.location or None)
+    return pointed(hand, table, source, definition, None), placed
 
 
 def root(hand: Hand, table: TableName, source: Table, head: Head) -> Placed:
@@ -49,7 +52,8 @@ def root(hand: Hand, table: TableName, source: Table, head: Head) -> Placed:
     natural = natural_place(hand, table, source)
     if head.data is not None and hand.side.policy.data != "none":
         require_kind(source, listing)
-    wanted = Wanted(listing, natural, hand.at(table), "", head.incarnation, head.since, claim, partitioned)
+    grows = partitioned or is_iceberg(source)
+    wanted = Wanted(listing, natural, hand.at(table), "", head.incarnation, head.since, claim, grows)
     return hand.staged({"": wanted})[""]
 
 
@@ -67,7 +71,7 @@ def alter_table(hand: Hand, operation: AlterTable) -> None:
     table, was, head = operation.table, operation.was, operation.head
     shown = hand.seen(was)
     placed = switched_content(hand, table, head, shown) if operation.switch else None
-    definition = altered(hand, shown, head, placed)
+    definition = altered(hand, table, shown, head, placed)
     hand.call(
         hand.side.catalog.alter_table,
         hand.at(was),
@@ -127,7 +131,7 @@ def expected(shown: Shown) -> str:
     return (shown.table.parameters or {}).get(EVENT, "")
 
 
-def altered(hand: Hand, shown: Shown, head: Head, placed: Placed | None) -> Table:
+def altered(hand: Hand, table: TableName, shown: Shown, head: Head, placed: Placed | None) -> Table:
     """The definition after an alteration; one that the target showed before only changes place and mark."""
     there = shown.table
     if head.version == BASE:
@@ -135,7 +139,18 @@ def altered(hand: Hand, shown: Shown, head: Head, placed: Placed | None) -> Tabl
         return replace(there, parameters=parameters, storage=moved(there.storage, hand.place(there, there, placed)))
     source = replicated(hand, head.version)
     marks = Marks(head.since, head.incarnation or shown.incarnation())
-    return hand.side.imaging.table(source, marks, hand.place(there, source, placed))
+    definition = hand.side.imaging.table(source, marks, hand.place(there, source, placed))
+    return pointed(hand, table, source, definition, there)
+
+
+def pointed(hand: Hand, table: TableName, source: Table, definition: Table, there: Table | None) -> Table:
+    """The definition with what it points to at the target, made ready beforehand; `there` is the one before."""
+    if not is_iceberg(source) or hand.side.policy.data == "none":
+        return definition
+    definition, placed = make_ready(hand.side, source, definition, there)
+    hand.count(placed)
+    hand.made[table] = placed
+    return definition
 
 
 def replicated(hand: Hand, version: Version) -> Table:

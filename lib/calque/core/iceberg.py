@@ -1,0 +1,206 @@
+"""Iceberg tables: what their definitions and metadata files point to, and the same for another location.
+
+A state is the metadata file that `metadata_location` names: nothing that it points to ever changes, so the definition
+alone says which content a table has. Format: iceberg.apache.org/spec, versions 1 to 3.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xxhash import xxh3_64_hexdigest
+
+from calque.core.layout import join, place
+from calque.errors import Refused
+from calque.model.hive import Table
+
+METADATA, PREVIOUS = "metadata_location", "previous_metadata_location"
+"""Parameters of a table's definition."""
+ELSEWHERE = "elsewhere"
+"""Below a table's location at a target: files that lie outside of it at the source."""
+NEWEST_FORMAT = 3
+PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+"""Properties that say where writers put new files."""
+
+Json = dict[str, Any]
+
+
+def calls_iceberg(parameters: Mapping[str, Any] | None) -> bool:
+    """Whether a table's parameters say that it is an Iceberg table."""
+    return str((parameters or {}).get("table_type", "")).upper() == "ICEBERG"
+
+
+def is_iceberg(table: Table) -> bool:
+    return calls_iceberg(table.parameters)
+
+
+def metadata_of(table: Table) -> str:
+    """The path of its metadata file. `Refused` where the definition names none."""
+    found = (table.parameters or {}).get(METADATA, "")
+    if not found:
+        raise Refused(
+            f"{table.database}.{table.name} is no readable Iceberg table",
+            f"its definition has no {METADATA}",
+            "Register it with its newest metadata file, or drop it",
+        )
+    return found
+
+
+def name_of(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def comparable(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Parameters of an Iceberg table in which places do not differ, and versions do: a metadata file keeps its name."""
+    found = {key: value for key, value in parameters.items() if key != PREVIOUS}
+    if METADATA in found:
+        found[METADATA] = name_of(found[METADATA])
+    return found
+
+
+def pointing(table: Table, metadata: str, previous: str | None) -> Table:
+    """The definition with other metadata files; without `previous` it names none."""
+    parameters = {key: value for key, value in (table.parameters or {}).items() if key != PREVIOUS}
+    parameters[METADATA] = metadata
+    if previous is not None:
+        parameters[PREVIOUS] = previous
+    return replace(table, parameters=parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """From the location of a table at the source to the one at the target. Readers match the paths in position deletes
+    with those of data files letter by letter, so a target's location has one spelling."""
+
+    source: str
+    target: str
+
+    @staticmethod
+    def between(source: str, target: str) -> Paths:
+        return Paths(source, str(place(target)))
+
+    def at_target(self, path: str) -> str:
+        """The same path below the target's location; what lies outside of the source's gets a directory of its own."""
+        base, found = place(self.source), place(path)
+        if base.contains(found):
+            return join(self.target, found.path[len(base.path) :].lstrip("/"))
+        directory, name = str(found).rsplit("/", 1)
+        return join(self.target, f"{ELSEWHERE}/{xxh3_64_hexdigest(directory)}/{name}")
+
+
+# Metadata files
+
+
+def parse_metadata(path: str, content: bytes) -> Json:
+    """A metadata file. `Refused` for what calque does not know."""
+    try:
+        found = json.loads(gzip.decompress(content) if is_compressed(path) else content)
+        version, location = found["format-version"], found["location"]
+    except (ValueError, KeyError, TypeError, OSError, EOFError) as error:
+        raise unreadable(path, error) from error
+    if version not in range(1, NEWEST_FORMAT + 1):
+        raise Refused(f"{path} has Iceberg format {version}", f"calque knows 1 to {NEWEST_FORMAT}")
+    if type(location) is not str or any("manifest-list" not in snapshot for snapshot in snapshots_of(found)):
+        raise Refused(
+            f"{path} has snapshots without manifest lists",
+            "the first Iceberg writers made such",
+            "Rewrite the table's metadata with a newer one",
+        )
+    return dict(found)
+
+
+def metadata_file(path: str, metadata: Json) -> bytes:
+    """Its content under this name."""
+    content = json.dumps(metadata, ensure_ascii=False).encode()
+    return gzip.compress(content, mtime=0) if is_compressed(path) else content
+
+
+def is_compressed(path: str) -> bool:
+    name = name_of(path)
+    return name.endswith((".gz.metadata.json", ".metadata.json.gz"))
+
+
+def unreadable(path: str, error: Exception) -> Refused:
+    return Refused(
+        f"{path} can't be read as a file of an Iceberg table",
+        f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
+        "Repair the table at the source",
+    )
+
+
+def snapshots_of(metadata: Json) -> list[Json]:
+    """The current one first: without it nothing else matters."""
+    current = metadata.get("current-snapshot-id")
+    found: list[Json] = list(metadata.get("snapshots") or ())
+    return sorted(found, key=lambda snapshot: snapshot["snapshot-id"] != current)
+
+
+def current_of(metadata: Json) -> Json | None:
+    current = metadata.get("current-snapshot-id")
+    return next((one for one in snapshots_of(metadata) if one["snapshot-id"] == current), None)
+
+
+def statistics_of(metadata: Json) -> list[tuple[str, int]]:
+    """Files of statistics, and the snapshot that each belongs to."""
+    entries = [*(metadata.get("statistics") or ()), *(metadata.get("partition-statistics") or ())]
+    return [(entry["statistics-path"], entry["snapshot-id"]) for entry in entries]
+
+
+def moved_metadata(
+    metadata: Json, paths: Paths, snapshots: Collection[int], files: Collection[str], log: Collection[str]
+) -> Json:
+    """The metadata at the target, with the kept `snapshots` alone. `files` are the statistics that were copied, `log`
+    the older metadata files that are there, both by their paths at the target."""
+    found = dict(metadata)
+    found["location"] = paths.target
+    if "snapshots" in found:
+        found["snapshots"] = [
+            {**snapshot, "manifest-list": paths.at_target(snapshot["manifest-list"])}
+            for snapshot in metadata["snapshots"] or ()
+            if snapshot["snapshot-id"] in snapshots
+        ]
+    if metadata.get("refs"):
+        found["refs"] = {name: ref for name, ref in metadata["refs"].items() if ref["snapshot-id"] in snapshots}
+    if metadata.get("snapshot-log"):
+        found["snapshot-log"] = unbroken(metadata["snapshot-log"], snapshots)
+    if metadata.get("metadata-log"):
+        moved = [
+            {**entry, "metadata-file": paths.at_target(entry["metadata-file"])} for entry in metadata["metadata-log"]
+        ]
+        found["metadata-log"] = [entry for entry in moved if entry["metadata-file"] in log]
+    for key in ("statistics", "partition-statistics"):
+        if metadata.get(key):
+            moved = [{**one, "statistics-path": paths.at_target(one["statistics-path"])} for one in metadata[key]]
+            found[key] = [one for one in moved if one["statistics-path"] in files and one["snapshot-id"] in snapshots]
+    if metadata.get("properties"):
+        found["properties"] = moved_properties(metadata["properties"], paths)
+    return found
+
+
+def unbroken(log: list[Json], snapshots: Collection[int]) -> list[Json]:
+    """The log's newest entries, back to the last one of a snapshot that is not there (as Iceberg itself expires)."""
+    kept: list[Json] = []
+    for entry in log:
+        kept = [*kept, entry] if entry["snapshot-id"] in snapshots else []
+    return kept
+
+
+def moved_properties(properties: Mapping[str, str], paths: Paths) -> dict[str, str]:
+    """Places for new files, below the new location; those outside of the old one are left out."""
+    base = place(paths.source)
+    found = dict(properties)
+    for key in PLACES:
+        if key in found:
+            where = found.pop(key)
+            if base.contains(place(where)):
+                found[key] = paths.at_target(where)
+    return found
+
+
+def metadata_log(path: str, metadata: Json) -> set[str]:
+    """A metadata file and the older ones that it names."""
+    return {path, *(entry["metadata-file"] for entry in metadata.get("metadata-log") or ())}
