@@ -368,3 +368,38 @@ def test_verification_finds_both_equal_and_tells_versions_apart(bay: Bay) -> Non
     bay.world.target_store.alter_table(T, replace(stored, parameters=wrong))
     found = verify(bay.world.source_side, bay.world.side, data="none")
     assert [difference.what for difference in found.differences] == ["parameters.metadata_location"]
+
+
+def test_verification_finds_files_that_are_missing_or_damaged_and_a_read_mends_them(bay: Bay) -> None:
+    table = bay.create()
+    table.append(rows(1, 2))
+    table.append(rows(3))
+    delete_positions(table, {data_files(table)[0]: [0]})
+    bay.follow()
+
+    def differences(data: str) -> list[str]:
+        found = verify(bay.world.source_side, bay.world.side, data=data)
+        return [difference.kind.value for difference in found.differences]
+
+    assert differences("checksum") == []
+    files = sorted(bay.root.glob("target/d1.db/t/data/*.parquet"))
+    assert len(files) == 3
+    kept = {path: path.read_bytes() for path in files}
+    first = files[0]
+    first.unlink()
+    assert differences("size") == ["files"]
+    assert differences("none") == []
+    first.write_bytes(kept[first] + b"x")
+    assert differences("size") == ["files"]
+    data = next(path for path in files if "deletes" not in path.name)
+    first.write_bytes(kept[first])
+    data.write_bytes(bytes([kept[data][0] ^ 1]) + kept[data][1:])
+    assert differences("size") == []
+    assert differences("checksum") == ["content"]
+    data.write_bytes(kept[data])
+    for path in files:
+        path.unlink()
+    bay.world.replica.reread(lambda _: True, "repair", [TableState.LIVE])
+    bay.follow()
+    assert differences("checksum") == []
+    assert bay.rows() == sorted_rows(table)

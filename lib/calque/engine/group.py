@@ -9,6 +9,7 @@ from functools import cache
 from calque.core.edges import Ground
 from calque.core.facets import Changes
 from calque.core.fold import Chain, fold, groups
+from calque.core.iceberg import is_iceberg
 from calque.core.land import landing
 from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
@@ -17,6 +18,7 @@ from calque.core.problem import START, Problem, problem_of
 from calque.core.state import Content, departure
 from calque.engine.apply import Applied, Applier, Images
 from calque.engine.facets import changes_of
+from calque.engine.iceberg import mend
 from calque.engine.images import EventImages, ReadImages, versions_of
 from calque.engine.observe import NotOurs, Shown, as_observed, observe, read_files
 from calque.engine.read import Exact
@@ -295,12 +297,21 @@ def land(side: TargetSide, exact: Exact) -> Advanced:
         prepared = prepare_landing(side, exact)
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
+        mend_lake(side, exact, prepared.shown[exact.name])
         try:
             perform(side, ready_of(prepared, exact.exact_at), ReadImages(exact), {}, applied)
         except Conflict:
             continue
         return outcome(prepared, applied, exact.exact_at)
     raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
+
+
+def mend_lake(side: TargetSide, exact: Exact, shown: Shown | None) -> None:
+    """An Iceberg table's definition does not tell whether its files are all there."""
+    if shown is None or exact.table is None or side.policy.data == "none":
+        return
+    if is_iceberg(shown.table) and is_iceberg(exact.table):
+        mend(side, exact.table, shown.table)
 
 
 def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:

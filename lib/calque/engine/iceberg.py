@@ -73,6 +73,20 @@ def make_ready(side: TargetSide, source: Table, definition: Table, there: Table 
     return pointing(definition, at, older if before and older in present else None), placed
 
 
+def mend(side: TargetSide, source: Table, there: Table) -> Placed | None:
+    """Make again what is missing at the target of the state that it shows; None where it shows another one than the
+    source has. What has the right size is taken for whole. Raises as `make_ready` does."""
+    wanted, shown = metadata_of(source), (there.parameters or {}).get(METADATA, "")
+    content = side.storage.read(wanted)
+    if name_of(shown) != name_of(wanted) or content is None:
+        return None
+    metadata = parse_metadata(wanted, content)
+    paths = Paths.between(metadata["location"], location_of(there) or "")
+    kept = side.storage.read(shown)
+    log = metadata_log(shown, parse_metadata(shown, kept)) if kept is not None else ()
+    return Transfer(side.storage, paths, metadata, wanted, Known(log=frozenset(log)), mending=True).run(shown)
+
+
 def shown_metadata(there: Table | None, location: str) -> str | None:
     """The metadata file that the target shows of the table, where that is to stay at its location."""
     if there is None or location_of(there) != location:
@@ -119,13 +133,15 @@ class NewSnapshot:
 
 @dataclass(slots=True)
 class Transfer:
-    """One metadata file on its way. `gone` are files of the source that could not be had, with the reason."""
+    """One metadata file on its way. `gone` are files of the source that could not be had, with the reason. With
+    `mending` files at the target that have another size than at the source are taken away, and made again."""
 
     storage: Storage
     paths: Paths
     metadata: Json
     wanted: str
     known: Known
+    mending: bool = False
     gone: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
     """Of manifests at the target, by their paths at the source."""
@@ -213,6 +229,9 @@ class Transfer:
         facts = self.storage.files([*paths, *(file.path for file in files if file.rewritten)])
         wanted = [file.path for file in files]
         self.gone |= {path: "it is not there any more" for path in [*wanted, *paths] if path not in facts}
+        if self.mending:
+            pairs = [(there.get(self.paths.at_target(path)), facts.get(path)) for path in paths]
+            self.storage.remove([at.path for at, file in pairs if at and file and not same_size(at, file)])
         tasks = [
             CopyTask(path, at, facts[path].size, facts[path].modified_ns)
             for path in paths
@@ -236,8 +255,11 @@ class Transfer:
         there = self.storage.files([at])
         if at in there:
             self.lengths[path] = there[at].size
-            return
+            if not self.mending:
+                return
         deletes = {file.path: self.write_deletes(file) for file in files if file.rewritten}
+        if at in there:
+            return
         content = moved_manifest(path, self.source(path), deletes, self.paths.at_target)
         self.lengths[path] = len(content)
         self.write(at, content)
@@ -257,6 +279,9 @@ class Transfer:
         return content
 
     def write(self, at: str, content: bytes) -> None:
+        """Unless it is there: what readers may be reading is never replaced."""
+        if self.storage.facts([at]):
+            return
         self.storage.write(at, content)
         self.add(File(at, len(content), 0))
 

@@ -40,12 +40,14 @@ from calque.core.compare import (
     places_of,
     shared_places,
 )
+from calque.core.iceberg import is_iceberg
 from calque.core.image import is_ours
 from calque.core.keys import keys_of
 from calque.core.patterns import chosen, covers, parse_pattern
 from calque.engine.databases import DATABASE_KINDS
 from calque.engine.delta_files import VersionLost, live_files
 from calque.engine.facets import compare_facets
+from calque.engine.lakes import compare_lakes
 from calque.engine.observe import Shown, read_files
 from calque.engine.read import TooBusy, read_exact
 from calque.engine.world import SourceSide, TargetSide
@@ -384,6 +386,10 @@ class Comparing:
         ours = there.table is not None and is_ours(there.table.parameters, self.side.policy.source)
         if ours and exact.table is not None and not is_view(exact.table):
             differences += compare_facets(self.source.catalog, self.side, exact.name, here, there)
+        if files and ours and exact.table is not None and there.table is not None and is_iceberg(exact.table):
+            stores = (self.source.storage, self.side.storage)
+            more, found = compare_lakes(*stores, name, exact.table, there.table, checksums=self.data == "checksum")
+            counts, differences = counts + more, differences + found
         if self.data == "checksum" and files and ours:
             pairs = file_pairs(here, there)
             sums = self.source.storage.checksums([pair.source for pair in pairs])

@@ -1,0 +1,180 @@
+"""Iceberg tables between real metastores: written with pyiceberg at the source, read at the targets meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.hive import HiveCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
+
+from calque.core.iceberg import name_of
+from calque.model.names import TableName
+from calque.sandbox import Metastore, MetastoreSettings
+from deployments import Deployment, Target
+from lakes import Rows, data_files, delete_positions, rows_of
+
+VERSIONS = {"source": "3.1.3", "dr": "3.1.3", "four": "4.2.0"}
+SCHEMA = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", StringType()))
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Metastore]]:
+    root = tmp_path_factory.mktemp("servers")
+
+    def start(name: str) -> Metastore:
+        return Metastore.start(MetastoreSettings(version=VERSIONS[name]), root / name)
+
+    with ThreadPoolExecutor(len(VERSIONS)) as pool:
+        found = dict(zip(VERSIONS, pool.map(start, VERSIONS), strict=True))
+    yield found
+    for server in found.values():
+        server.stop()
+
+
+@dataclass
+class Reader:
+    """Reads one table at a target again and again: each metadata file once. `rows` are what it found, in order."""
+
+    target: Target
+    table: TableName
+    seen: list[str] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            self.look()
+            self.stopping.wait(0.05)
+
+    def look(self) -> None:
+        at = metadata_at(self.target, self.table)
+        if at and self.seen[-1:] != [at]:
+            self.seen.append(at)
+            try:
+                self.rows.append(rows_of(at))
+            except Exception as error:
+                self.problems.append(f"{at}: {type(error).__name__}: {error}")
+
+
+def metadata_at(target: Target, table: TableName) -> str:
+    """The metadata file that a target names; pyiceberg's own catalog can't ask a Hive 4.2 (`get_table` is gone)."""
+    found = target.catalog.table(target.admission.name_at_target(table))
+    return (found.parameters or {})["metadata_location"] if found is not None else ""
+
+
+def values(*numbers: int) -> pa.Table:
+    return pa.table({"a": pa.array(numbers, pa.int64()), "b": [f"v{number % 3}" for number in numbers]})
+
+
+@pytest.fixture
+def deployment(servers: dict[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
+    targets = {name: servers[name] for name in ("dr", "four")}
+    made = Deployment(tmp_path, 1, servers["source"], targets, 1)
+    yield made
+    made.close()
+
+
+def test_readers_at_targets_see_the_sources_snapshots_and_these_only_advance(
+    servers: dict[str, Metastore], deployment: Deployment
+) -> None:
+    first, second = deployment.databases
+    source = HiveCatalog("source", uri=servers["source"].uri)
+    for name in (first, second):
+        source.create_namespace(name, {"location": f"file://{deployment.root}/source/{name}.db"})
+    before = source.create_table((second, "old"), SCHEMA)
+    before.append(values(1, 2))
+    readers = [Reader(target, TableName(first, "t")) for target in deployment.targets]
+    deployment.start()
+    threads = [threading.Thread(target=reader.run, daemon=True) for reader in readers]
+    for thread in threads:
+        thread.start()
+    table = source.create_table((first, "t"), SCHEMA)
+    made = [table.metadata_location]
+    for change in CHANGES:
+        change(table)
+        table.refresh()
+        made.append(table.metadata_location)
+        if change in WAITED_FOR:
+            deployment.settle()
+    deployment.settle()
+    for reader in readers:
+        reader.stopping.set()
+    for thread in threads:
+        thread.join()
+    order = [name_of(at) for at in (*made, *[entry.metadata_file for entry in table.metadata.metadata_log])]
+    truth = {name_of(entry.metadata_file): entry.metadata_file for entry in table.metadata.metadata_log}
+    truth |= {name_of(at): at for at in made}
+    for reader in readers:
+        reader.look()
+        assert reader.problems == []
+        assert name_of(reader.seen[-1]) == name_of(made[-1])
+        seen = [name_of(at) for at in reader.seen]
+        assert set(seen) <= set(order)
+        assert seen == sorted(seen), "versions are numbered"
+        assert reader.rows == [rows_of(truth[name]) for name in seen]
+        assert len(seen) >= len(WAITED_FOR)
+    source.rename_table((first, "t"), (first, "renamed"))
+    source.drop_table((second, "old"))
+    again = source.create_table((first, "t"), SCHEMA)
+    again.append(values(99))
+    deployment.settle()
+    for target in deployment.targets:
+        assert rows_of(metadata_at(target, TableName(first, "renamed"))) == rows_of(made[-1])
+        assert [row["a"] for row in rows_of(metadata_at(target, TableName(first, "t")))] == [99]
+        assert metadata_at(target, TableName(second, "old")) == ""
+    with_pyiceberg = HiveCatalog("dr", uri=servers["dr"].uri).load_table((first, "renamed"))
+    assert sorted(with_pyiceberg.scan().to_arrow().to_pylist(), key=repr) == rows_of(made[-1])
+    for name in ("dr", "four"):
+        found = deployment.calque("verify", "--target", name, "--data", "checksum", "--json")
+        assert found.returncode == 0, found.stdout + found.stderr
+
+
+def add_column(table: Table) -> None:
+    with table.update_schema() as update:
+        update.add_column("c", LongType())
+
+
+def evolve_partitions(table: Table) -> None:
+    with table.update_spec() as update:
+        update.add_field("b", IdentityTransform())
+
+
+def delete_by_position(table: Table) -> None:
+    delete_positions(table, {data_files(table)[0]: [0]})
+
+
+def append(table: Table) -> None:
+    table.append(values(1, 2, 3, 4))
+
+
+def append_more(table: Table) -> None:
+    table.append(values(5, 6, 7))
+
+
+def append_wide(table: Table) -> None:
+    table.append(values(10, 11).append_column("c", pa.array([1, None], pa.int64())))
+
+
+def delete_by_value(table: Table) -> None:
+    table.delete("a = 6")
+
+
+def overwrite(table: Table) -> None:
+    table.overwrite(values(20, 21).append_column("c", pa.array([7, 8], pa.int64())))
+
+
+CHANGES = (
+    *(append, append_more, delete_by_position, delete_by_value, add_column, append_wide),
+    *(evolve_partitions, append_wide, overwrite, append_wide),
+)
+WAITED_FOR = (append_more, delete_by_position)
