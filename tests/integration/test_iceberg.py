@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,12 +19,17 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from calque.core.iceberg import name_of
+from calque.core.layout import place
+from calque.model.hive import Column, Database, Function, Resource, SerDe, Storage
+from calque.model.hive import Table as HiveTable
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from deployments import Deployment, Target
 from lakes import Rows, data_files, delete_positions, rows_of
 
+NUMBERS = count(1)
 VERSIONS = {"source": "3.1.3", "dr": "3.1.3", "four": "4.2.0"}
+URL = "avro.schema.url"
 SCHEMA = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", StringType()))
 
 
@@ -79,7 +86,7 @@ def values(*numbers: int) -> pa.Table:
 @pytest.fixture
 def deployment(servers: dict[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
     targets = {name: servers[name] for name in ("dr", "four")}
-    made = Deployment(tmp_path, 1, servers["source"], targets, 1)
+    made = Deployment(tmp_path, next(NUMBERS), servers["source"], targets, 1)
     yield made
     made.close()
 
@@ -137,6 +144,44 @@ def test_readers_at_targets_see_the_sources_snapshots_and_these_only_advance(
     for name in ("dr", "four"):
         found = deployment.calque("verify", "--target", name, "--data", "checksum", "--json")
         assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_files_that_definitions_point_to_come_along(deployment: Deployment) -> None:
+    first = deployment.databases[0]
+    jar, schema = deployment.root / "udf.jar", deployment.root / "s.avsc"
+    jar.write_bytes(b"PK jar")
+    schema.write_text('{"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}')
+    writer = deployment.source.client
+    for name in deployment.databases:
+        writer.create_database(Database(name, location=f"file:{deployment.root}/source/{name}.db"))
+    serde = SerDe(class_name="org.apache.hadoop.hive.serde2.avro.AvroSerDe", parameters={URL: schema.as_uri()})
+    avro = "org.apache.hadoop.hive.ql.io.avro.AvroContainer"
+    storage = Storage(
+        (Column("a", "int"),), f"file:{deployment.root}/t", f"{avro}InputFormat", f"{avro}OutputFormat", serde=serde
+    )
+    parameters = {"EXTERNAL": "TRUE", URL: str(schema)}
+    writer.create_table(HiveTable("t", first, storage=storage, parameters=parameters, type="EXTERNAL_TABLE"))
+    function = Function("f", first, "com.example.F", "me", 1, 0, 1, (Resource(1, jar.as_uri()),))
+    writer.create_function(function)
+    writer.create_function(replace(function, name="g", resources=(Resource(1, "file:/no/such.jar"),)))
+    deployment.start()
+    deployment.settle()
+    for target in deployment.targets:
+        table = target.catalog.table(TableName(first, "t"))
+        there = target.catalog.function(TableName(first, "f"))
+        assert table is not None
+        assert table.storage is not None
+        assert table.storage.serde is not None
+        assert there is not None
+        urls = [(table.parameters or {})[URL], (table.storage.serde.parameters or {})[URL]]
+        assert {Path(place(url).path).read_bytes() for url in urls} == {schema.read_bytes()}
+        assert all(url.startswith(target.policy.warehouse) for url in urls)
+        assert [Path(place(one.uri or "").path).read_bytes() for one in there.resources or ()] == [b"PK jar"]
+        assert target.catalog.function(TableName(first, "g")) is None
+        found = deployment.calque("verify", "--target", target.name, "--data", "checksum", "--json")
+        document = json.loads(found.stdout)
+        assert document["differences"] == []
+        assert [(aside["table"], aside["state"]) for aside in document["set_aside"]] == [(f"{first}.g", "quarantined")]
 
 
 def add_column(table: Table) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 
+from calque.core import attached
 from calque.core.admit import Admission
 from calque.core.iceberg import calls_iceberg, comparable
 from calque.core.views import rewrite_names
@@ -60,7 +61,7 @@ def parked(parameters: Mapping[str, str] | None) -> dict[str, str]:
     """Parameters without marks of another calque, the dangerous ones under `calque.source.`."""
     found: dict[str, str] = {}
     for key, value in (parameters or {}).items():
-        if key not in MARKS:
+        if key not in MARKS and key != attached.PARKED:
             found[f"{SOURCE}.{key}" if is_parked(key) else key] = value
     return found
 
@@ -118,7 +119,7 @@ class Imaging:
             type=table.type if view else "EXTERNAL_TABLE",
             partition_keys=table.partition_keys or (),
             parameters=parameters,
-            storage=moved(table.storage, location),
+            storage=moved(attached.changed_storage(table.storage, attached.without), location),
             view_original_text=self.view_text(table, table.view_original_text),
             view_expanded_text=self.view_text(table, table.view_expanded_text),
             temporary=False,
@@ -135,7 +136,7 @@ class Imaging:
             database=to.database,
             table=to.table,
             parameters=parameters,
-            storage=moved(partition.storage, location),
+            storage=moved(attached.changed_storage(partition.storage, attached.without), location),
             catalog=None,
         )
 
@@ -204,6 +205,7 @@ def _cleaned(name: str, value: object, ignore: frozenset[str]) -> object:
     if name != "parameters" or not isinstance(value, Mapping):
         return value
     dropped = VOLATILE | ignore | {EVENT, "path"}
+    value = attached.comparable(value)
     if calls_iceberg(value):
         value = comparable(value)
     return {key: item for key, item in value.items() if key not in dropped}

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 
 from calque.core import decode
 from calque.engine.apply import Applied
+from calque.engine.attached import Attachments
+from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
+from calque.errors import Refused
 from calque.model.hive import Function
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState
@@ -55,7 +58,11 @@ class Functions:
 
     def put(self, name: TableName, function: Function, event_id: EventId, applied: Applied) -> None:
         """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays."""
-        wanted = self.side.imaging.function(function)
+        try:
+            wanted = Attachments(self.side).of_function(self.side.imaging.function(function))
+        except (Refused, ContentLost) as error:
+            self.quarantine(name, str(error), event_id)
+            return
         at = TableName(wanted.database, wanted.name)
         there = self.side.catalog.function(at)
         if there is not None and same_function(there, wanted):
@@ -86,7 +93,7 @@ class Functions:
 
     def is_owned(self, name: TableName) -> bool:
         row = self.owned.get(name)
-        return row is not None and row.state is TableState.LIVE
+        return row is not None and (row.state is TableState.LIVE or bool(row.owned))
 
     def own(self, name: TableName, event_id: EventId, reason: str = "") -> None:
         """Recorded before the call, so that a crash between leaves no function that nobody owns."""
@@ -98,7 +105,13 @@ class Functions:
 
     def conflict(self, name: TableName, at: TableName, event_id: EventId) -> None:
         reason = f"function {at} exists at the target and is not ours: drop it there, or rename it in the policy"
-        row = TableRow(*name, TableState.QUARANTINED, None, reason, event_id, FUNCTION)
+        self.quarantine(name, reason, event_id)
+
+    def quarantine(self, name: TableName, reason: str, event_id: EventId) -> None:
+        """Set the function aside; what the target has of it stays, and stays ours."""
+        before = self.owned.get(name)
+        owned = before.owned if before is not None else ""
+        row = TableRow(*name, TableState.QUARANTINED, None, reason, event_id, FUNCTION, owned)
         self.owned[name] = row
         self.side.ledger.put_tables([row])
 

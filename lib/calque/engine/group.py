@@ -17,6 +17,7 @@ from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, problem_of
 from calque.core.state import Content, departure
 from calque.engine.apply import Applied, Applier, Images
+from calque.engine.attached import as_found
 from calque.engine.facets import changes_of
 from calque.engine.iceberg import mend
 from calque.engine.images import EventImages, ReadImages, versions_of
@@ -338,8 +339,8 @@ def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
         exact.partitions,
         locations,
         side.imaging,
-        there.table if there else None,
-        there.partitions if there else {},
+        as_found(side, there.table) if there else None,
+        {key: as_found(side, part) for key, part in there.partitions.items()} if there else {},
     )
     listings = {Data(exact.exact_at, listing.location): listing for listing in exact.listings.values()}
     return planned(side, chain, shown, listings, ANY_MARK)

@@ -44,6 +44,7 @@ from calque.core.iceberg import is_iceberg
 from calque.core.image import is_ours
 from calque.core.keys import keys_of
 from calque.core.patterns import chosen, covers, parse_pattern
+from calque.engine.attached import compare_files_of, expected_function, missing_resources
 from calque.engine.databases import DATABASE_KINDS
 from calque.engine.delta_files import VersionLost, live_files
 from calque.engine.facets import compare_facets
@@ -52,7 +53,7 @@ from calque.engine.observe import Shown, read_files
 from calque.engine.read import TooBusy, read_exact
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken, Refused, Unavailable
-from calque.model.hive import is_partitioned, is_view, location_of
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Event, Kind
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import OURS, EventId, Span, TableName, table_name
@@ -390,6 +391,9 @@ class Comparing:
             stores = (self.source.storage, self.side.storage)
             more, found = compare_lakes(*stores, name, exact.table, there.table, checksums=self.data == "checksum")
             counts, differences = counts + more, differences + found
+        if files and ours and exact.table is not None and there.table is not None:
+            things: list[tuple[str, Table | Partition]] = [("", there.table), *there.partitions.items()]
+            differences += compare_files_of(self.source.storage, self.side, name, things)
         if self.data == "checksum" and files and ours:
             pairs = file_pairs(here, there)
             sums = self.source.storage.checksums([pair.source for pair in pairs])
@@ -452,7 +456,12 @@ class Comparing:
             return Counts(), [Difference(name, "", DifferenceKind.MISSING, FUNCTION, str(name), None, FUNCTION)]
         if row is None:
             return Counts(), [foreign_function(name, at)]
-        return Counts(), compare_function(name, found, there, self.side.imaging)
+        expected = expected_function(self.source.storage, self.side, found)
+        lost = [
+            Difference(name, "", DifferenceKind.FILES, f"function: missing: {url}", None, None, FUNCTION)
+            for url in missing_resources(self.side, there)
+        ]
+        return Counts(), compare_function(name, expected, there, self.side.imaging) + lost
 
     def out(self, thing: Thing, row: TableRow) -> Outcome:
         """Of an object that the ledger does not call live."""

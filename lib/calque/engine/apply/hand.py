@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, Protocol, TypeVar
 
+from calque.engine.attached import Attachments
 from calque.engine.observe import Shown
 from calque.engine.stage import Placed, Wanted, stage
 from calque.engine.world import TargetSide
@@ -51,6 +52,10 @@ class Hand:
     announcement: tuple[str, tuple[TableName, ...], EventId] | None = None
     made: dict[TableName, Placed] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
+    attachments: Attachments = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.attachments = Attachments(self.side)
 
     def at(self, table: TableName) -> TableName:
         return self.side.admission.name_at_target(table)

@@ -76,7 +76,7 @@ def new_partitions(
         place = placed.get(name, Placed("", ()))
         marks = Marks(part.since, part.incarnation or incarnation_of(shown.partitions.get(part.lineage)))
         definition = hand.side.imaging.partition(source_of(hand, part), table, marks, place.location or None)
-        found[name] = Written(definition, part.since, "add_partition", place)
+        found[name] = Written(hand.attachments.of(definition), part.since, "add_partition", place)
     return found
 
 
@@ -117,7 +117,8 @@ def altered_partition(hand: Hand, table: TableName, there: Partition, part: Part
         return replace(there, parameters=parameters, storage=moved(there.storage, hand.place(there, there, placed)))
     marks = Marks(part.since, part.incarnation or incarnation_of(there))
     source = source_of(hand, part)
-    return hand.side.imaging.partition(source, table, marks, hand.place(there, source, placed))
+    definition = hand.side.imaging.partition(source, table, marks, hand.place(there, source, placed))
+    return hand.attachments.of(definition)
 
 
 def source_of(hand: Hand, part: Part) -> Partition:

@@ -145,6 +145,7 @@ def altered(hand: Hand, table: TableName, shown: Shown, head: Head, placed: Plac
 
 def pointed(hand: Hand, table: TableName, source: Table, definition: Table, there: Table | None) -> Table:
     """The definition with what it points to at the target, made ready beforehand; `there` is the one before."""
+    definition = hand.attachments.of(definition)
     if not is_iceberg(source) or hand.side.policy.data == "none":
         return definition
     definition, placed = make_ready(hand.side, source, definition, there)
