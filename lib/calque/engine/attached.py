@@ -57,7 +57,7 @@ class Attachments:
 
     def copy(self, url: str, at: str) -> None:
         storage = self.side.storage
-        found = storage.facts([url, at])
+        found = storage.files([url, at])
         if at in found or url not in found:
             return
         (result,) = storage.copy([CopyTask(url, at, found[url].size, found[url].modified_ns)])
@@ -67,7 +67,7 @@ class Attachments:
 
 def address_of(storage: Storage, warehouse: str, url: str) -> str | None:
     """Where a file belongs, by its content now; None where there is none."""
-    checksum = storage.checksums([url]).get(url) if url in storage.facts([url]) else None
+    checksum = storage.checksums([url]).get(url) if url in storage.files([url]) else None
     return None if checksum is None else address(warehouse, checksum, url)
 
 
@@ -89,7 +89,7 @@ def stale_files(source: Storage, side: TargetSide, thing: Table | Partition) -> 
 def is_same(source: Storage, side: TargetSide, url: str, at: str) -> bool:
     """Whether `at` is the address of what lies at `url`, and the file is there."""
     wanted = address_of(source, side.policy.warehouse, url)
-    return wanted is not None and is_file(at) and place(wanted) == place(at) and at in side.storage.facts([at])
+    return wanted is not None and is_file(at) and place(wanted) == place(at) and at in side.storage.files([at])
 
 
 def compare_files_of(
@@ -117,5 +117,5 @@ def expected_function(source: Storage, side: TargetSide, function: Function) -> 
 def missing_resources(side: TargetSide, function: Function) -> list[str]:
     """Files that a function at the target points to, and that are not there."""
     wanted = [one.uri for one in function.resources or () if one.uri and is_file(one.uri)]
-    there = side.storage.facts(wanted) if wanted and side.policy.data != "none" else {}
+    there = side.storage.files(wanted) if wanted and side.policy.data != "none" else {}
     return [] if side.policy.data == "none" else [url for url in wanted if url not in there]

@@ -280,7 +280,7 @@ class Transfer:
 
     def write(self, at: str, content: bytes) -> None:
         """Unless it is there: what readers may be reading is never replaced."""
-        if self.storage.facts([at]):
+        if self.storage.files([at]):
             return
         self.storage.write(at, content)
         self.add(File(at, len(content), 0))
