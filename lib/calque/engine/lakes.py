@@ -50,7 +50,7 @@ def compare_lakes(
         return Counts(), [Difference(name, "", DifferenceKind.FILES, f"missing: {error}", None, None)]
     expected = {paths.at_target(file.path): file for file in wanted}
     sizes = {at: found[at].size if file.rewritten and at in found else file.size for at, file in expected.items()}
-    lying = at_target.facts(list(found))
+    lying = at_target.files(list(found))
     listings = [
         listing(paths.target, (File(at, size, 0) for at, size in sizes.items())),
         listing(paths.target, (File(at, lying[at].size, 0) for at in found if at in lying)),
