@@ -8,6 +8,7 @@ it). Each service runs under a keeper, so nothing outlives the process that star
 from calque.sandbox.cache import cache_folder
 from calque.sandbox.hive_settings import MetastoreSettings
 from calque.sandbox.metastore import Metastore
+from calque.sandbox.objects import ObjectStore
 from calque.sandbox.spark import spark_jars
 
-__all__ = ["Metastore", "MetastoreSettings", "cache_folder", "spark_jars"]
+__all__ = ["Metastore", "MetastoreSettings", "ObjectStore", "cache_folder", "spark_jars"]

@@ -6,6 +6,7 @@ input, a new parent (a fork of the starter may hold the pipe open), and the deat
 then kills the command).
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -41,6 +42,9 @@ def main(order: dict[str, Any], parent: int) -> int:
         command.wait()
     if order["remove_after"]:
         shutil.rmtree(order["remove_after"], ignore_errors=True)
+    for file in order["remove_files"]:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file)
     return command.returncode
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,12 +43,14 @@ class KeptProcess:
         user: tuple[int, int] | None = None,
         stop_signal: signal.Signals = signal.SIGTERM,
         remove_after: Path | None = None,
+        remove_files: Sequence[Path] = (),
     ) -> None:
         """Starts the command.
 
         user: user and group id to run it under, when it isn't the present one.
         stop_signal: what asks the command to end; it is killed when it doesn't within ten seconds.
         remove_after: a folder that the keeper removes when the command has ended.
+        remove_files: files that it removes then, where they are there.
         """
         self.log = log
         self._log_start = log.stat().st_size if log.exists() else 0
@@ -57,6 +59,7 @@ class KeptProcess:
             "user": user,
             "stop_signal": int(stop_signal),
             "remove_after": str(remove_after) if remove_after else None,
+            "remove_files": [str(file) for file in remove_files],
         }
         with log.open("ab") as output:
             self._keeper = subprocess.Popen(
@@ -98,7 +101,7 @@ class KeptProcess:
     def failure(self, what: str) -> Unavailable:
         """An error that shows the end of the log."""
         lines = self.output().splitlines()[-_LOG_LINES_SHOWN:]
-        error = PortTaken if "Address already in use" in self.output() else Unavailable
+        error = PortTaken if "address already in use" in self.output().lower() else Unavailable
         return error(f"A service {what}", f"Its log ends: {' | '.join(lines)}", f"See {self.log}")
 
     def stop(self) -> None:
@@ -123,16 +126,22 @@ class KeptProcess:
 
 def on_free_port(start: Callable[[int], Started]) -> Started:
     """Calls `start` with a loopback port that nobody listens on, again with another while that is taken first."""
+    return on_free_ports(lambda ports: start(ports[0]), 1)
+
+
+def on_free_ports(start: Callable[[Sequence[int]], Started], count: int) -> Started:
+    """The same with several different ports."""
     for _ in range(_PORT_ATTEMPTS - 1):
         try:
-            return start(_free_port())
+            return start(_free_ports(count))
         except PortTaken:
             continue
-    return start(_free_port())
+    return start(_free_ports(count))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
