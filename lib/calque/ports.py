@@ -222,7 +222,8 @@ class CopyTask:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """`checksum` is xxh3-128 of what was read and, verified, of what lies at the target; `problem` says why not."""
+    """`checksum` is xxh3-128 of what was read and, verified, of what lies at the target; empty where a store copied
+    inside itself and proved it by checksums of its own. `problem` says why not."""
 
     task: CopyTask
     checksum: str = ""

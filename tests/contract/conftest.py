@@ -24,7 +24,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Abilities
 from calque.ports import Catalog, EventLog
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
 from calque.sandbox.writer import HiveClient
 
 MEMORY: dict[str, tuple[Habits, Abilities | None]] = {
@@ -133,6 +133,13 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
     yield server
     for metastore in started.values():
         metastore.stop()
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """A real S3 server; tests keep apart by prefixes."""
+    with ObjectStore.start(tmp_path_factory.mktemp("objects")) as store:
+        yield store
 
 
 @pytest.fixture(params=[*MEMORY, *REAL])

@@ -99,7 +99,7 @@ def placed(files: Iterable[File], location: str, results: Mapping[str, Copied]) 
     done = [(file, results[join(location, file.path)]) for file in files]
     return Placed(
         location,
-        tuple(File(file.path, file.size, file.modified_ns, result.checksum) for file, result in done),
+        tuple(File(file.path, file.size, file.modified_ns, result.checksum or None) for file, result in done),
         sum(result.bytes_moved > 0 or file.size == 0 for file, result in done),
         sum(result.bytes_moved for _, result in done),
     )
@@ -194,7 +194,9 @@ def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: E
         side,
         [CopyTask(join(listing.location, file.path), hidden[file.path], file.size, file.modified_ns) for file in new],
     )
-    done = tuple(File(file.path, file.size, file.modified_ns, results[hidden[file.path]].checksum) for file in new)
+    done = tuple(
+        File(file.path, file.size, file.modified_ns, results[hidden[file.path]].checksum or None) for file in new
+    )
     renames = tuple((hidden[file.path], join(there.location, file.path)) for file in new)
     moved = sum(results[hidden[file.path]].bytes_moved for file in new)
     return Append(renames, Placed(there.location, done, len(new), moved))

@@ -142,8 +142,8 @@ def weed() -> Path:
 def _launch(program: Path, directory: Path, ports: Mapping[str, int]) -> KeptProcess:
     numbers = [f"-{role}.port{kind}={ports[f'{role}{kind}']}" for role in _ROLES for kind in ("", ".grpc")]
     # It makes sockets of these names whatever it is told, and leaves them behind.
-    sockets = [Path(f"/tmp/seaweedfs-{role}-grpc-{ports[f'{role}.grpc']}.sock") for role in _ROLES]  # noqa: S108
-    sockets += [Path(f"/tmp/seaweedfs-{role}-{ports[role]}.sock") for role in _ROLES]  # noqa: S108
+    sockets = [Path(f"/tmp/seaweedfs-{role}-grpc-{ports[f'{role}.grpc']}.sock") for role in _ROLES]
+    sockets += [Path(f"/tmp/seaweedfs-{role}-{ports[role]}.sock") for role in _ROLES]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     environment["HOME"] = str(directory)
     return KeptProcess(

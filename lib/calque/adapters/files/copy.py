@@ -15,6 +15,7 @@ from secrets import token_hex
 
 from xxhash import xxh3_128
 
+from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.system import OF_THE_NAME, Facts, System, Systems, trouble
 from calque.core.layout import COPYING
 from calque.errors import Broken, CalqueError
@@ -102,6 +103,8 @@ class _Unfit(Exception):
 
 def _copied(task: CopyTask, source: System, path: str, target: System, target_path: str) -> Copied:
     found = _source_facts(task, source, path)
+    if isinstance(target, ObjectSystem):
+        return _put(task, source, path, found, target, target_path)
     occupied = _target_facts(task, target, target_path)
     if occupied is not None:
         return _kept(task, source, path, found, target, target_path, occupied)
@@ -116,6 +119,41 @@ def _copied(task: CopyTask, source: System, path: str, target: System, target_pa
         _discard(target, temporary)
         raise
     return Copied(task, checksum, bytes_moved=task.size)
+
+
+def _put(task: CopyTask, source: System, path: str, found: Facts, target: ObjectSystem, target_path: str) -> Copied:
+    """To where a file appears whole or not at all: no temporary name. Between two places of one store the store copies
+    by itself, and a checksum is known only where it could not prove that both are equal."""
+    digest = xxh3_128()
+
+    def hashed() -> Iterator[memoryview]:
+        for chunk in _source_chunks(task, source, path):
+            digest.update(chunk)
+            yield chunk
+        _require_unchanged(task, source, path, found)
+
+    try:
+        inside = proven = target.copy_from(source, path, found, target_path)
+        if inside is None:
+            proven = target.create_whole(target_path, hashed(), task.size)
+    except FileExistsError as error:
+        occupied = _target_facts(task, target, target_path)
+        if occupied is None:
+            raise trouble("write", task.target, error) from error
+        return _kept(task, source, path, found, target, target_path, occupied)
+    except FileNotFoundError as error:
+        raise _Unfit(f"{task.source} was replaced while it was copied.") from error
+    except OSError as error:
+        raise _of_target(task, error) from error
+    if proven:
+        return Copied(task, "" if inside else digest.hexdigest(), bytes_moved=task.size)
+    if inside is False:
+        for chunk in _source_chunks(task, source, path):
+            digest.update(chunk)
+    if _read_back(task, target, target_path) != digest.hexdigest():
+        _discard(target, target_path)
+        raise _Unfit(f"{task.target} isn't read back as it was written: its storage, or the way to it, is faulty.")
+    return Copied(task, digest.hexdigest(), bytes_moved=task.size)
 
 
 def _kept(

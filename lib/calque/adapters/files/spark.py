@@ -67,6 +67,7 @@ class SparkStorage:
         require_own_targets(tasks)
         if len(tasks) <= self._spread.few_files and sum(task.size for task in tasks) <= self._spread.few_bytes:
             return self._files.copy(tasks, progress)
+        self._files.announce(tasks)
         found = self._run("copy", list(dict.fromkeys(tasks)), _copy_weight, _copy_bin, progress or _silent)
         return [found[task] for task in tasks]
 
@@ -170,7 +171,7 @@ def _same_weight(_: str) -> int:
 
 
 def _copy_bin(files: FileStorage, tasks: Sequence[CopyTask]) -> Sequence[Copied]:
-    return files.copy(tasks)
+    return files.copy_announced(tasks)
 
 
 def _list_bin(files: FileStorage, locations: Sequence[str]) -> Sequence[Listing]:

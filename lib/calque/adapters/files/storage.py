@@ -10,6 +10,8 @@ from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.files.copy import Pace, copy_all, same_content
 from calque.adapters.files.copy import _checksum as checksum
+from calque.adapters.files.noting import announce, carry_over, forget, listed_together, write_object
+from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.system import System, Systems, trouble
 from calque.core.deltalog import LOG, commit_path, newest_commit
 from calque.core.layout import COPYING, join, place
@@ -19,12 +21,15 @@ from calque.ports import Copied, CopyTask, Found
 
 LOCAL = Pace(threads=2, files=32)
 REMOTE = Pace(threads=16, files=1)
+TOGETHER = 32
+"""So many directories of one object store are listed in pages that they share."""
 
 
 class FileStorage:
     """Directories on any file system that `Systems` opens. It can be pickled. Location spellings: `core.layout`.
 
-    On object stores a directory exists as long as a file below it does, and `make_directories` does nothing.
+    In object stores a directory exists as long as it was made, or something lies below it; times of copies are noted
+    beside them (`objects`).
     """
 
     def __init__(self, systems: Systems | None = None, local: Pace = LOCAL) -> None:
@@ -34,6 +39,8 @@ class FileStorage:
         """Raises `Refused` for the first location that is a file or may not be read, naming it."""
         if len(locations) < 2 or _local(locations):
             return {location: self._listing(location) for location in dict.fromkeys(locations)}
+        if len(locations) >= TOGETHER:
+            return listed_together(self.systems, locations, self.list)
         with ThreadPoolExecutor(min(REMOTE.threads, len(locations)), thread_name_prefix="list") as pool:
             return dict(zip(locations, pool.map(self._listing, locations), strict=True))
 
@@ -49,14 +56,27 @@ class FileStorage:
     def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
         if not tasks:
             return []
+        self.announce(tasks)
+        return self.copy_announced(tasks, progress)
+
+    def announce(self, tasks: Sequence[CopyTask]) -> None:
+        """What has to be done at the targets before any copy is made."""
+        announce(self.systems, tasks)
+
+    def copy_announced(
+        self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None
+    ) -> Sequence[Copied]:
+        """`copy` after `announce`."""
         local = _local([location for task in tasks for location in (task.source, task.target)])
         return copy_all(tasks, self.systems, self._local if local else REMOTE, progress)
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         """Raises `Unavailable` when a staged file is missing on both sides: it must be staged again; `Refused` when
         another file lies at a target."""
+        noted = carry_over(self.systems, renames)
         for staged, target in renames:
             self._publish(staged, target)
+        forget(noted)
 
     def make_directories(self, locations: Sequence[str]) -> None:
         for location in locations:
@@ -93,6 +113,9 @@ class FileStorage:
 
     def write(self, path: str, content: bytes) -> None:
         system, at = self.systems.at(path)
+        if isinstance(system, ObjectSystem):
+            write_object(system, at, path, content)
+            return
         temporary = f"{at.rsplit('/', 1)[0]}/{COPYING}{token_hex(8)}"
         try:
             system.create(temporary, [memoryview(content)])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from threading import Lock
-from typing import Any, Protocol
+from typing import Protocol
 
 from calque.core.layout import place
 from calque.errors import CalqueError, Refused, Unavailable
@@ -66,27 +66,37 @@ class System(Protocol):
         """A file or a directory with all below; links are not followed; missing is fine."""
 
 
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Locations below which calque writes the data of one target, and how they are reached."""
+
+    locations: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
 class Systems:
     """The file systems in use, opened when first needed. It can be pickled; each process opens its own."""
 
     def __init__(
         self,
-        options: Mapping[str, Mapping[str, Any]] | None = None,
+        options: Mapping[str, str] | None = None,
         durability: Durability = Durability.VERIFIED,
+        own: Own | None = None,
     ) -> None:
-        """`options` are fsspec's, by scheme as locations spell it (`s3a`, `hdfs`)."""
-        self._options = {scheme: dict(values) for scheme, values in (options or {}).items()}
-        self._durability = durability
+        """`options` are those of the configuration, for all that is not local and not below `own`."""
+        self._options, self._durability, self._own = dict(options or {}), durability, own or Own()
+        self._places = tuple(place(location) for location in self._own.locations)
         self._lock = Lock()
-        self._open: dict[tuple[str, str], tuple[System, Callable[[str, str], str]]] = {}
+        self._open: dict[tuple[str, str, bool], tuple[System, Callable[[str, str], str]]] = {}
 
-    def __reduce__(self) -> tuple[type[Systems], tuple[Mapping[str, Mapping[str, Any]], Durability]]:
-        return Systems, (self._options, self._durability)
+    def __reduce__(self) -> tuple[type[Systems], tuple[Mapping[str, str], Durability, Own]]:
+        return Systems, (self._options, self._durability, self._own)
 
     def at(self, location: str) -> tuple[System, str]:
         """The file system of a location, and the location's path there."""
         where = place(location)
-        key = (where.scheme, where.authority)
+        own = where.scheme != "file" and any(each.contains(where) for each in self._places)
+        key = (where.scheme, where.authority, own)
         found = self._open.get(key)
         if found is None:
             with self._lock:
@@ -94,7 +104,7 @@ class Systems:
         system, path = found
         return system, path(where.authority, where.path)
 
-    def _opened(self, scheme: str, authority: str) -> tuple[System, Callable[[str, str], str]]:
+    def _opened(self, scheme: str, authority: str, own: bool) -> tuple[System, Callable[[str, str], str]]:
         if scheme == "file":
             from calque.adapters.files.local import LocalSystem
 
@@ -107,7 +117,7 @@ class Systems:
             return LocalSystem(self._durability), lambda _, path: path
         from calque.adapters.files.remote import open_remote
 
-        return open_remote(scheme, authority, self._options.get(scheme, {}))
+        return open_remote(scheme, authority, self._own.options if own else self._options, noted=own)
 
 
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -121,6 +131,8 @@ def trouble(doing: str, location: str, error: OSError) -> CalqueError:
     why = f"{type(error).__name__}: {error.strerror or error}"
     if isinstance(error, PermissionError) or error.errno in _REFUSED:
         return Refused(f"Not permitted to {doing} {location}", why, "Give the user that runs calque the right to it")
+    if error.errno == errno.ENXIO:
+        return Refused(f"Can't {doing} {location}", why, "Make it, or correct the location")
     if error.errno in _FULL:
         return Unavailable(f"No room to {doing} {location}", why, "Free or add space; it is tried again")
     if isinstance(error, NotADirectoryError | IsADirectoryError) or error.errno in OF_THE_NAME:

@@ -1,0 +1,178 @@
+"""Directories of data in an object store.
+
+A store has neither directories nor renames nor times that could be set, but an object appears whole or not at all. So
+an empty hidden object stands for a directory that was made, a rename is a copy inside the store and a delete, copies
+are written straight to their names, and the times of their sources are noted beside them (`times`).
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from calque.adapters.files.stores import Store, Stored
+from calque.adapters.files.system import Facts
+from calque.adapters.files.times import MANY, MARKER, NOTE, Times, is_internal, merged, note_name, read, written
+from calque.core.layout import is_data
+from calque.model.files import File
+
+THREADS = 16
+REMEMBERED = 4_096
+"""Notes kept in memory: one never changes."""
+ATTEMPTS = 5
+
+
+class ObjectSystem:
+    """`System` over a `Store`. With `noted`, times of files are those of their sources where notes say so, and copies
+    get notes: for directories that calque writes. `facts` gives the store's own times."""
+
+    def __init__(self, store: Store, *, noted: bool = False) -> None:
+        self.store, self.noted = store, noted
+        self._lock = threading.Lock()
+        self._notes: OrderedDict[str, Times] = OrderedDict()
+
+    def facts(self, path: str) -> Facts | None:
+        found = self.store.find(path)
+        if found is not None:
+            return Facts(found.size, found.modified_ns, found.version)
+        return Facts(0, 0, directory=True) if self.store.holds(path) else None
+
+    def below(self, path: str) -> Sequence[File] | None:
+        found = self._settled(lambda: {path: list(self.store.below(path))})[path]
+        if not found and self.store.find(path) is not None:
+            raise NotADirectoryError(errno.ENOTDIR, "a file", path)
+        return self._listed(path, found)
+
+    def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
+        """The same for many directories of one container, with fewer requests; a file is an empty directory."""
+        found = self._settled(lambda: self.store.below_each(paths))
+        return {path: self._listed(path, found[path]) for path in paths}
+
+    def children(self, path: str) -> Sequence[str]:
+        directories, objects = self.store.level(path)
+        names = {each.name.rsplit("/", 1)[1] for each in objects}
+        return sorted({*directories, *(name for name in names if name and not is_internal(name))})
+
+    def chunks(self, path: str, size: int) -> Iterator[memoryview]:
+        return self.store.chunks(path, size)
+
+    def create(self, path: str, chunks: Iterable[memoryview]) -> None:
+        content = b"".join(bytes(chunk) for chunk in chunks)
+        self.store.put(path, [memoryview(content)], len(content), new=False)
+
+    def create_whole(self, path: str, chunks: Iterable[memoryview], size: int) -> bool:
+        """Write a new file of `size` bytes; an exception that `chunks` raises leaves nothing. `FileExistsError` when
+        there is one. True where the store proved that it has what `chunks` gave; else it is to be read back."""
+        return self.store.put(path, chunks, size, new=True)
+
+    def copy_from(self, source: object, path: str, facts: Facts, target: str) -> bool | None:
+        """Copy a file of `source`, a system, by the store itself; None where it can't. Else as `create_whole`;
+        `FileNotFoundError` when it is not the file of `facts` any more."""
+        if not isinstance(source, ObjectSystem) or source.store.identity != self.store.identity:
+            return None
+        if self.store.find(target) is not None:
+            raise FileExistsError(errno.EEXIST, "there is an object already", target)
+        return self.store.copy(Stored(path, facts.size, facts.modified_ns, facts.version), target)
+
+    def date(self, path: str, modified_ns: int) -> None:
+        """Times are noted before copies are made: `note`."""
+
+    def rename(self, path: str, target: str) -> None:
+        found = self.store.find(path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
+        self.store.copy(found, target)
+        self.store.delete([path])
+
+    def make_directory(self, path: str) -> None:
+        self.store.put(f"{path}/{MARKER}", [], 0, new=False)
+
+    def remove(self, path: str) -> None:
+        self.store.delete([path, *(each.name for each in self.store.below(path))])
+
+    def note(self, directory: str, times: Times) -> None:
+        """Note the times of files that are about to be written in a directory."""
+        there = self._notes_in(directory)
+        known = merged(there.items())
+        if all(known.get(file) == modified_ns for file, modified_ns in times.items()):
+            return
+        merge = len(there) >= MANY
+        name = f"{directory}/{note_name(time.time_ns())}"
+        content = written({**known, **times} if merge else times)
+        self.store.put(name, [memoryview(content)], len(content), new=False)
+        if merge:
+            self.store.delete(list(there))
+
+    def noted_in(self, directory: str) -> Times:
+        """What the notes of a directory say."""
+        return merged(self._notes_in(directory).items())
+
+    def forget_notes(self, directory: str) -> None:
+        """Remove a directory's notes, if nothing else is below it."""
+        found = [each.name for each in self.store.below(directory)]
+        if found and all(is_internal(name.removeprefix(f"{directory}/")) for name in found):
+            self.store.delete(found)
+
+    def _notes_in(self, directory: str) -> dict[str, Times]:
+        found = self._settled(lambda: {directory: self.store.level(directory)[1]})[directory]
+        return {each.name: self._note(each) for each in found if is_note(each)}
+
+    def _listed(self, path: str, found: Sequence[Stored]) -> Sequence[File] | None:
+        if not found:
+            return None
+        start = len(path) + 1
+        files = [each for each in found if is_data(each.name[start:]) and not each.name.endswith("/")]
+        times: dict[str, Times] = {}
+        if self.noted:
+            notes: dict[str, dict[str, Times]] = {}
+            for each in found:
+                directory, _, name = each.name.rpartition("/")
+                if name.startswith(NOTE):
+                    notes.setdefault(directory, {})[name] = self._note(each)
+            times = {directory: merged(some.items()) for directory, some in notes.items()}
+        return sorted(
+            (
+                File(each.name[start:], each.size, time_of(each, times.get(each.name.rpartition("/")[0], {})))
+                for each in files
+            ),
+            key=lambda file: file.path,
+        )
+
+    def _settled(self, listed: Callable[[], Mapping[str, Sequence[Stored]]]) -> Mapping[str, Sequence[Stored]]:
+        """What `listed` gives, with all its notes read; given again when one was merged away meanwhile."""
+        for _ in range(ATTEMPTS):
+            found = listed()
+            notes = [each for objects in found.values() for each in objects if is_note(each)] if self.noted else []
+            try:
+                if len(notes) > 1:
+                    with ThreadPoolExecutor(min(THREADS, len(notes)), thread_name_prefix="note") as pool:
+                        list(pool.map(self._note, notes))
+                elif notes:
+                    self._note(notes[0])
+            except FileNotFoundError:
+                continue
+            return found
+        raise BlockingIOError(errno.EAGAIN, "its notes of times changed while they were read")
+
+    def _note(self, found: Stored) -> Times:
+        with self._lock:
+            known = self._notes.get(found.name)
+        if known is None:
+            known = read(b"".join(bytes(chunk) for chunk in self.store.chunks(found.name, found.size)))
+            with self._lock:
+                self._notes[found.name] = known
+                while len(self._notes) > REMEMBERED:
+                    self._notes.popitem(last=False)
+        return known
+
+
+def time_of(found: Stored, times: Times) -> int:
+    return times.get((found.name.rsplit("/", 1)[1], found.size), found.modified_ns)
+
+
+def is_note(found: Stored) -> bool:
+    return found.name.rsplit("/", 1)[-1].startswith(NOTE)

@@ -1,0 +1,68 @@
+"""Options of the configuration as fsspec's and as delta-rs's: users write one spelling for both.
+
+`endpoint_url`, `key`, `secret`, `token`, `region`, `anon`, `profile` and whatever else the library of a scheme takes. Hadoop's
+names of the same things (`fs.s3a.endpoint` …) are understood too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+HADOOP = {
+    "fs.s3a.endpoint": "endpoint_url",
+    "fs.s3a.access.key": "key",
+    "fs.s3a.secret.key": "secret",
+    "fs.s3a.session.token": "token",
+    "fs.s3a.endpoint.region": "region",
+}
+UNCACHED = {"use_listings_cache": False}
+CONNECTIONS = 32
+BOOLEANS = {"true": True, "false": False}
+IN_DELTA = {
+    "endpoint_url": "aws_endpoint_url",
+    "key": "aws_access_key_id",
+    "secret": "aws_secret_access_key",
+    "token": "aws_session_token",
+    "region": "aws_region",
+    "anon": "aws_skip_signature",
+}
+
+
+def plain_names(options: Mapping[str, str]) -> dict[str, str]:
+    found = {HADOOP.get(key, key): value for key, value in options.items()}
+    if "endpoint_url" in found and "://" not in found["endpoint_url"]:
+        found["endpoint_url"] = f"https://{found['endpoint_url']}"
+    return found
+
+
+def filesystem_options(protocol: str, options: Mapping[str, str]) -> dict[str, Any]:
+    """What `fsspec.filesystem` takes."""
+    named: dict[str, Any] = {key: BOOLEANS.get(value, value) for key, value in plain_names(options).items()}
+    if protocol != "s3":
+        return {**UNCACHED, **named}
+    region = named.pop("region", None)
+    client = {"region_name": region} if region else {}
+    retries = {"max_attempts": 2}
+    return {
+        **UNCACHED,
+        "client_kwargs": client,
+        # Checksums that some stores do not know are only sent where the protocol demands them.
+        "config_kwargs": {
+            "max_pool_connections": CONNECTIONS,
+            "retries": retries,
+            "request_checksum_calculation": "when_required",
+            "response_checksum_validation": "when_required",
+        },
+        **named,
+    }
+
+
+def delta_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
+    """What delta-rs takes for a table at a location."""
+    if not location.startswith(("s3:", "s3a:")):
+        return dict(options)
+    named = {IN_DELTA.get(key, key): value for key, value in plain_names(options).items()}
+    if named.get("aws_endpoint_url", "").startswith("http:"):
+        named.setdefault("aws_allow_http", "true")
+    return named

@@ -1,0 +1,359 @@
+"""S3 as an object store (`stores.Store`), by the calls of the protocol.
+
+The library is s3fs, for its connections, credentials and retries; its file interface asks for each object more often
+than needed. A single PUT and a part of a multipart upload return the MD5 of what the server received as their ETag (not
+so with some encryptions): where it is that of what was sent, nothing has to be read back.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import pairwise
+from secrets import token_hex
+from typing import Any
+
+from fsspec.spec import AbstractFileSystem
+
+from calque.adapters.files.stores import FsspecStore, Stored, as_os_errors, joined, nanoseconds, shared_directory
+from calque.core.layout import COPYING
+
+PART = 8 << 20
+"""What one request carries; files up to this size are one PUT."""
+MOST_PARTS = 9_000
+AT_ONCE = 4
+"""Parts of one file on the way at a time."""
+MOST_COPY = 5 << 30
+"""The protocol's limit for a copy in one request."""
+PAGE = 1_000
+SCANS = 8
+
+
+class S3Store(FsspecStore):
+    """`Store` over s3fs.
+
+    A time in a listing has seconds only, so that an object that is overwritten with one of its size within a second
+    would look the same: the microseconds of `modified_ns` and below are made of the ETag instead.
+    """
+
+    def __init__(self, filesystem: AbstractFileSystem) -> None:
+        super().__init__(filesystem)
+        self._lock = threading.Lock()
+        self._conditional: dict[str, bool] = {}
+
+    @property
+    def identity(self) -> object:
+        files = self.files
+        return (files.endpoint_url, files.key, files.secret, files.token, files.anon)
+
+    def find(self, name: str) -> Stored | None:
+        bucket, _, key = name.partition("/")
+        if not key:
+            return None
+        try:
+            with self._errors(bucket):
+                found = self.files.call_s3("head_object", Bucket=bucket, Key=key)
+        except FileNotFoundError:
+            return None
+        return _stored(name, {**found, "Size": found["ContentLength"]})
+
+    def holds(self, directory: str) -> bool:
+        bucket, _, key = directory.partition("/")
+        with self._errors(bucket):
+            found = self.files.call_s3("list_objects_v2", Bucket=bucket, Prefix=f"{key}/" if key else "", MaxKeys=1)
+        return bool(found.get("Contents")) or not key
+
+    def below(self, directory: str) -> Iterator[Stored]:
+        bucket, _, key = directory.partition("/")
+        after = ""
+        while True:
+            page, more = self._page(bucket, f"{key}/" if key else "", after)
+            yield from page
+            if not more:
+                return
+            after = page[-1].name.removeprefix(f"{bucket}/")
+
+    def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
+        """Neighbours share pages: what lies between two wanted directories is skipped when it fills more than one."""
+        wanted = sorted(set(directories), key=_begins)
+        if any(inner.startswith(f"{outer}/") for outer, inner in pairwise(wanted)):
+            return super().below_each(directories)
+        share = -(-len(wanted) // SCANS)
+        parts = [wanted[start : start + share] for start in range(0, len(wanted), share)]
+        with ThreadPoolExecutor(SCANS, thread_name_prefix="list") as pool:
+            return {name: found for part in pool.map(self._scanned, parts) for name, found in part.items()}
+
+    def level(self, directory: str) -> tuple[Sequence[str], Sequence[Stored]]:
+        bucket, _, key = directory.partition("/")
+        prefix = f"{key}/" if key else ""
+        directories: list[str] = []
+        objects: list[Stored] = []
+        token: dict[str, str] = {}
+        while True:
+            with self._errors(bucket):
+                found = self.files.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **token)
+            directories += [each["Prefix"][len(prefix) : -1] for each in found.get("CommonPrefixes", ())]
+            objects += [
+                _stored(f"{bucket}/{each['Key']}", each) for each in found.get("Contents", ()) if each["Key"] != prefix
+            ]
+            if not found.get("IsTruncated"):
+                return directories, objects
+            token = {"ContinuationToken": found["NextContinuationToken"]}
+
+    def chunks(self, name: str, size: int) -> Iterator[memoryview]:
+        """A big object comes in ranges, some of them ahead."""
+        if size <= PART:
+            yield memoryview(self._range(name, ""))
+            return
+        starts = range(0, size, PART)
+        ahead = [_pool().submit(self._range, name, f"bytes={at}-{at + PART - 1}") for at in starts[:AT_ONCE]]
+        for number in range(len(starts)):
+            content = ahead[number].result()
+            if number + AT_ONCE < len(starts):
+                at = starts[number + AT_ONCE]
+                ahead.append(_pool().submit(self._range, name, f"bytes={at}-{at + PART - 1}"))
+            ahead[number] = _NOTHING
+            yield memoryview(content)
+
+    def put(self, name: str, chunks: Iterable[memoryview], size: int, *, new: bool) -> bool:
+        if size <= PART:
+            return self._put_whole(name, joined(chunks), new=new)
+        if new and self.find(name) is not None:
+            raise _exists(name)
+        return self._put_parts(name, chunks, max(PART, -(-size // MOST_PARTS)))
+
+    def copy(self, source: Stored, target: str) -> bool:
+        if source.size > MOST_COPY:
+            return super().copy(source, target)
+        bucket, _, key = source.name.partition("/")
+        to_bucket, _, to_key = target.partition("/")
+        condition = {"CopySourceIfMatch": source.version} if source.version else {}
+        try:
+            with self._errors(to_bucket):
+                found = self.files.call_s3(
+                    "copy_object", Bucket=to_bucket, Key=to_key, CopySource={"Bucket": bucket, "Key": key}, **condition
+                )
+        except OSError as error:
+            if _code(error) in _REFUSED_CONDITIONS:
+                raise FileNotFoundError(errno.ENOENT, "it was replaced", source.name) from error
+            raise
+        return bool(source.version) and found["CopyObjectResult"].get("ETag") == source.version
+
+    def delete(self, names: Sequence[str]) -> None:
+        for start in range(0, len(names), PAGE):
+            some = names[start : start + PAGE]
+            bucket = some[0].partition("/")[0]
+            keys = [{"Key": name.partition("/")[2]} for name in some]
+            with self._errors(bucket):
+                if len(keys) == 1:
+                    self.files.call_s3("delete_object", Bucket=bucket, Key=keys[0]["Key"])
+                    continue
+                found = self.files.call_s3("delete_objects", Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
+            for error in found.get("Errors", ()):
+                raise OSError(errno.EIO, f"{error.get('Code')}: {error.get('Message')}", f"{bucket}/{error.get('Key')}")
+
+    def keeps_conditions(self, directory: str) -> bool:
+        """Whether a PUT that says so fails where there is an object already: tried with one that is removed again."""
+        bucket = directory.partition("/")[0]
+        with self._lock:
+            if bucket not in self._conditional:
+                name = f"{directory}/{COPYING}{token_hex(8)}"
+                self._put_once(name, b"1")
+                try:
+                    self._put_once(name, b"2")
+                    self._conditional[bucket] = False
+                except FileExistsError:
+                    self._conditional[bucket] = True
+                finally:
+                    with suppress(OSError):
+                        self.delete([name])
+            return bool(self._conditional[bucket])
+
+    def _put_whole(self, name: str, content: bytes, *, new: bool) -> bool:
+        if new and self._knows_conditions(name):
+            return self._put_once(name, content)
+        if new and self.find(name) is not None:
+            raise _exists(name)
+        return self._put(name, content)
+
+    def _knows_conditions(self, name: str) -> bool:
+        try:
+            return self.keeps_conditions(name.rpartition("/")[0])
+        except OSError as error:
+            if _code(error) not in ("NotImplemented", "InvalidArgument", "501"):
+                raise
+            self._conditional[name.partition("/")[0]] = False
+            return False
+
+    def _put_once(self, name: str, content: bytes) -> bool:
+        try:
+            return self._put(name, content, IfNoneMatch="*")
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if _code(error) in _REFUSED_CONDITIONS:
+                raise _exists(name) from error
+            raise
+
+    def _put(self, name: str, content: bytes, **condition: str) -> bool:
+        bucket, _, key = name.partition("/")
+        with self._errors(bucket):
+            found = self.files.call_s3("put_object", Bucket=bucket, Key=key, Body=content, **condition)
+        return bool(_tag(found) == _md5(content).hexdigest())
+
+    def _put_parts(self, name: str, chunks: Iterable[memoryview], size: int) -> bool:
+        bucket, _, key = name.partition("/")
+        with self._errors(bucket):
+            upload = self.files.call_s3("create_multipart_upload", Bucket=bucket, Key=key)["UploadId"]
+        sent: list[Future[tuple[str, bytes]]] = []
+        try:
+            for number, content in enumerate(_parts(chunks, size), start=1):
+                if number > AT_ONCE:
+                    sent[number - AT_ONCE - 1].result()
+                _room().acquire()
+                sent.append(_pool().submit(self._put_part, bucket, key, upload, number, content))
+                sent[-1].add_done_callback(lambda _: _room().release())
+            parts = [future.result() for future in sent]
+            tags = [{"PartNumber": number, "ETag": f'"{tag}"'} for number, (tag, _) in enumerate(parts, start=1)]
+            with self._errors(bucket):
+                found = self.files.call_s3(
+                    "complete_multipart_upload",
+                    Bucket=bucket,
+                    Key=key,
+                    UploadId=upload,
+                    MultipartUpload={"Parts": tags},
+                )
+        except BaseException:
+            for future in sent:
+                future.cancel()
+            with suppress(OSError), self._errors(bucket):
+                self.files.call_s3("abort_multipart_upload", Bucket=bucket, Key=key, UploadId=upload)
+            raise
+        whole = _md5(b"".join(md5 for _, md5 in parts)).hexdigest()
+        return _tag(found) == f"{whole}-{len(parts)}" and all(tag == md5.hex() for tag, md5 in parts)
+
+    def _put_part(self, bucket: str, key: str, upload: str, number: int, content: bytes) -> tuple[str, bytes]:
+        """The ETag and the MD5."""
+        with self._errors(bucket):
+            found = self.files.call_s3(
+                "upload_part", Bucket=bucket, Key=key, UploadId=upload, PartNumber=number, Body=content
+            )
+        return _tag(found), _md5(content).digest()
+
+    def _range(self, name: str, which: str) -> bytes:
+        bucket, _, key = name.partition("/")
+        condition = {"Range": which} if which else {}
+
+        async def read() -> bytes:
+            found = await self.files._call_s3("get_object", Bucket=bucket, Key=key, **condition)
+            async with found["Body"] as body:
+                content: bytes = await body.read()
+                return content
+
+        from fsspec.asyn import sync
+
+        with self._errors(bucket):
+            content: bytes = sync(self.files.loop, read)
+            return content
+
+    def _page(self, bucket: str, prefix: str, after: str) -> tuple[Sequence[Stored], bool]:
+        start = {"StartAfter": after} if after else {}
+        with self._errors(bucket):
+            found = self.files.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **start)
+        page = [_stored(f"{bucket}/{each['Key']}", each) for each in found.get("Contents", ())]
+        return page, bool(found.get("IsTruncated") and page)
+
+    def _scanned(self, wanted: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
+        """Of sorted directories of one bucket, none inside another."""
+        found: dict[str, list[Stored]] = {name: [] for name in wanted}
+        bucket = wanted[0].partition("/")[0]
+        prefix = shared_directory(wanted).partition("/")[2]
+        index, after = 0, b""
+        while index < len(wanted):
+            # Past everything that sorts before the directory's first name, by one that may not be there.
+            after = max(after, _begins(wanted[index]).partition(b"/")[2][:-1] + b".\xf4\x8f\xbf\xbf")
+            page, more = self._page(bucket, f"{prefix}/" if prefix else "", after.decode())
+            for each in page:
+                name = each.name.encode()
+                while index < len(wanted) and not name.startswith(_begins(wanted[index])):
+                    if name < _begins(wanted[index]):
+                        break
+                    index += 1
+                else:
+                    if index < len(wanted):
+                        found[wanted[index]].append(each)
+            if not more:
+                break
+            after = page[-1].name.encode().partition(b"/")[2]
+        return found
+
+    @contextmanager
+    def _errors(self, bucket: str) -> Iterator[None]:
+        try:
+            with as_os_errors():
+                yield
+        except FileNotFoundError as error:
+            if _code(error) == "NoSuchBucket":
+                raise OSError(errno.ENXIO, "there is no such bucket", bucket) from error
+            raise
+
+
+_NOTHING: Future[bytes] = Future()
+_REFUSED_CONDITIONS = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
+
+
+@cache
+def _room() -> threading.Semaphore:
+    """So many parts are held by all uploads of this process."""
+    return threading.Semaphore(3 * AT_ONCE)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Sends and fetches parts of all files of this process."""
+    return ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="part")
+
+
+def _stored(name: str, found: Mapping[str, Any]) -> Stored:
+    tag = str(found.get("ETag") or "")
+    second = nanoseconds(found.get("LastModified")) // 1_000_000_000
+    return Stored(name, found["Size"], second * 1_000_000_000 + zlib.crc32(tag.encode()) % 1_000_000, tag)
+
+
+def _begins(directory: str) -> bytes:
+    """What names below it begin with, as they are sorted."""
+    return f"{directory}/".encode()
+
+
+def _parts(chunks: Iterable[memoryview], size: int) -> Iterator[bytes]:
+    content = bytearray()
+    for chunk in chunks:
+        content += chunk
+        while len(content) >= size:
+            yield bytes(content[:size])
+            del content[:size]
+    if content:
+        yield bytes(content)
+
+
+def _md5(content: bytes) -> Any:
+    return hashlib.md5(content, usedforsecurity=False)
+
+
+def _tag(found: Mapping[str, Any]) -> str:
+    return str(found.get("ETag") or "").strip('"')
+
+
+def _code(error: OSError) -> str:
+    response = getattr(error.__cause__, "response", None)
+    return str(response["Error"].get("Code", "")) if isinstance(response, dict) and "Error" in response else ""
+
+
+def _exists(name: str) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, "there is an object already", name)

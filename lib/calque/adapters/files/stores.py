@@ -1,0 +1,214 @@
+"""What is needed of one object store, and how any store behind fsspec does it.
+
+Objects are called `container/key`. Every method raises `OSError` and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from typing import Any, Protocol
+
+from fsspec.spec import AbstractFileSystem
+
+CHUNK = 8 << 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
+_VERSIONS = ("ETag", "etag", "versionId", "generation", "ino")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One object. `version` differs between two that followed each other under one name, as far as the store tells."""
+
+    name: str
+    size: int
+    modified_ns: int
+    version: str = ""
+
+
+class Store(Protocol):
+    """An object store."""
+
+    @property
+    def identity(self) -> object:
+        """Equal for two that can copy objects between them by themselves."""
+
+    def find(self, name: str) -> Stored | None:
+        """The object of exactly this name."""
+
+    def holds(self, directory: str) -> bool:
+        """Whether any object's name begins with `directory` and a slash."""
+
+    def below(self, directory: str) -> Iterator[Stored]:
+        """All objects whose names begin with `directory` and a slash."""
+
+    def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
+        """The same for several of one container."""
+
+    def level(self, directory: str) -> tuple[Sequence[str], Sequence[Stored]]:
+        """Names directly below: of directories, without theirs, and objects."""
+
+    def chunks(self, name: str, size: int) -> Iterator[memoryview]:
+        """An object's content, expected to be `size` bytes."""
+
+    def put(self, name: str, chunks: Iterable[memoryview], size: int, *, new: bool) -> bool:
+        """Write an object of about `size` bytes, whole or not at all: an exception that `chunks` raises comes through
+        and leaves nothing. With `new`, `FileExistsError` when there is one of the name. Whether the store proved, by a
+        checksum of its own, that it has what `chunks` gave."""
+
+    def copy(self, source: Stored, target: str) -> bool:
+        """Copy an object inside the store, whole or not at all. `FileNotFoundError` when `source` is not the one there
+        any more. Whether the store proved that both are equal."""
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Missing ones are fine."""
+
+
+class FsspecStore:
+    """`Store` over any fsspec file system of objects."""
+
+    def __init__(self, filesystem: AbstractFileSystem) -> None:
+        self.files = filesystem
+
+    @property
+    def identity(self) -> object:
+        return self.files
+
+    def find(self, name: str) -> Stored | None:
+        with as_os_errors():
+            try:
+                found = self.files.info(name)
+            except FileNotFoundError:
+                return None
+        return stored(found) if found["type"] == "file" else None
+
+    def holds(self, directory: str) -> bool:
+        return next(self.below(directory), None) is not None
+
+    def below(self, directory: str) -> Iterator[Stored]:
+        with as_os_errors():
+            above = directory + "/"
+            found = [stored(info) for info in self.files.find(directory, detail=True).values()]
+            yield from (each for each in found if each.name.startswith(above))
+
+    def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
+        with ThreadPoolExecutor(16, thread_name_prefix="list") as pool:
+            found = pool.map(lambda directory: list(self.below(directory)), directories)
+            return dict(zip(directories, found, strict=True))
+
+    def level(self, directory: str) -> tuple[Sequence[str], Sequence[Stored]]:
+        with as_os_errors():
+            try:
+                found = [info for info in self.files.ls(directory, detail=True) if plain(info["name"]) != directory]
+            except (FileNotFoundError, NotADirectoryError):
+                return (), ()
+        directories = [last(info["name"]) for info in found if info["type"] == "directory"]
+        return directories, [stored(info) for info in found if info["type"] != "directory"]
+
+    def chunks(self, name: str, size: int) -> Iterator[memoryview]:
+        with as_os_errors(), self.files.open(name, "rb") as file:
+            while chunk := file.read(min(CHUNK, size + 1)):
+                yield memoryview(chunk)
+
+    def put(self, name: str, chunks: Iterable[memoryview], size: int, *, new: bool) -> bool:
+        if new and self.find(name) is not None:
+            raise FileExistsError(17, "there is an object already", name)
+        with as_os_errors():
+            if size <= CHUNK:
+                self.files.pipe_file(name, joined(chunks))
+            else:
+                file = self.files.open(name, "wb", autocommit=False)
+                try:
+                    for chunk in chunks:
+                        file.write(chunk)
+                    file.close()
+                except BaseException:
+                    file.discard()
+                    raise
+                file.commit()
+        return False
+
+    def copy(self, source: Stored, target: str) -> bool:
+        with as_os_errors():
+            self.files.cp_file(source.name, target)
+            found, now = self.find(target), self.find(source.name)
+        if now is None or (now.size, now.version) != (source.size, source.version):
+            raise FileNotFoundError(2, "it was replaced", source.name)
+        return found is not None and found.version == source.version != "" and found.size == source.size
+
+    def delete(self, names: Sequence[str]) -> None:
+        def one(name: str) -> None:
+            with as_os_errors():
+                try:
+                    # `rm` would take `*` and `[` in names for patterns.
+                    self.files.rm_file(name)
+                except FileNotFoundError:
+                    return
+
+        with ThreadPoolExecutor(16, thread_name_prefix="delete") as pool:
+            list(pool.map(one, names))
+
+
+def joined(chunks: Iterable[memoryview]) -> bytes:
+    content = bytearray()
+    for chunk in chunks:
+        content += chunk
+    return bytes(content)
+
+
+def stored(info: Mapping[str, Any]) -> Stored:
+    return Stored(plain(info["name"]), int(info.get("size") or 0), time_of(info), version_of(info))
+
+
+def plain(name: str) -> str:
+    """Some file systems spell their own names with a leading slash, some without."""
+    return name.lstrip("/").rstrip("/")
+
+
+def last(name: str) -> str:
+    return name.rstrip("/").rsplit("/", 1)[-1]
+
+
+def version_of(info: Mapping[str, Any]) -> str:
+    return next((str(info[key]) for key in _VERSIONS if info.get(key) is not None), "")
+
+
+def time_of(info: Mapping[str, Any]) -> int:
+    return nanoseconds(next((info[key] for key in _TIMES if info.get(key) is not None), None))
+
+
+def nanoseconds(time: datetime | float | None) -> int:
+    match time:
+        case None:
+            return 0
+        case datetime():
+            aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+            return (aware - _EPOCH) // timedelta(microseconds=1) * 1000
+        case _:
+            return round(time * 1e6) * 1000
+
+
+def shared_directory(names: Sequence[str]) -> str:
+    """The longest directory that all names (at least one) lie below, or are."""
+    first, final = min(names).split("/"), max(names).split("/")
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(first, final, strict=False))
+    return "/".join(part for part, _ in same)
+
+
+@contextmanager
+def as_os_errors() -> Iterator[None]:
+    """Errors of client libraries (botocore's, pyarrow's …), which have no base in common, as `ConnectionError`.
+    What Python itself raises is left: `OSError` is meant, the rest are faults of the program or the caller's own."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] in ("builtins", "calque"):
+            raise
+        raise ConnectionError(f"{type(error).__name__}: {error}") from error
