@@ -66,6 +66,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.wiring.session = self.spark
+        self.wiring.open_journal()
 
     def spark(self) -> SparkSession:
         return session("calque", [], self.wiring.state / "spark", archive=archive_path(cache_folder(), []))

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 from calque.adapters.control import ControlStore
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.files.options import delta_options
 from calque.adapters.files.storage import FileStorage
+from calque.adapters.files.system import Own, Systems
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.spark.watch import bump
 from calque.config import Config
+from calque.config.keys import revealed
 from calque.engine.failpoints import Hit, from_environment, guard
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.policy import Abilities
-from calque.opening import open_journal, open_log
+from calque.opening import hand_down, open_journal, open_log
 from calque.ports import EventLog, EvidenceStore, Journal, Storage
 from calque.spreading import Opening, SparkSpread
 
@@ -46,6 +49,16 @@ class Wiring:
         return Path(self.config.state.path)
 
     @property
+    def tables(self) -> str:
+        """The folder of the journal, the evidence and the ledgers: a path or URI."""
+        return self.config.tables()
+
+    @property
+    def table_options(self) -> dict[str, str]:
+        """delta-rs's options for them."""
+        return delta_options(self.tables, revealed(self.config.state.storage))
+
+    @property
     def control(self) -> ControlStore:
         return ControlStore(self.state / "control")
 
@@ -65,8 +78,9 @@ class Wiring:
         return partial(open_log, ",".join(self.config.source.metastore))
 
     def open_journal(self) -> Callable[[], tuple[Journal, EvidenceStore]]:
-        """Makes the journal and the evidence, also in other processes."""
-        return partial(open_journal, str(self.state))
+        """Makes the journal and the evidence, also in processes that are started after this."""
+        hand_down(self.table_options)
+        return partial(open_journal, self.tables)
 
     def source(self) -> SourceSide:
         if self._source is None:
@@ -78,7 +92,7 @@ class Wiring:
                 HiveReader(client),
                 guard(journal, "journal", self.hit),
                 guard(evidence, "evidence", self.hit),
-                self.storage(),
+                self.storage(Systems(revealed(self.config.source.storage))),
             )
         return self._source
 
@@ -88,7 +102,7 @@ class Wiring:
                 self.config.policy(name),
                 guard(HiveCatalog(self.client(name), Abilities()), "catalog", self.hit),
                 guard(self.ledger(name), "ledger", self.hit),
-                guard(self.storage(), "storage", self.hit),
+                guard(self.storage(self.systems(name)), "storage", self.hit),
             )
         return self._targets[name]
 
@@ -97,7 +111,8 @@ class Wiring:
         if self.session is None:
             return None
         return SparkSpread(
-            self.session, Opening(partial(sides, self.config, target), DeltaJournal(f"{self.state}/journal").rows)
+            self.session,
+            Opening(partial(sides, self.config, target), DeltaJournal(f"{self.tables}/journal", self.table_options).rows),
         )
 
     def client(self, target: str) -> Client:
@@ -105,10 +120,17 @@ class Wiring:
         return Client(",".join(self.config.target(target).metastore))
 
     def ledger(self, target: str) -> DeltaLedger:
-        return DeltaLedger(str(self.state / "ledgers" / target))
+        return DeltaLedger(f"{self.tables}/ledgers/{target}", self.table_options)
 
-    def storage(self) -> Storage:
-        files = FileStorage()
+    def systems(self, name: str) -> Systems:
+        """What a target's storage opens: its own locations by its own options, all others by the source's."""
+        target = self.config.target(name)
+        places = tuple(place for place in (target.warehouse, target.external_base, *target.locations.values()) if place)
+        own = Own(places, revealed(target.storage)) if target.data == "copy" else Own()
+        return Systems(revealed(self.config.source.storage), own=own)
+
+    def storage(self, systems: Systems) -> Storage:
+        files = FileStorage(systems)
         if self.session is None:
             return files
         from calque.adapters.files.spark import SparkStorage

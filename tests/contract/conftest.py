@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from calque.adapters.files.options import delta_options
 from calque.adapters.memory.metastore import (
     DELTA_LIKE,
     GLUE_LIKE,
@@ -140,6 +142,28 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
     """A real S3 server; tests keep apart by prefixes."""
     with ObjectStore.start(tmp_path_factory.mktemp("objects")) as store:
         yield store
+
+
+MANY_COMMITS = frozenset(
+    {
+        "test_a_reader_that_lags_behind_merges_and_log_clean_up_sees_every_row",
+        "test_hundreds_of_epochs_are_read_by_a_handle_that_lagged_behind",
+        "test_a_span_across_many_appends_is_read_in_order",
+        "test_a_reader_sees_each_append_at_once_and_whole",
+        "test_states_put_by_several_threads_are_all_there",
+        "test_a_reader_of_states_that_lags_behind_misses_no_removal",
+    }
+)
+"""Tests of what a handle does after many commits, each of which takes a tenth of a second in an object store."""
+
+
+@pytest.fixture
+def tables(request: pytest.FixtureRequest, object_store: ObjectStore) -> tuple[str, dict[str, str]]:
+    """A new folder for Delta tables in the S3 server, and delta-rs's options for it."""
+    if request.node.originalname in MANY_COMMITS:
+        pytest.skip("it takes hundreds of commits; those of a table on disk are the same code")
+    folder = f"s3://{object_store.bucket}/state/{uuid4().hex}"
+    return folder, delta_options(folder, object_store.options)
 
 
 @pytest.fixture(params=[*MEMORY, *REAL])

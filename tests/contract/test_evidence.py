@@ -1,4 +1,4 @@
-"""Every evidence store behaves like this, in memory and as a Delta table."""
+"""Every evidence store behaves like this, in memory and as a Delta table, on disk and in a real S3 server."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from calque.ports import EvidenceStore
 Open = Callable[[], EvidenceStore]
 
 
-@pytest.fixture(params=["memory", "delta"])
+@pytest.fixture(params=["memory", "delta", "delta-s3"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Each call gives another holder of one store."""
     if request.param == "memory":
         store = MemoryEvidence()
         return lambda: store
+    if request.param == "delta-s3":
+        folder, options = request.getfixturevalue("tables")
+        return lambda: DeltaEvidence(f"{folder}/evidence", options)
     return lambda: DeltaEvidence(str(tmp_path / "evidence"))
 
 

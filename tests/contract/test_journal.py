@@ -1,4 +1,4 @@
-"""Every journal behaves like this, in memory and as a Delta table."""
+"""Every journal behaves like this, in memory and as a Delta table, on disk and in a real S3 server."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ Open = Callable[[], Journal]
 ODD = 'Straße "quoted" \\ 日本語 🐘 \u2028 \x01\t\n'
 
 
-@pytest.fixture(params=["memory", "delta"])
+@pytest.fixture(params=["memory", "delta", "delta-s3"])
 def open_journal(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Each call gives another holder of one journal."""
     if request.param == "memory":
         journal = MemoryJournal()
         return lambda: journal
+    if request.param == "delta-s3":
+        folder, options = request.getfixturevalue("tables")
+        return lambda: DeltaJournal(f"{folder}/journal", options)
     return lambda: DeltaJournal(str(tmp_path / "journal"))
 
 

@@ -1,11 +1,11 @@
-"""Every ledger behaves like this, in memory and as Delta tables."""
+"""Every ledger behaves like this, in memory and as Delta tables, on disk and in a real S3 server."""
 
 from __future__ import annotations
 
 import multiprocessing
 import pickle
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,13 +31,13 @@ class Died(Exception):
 class World:
     """One ledger and any number of holders of it."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, options: Mapping[str, str] | None = None) -> None:
+        self._folder, self._options = folder, options
         self._dies_at = ""
         self._memory = MemoryLedger(self._pass)
 
     def open(self) -> Ledger:
-        return self._memory if self._folder is None else DeltaLedger(str(self._folder), failpoint=self._pass)
+        return DeltaLedger(self._folder, self._options, failpoint=self._pass) if self._folder else self._memory
 
     def publish_and_die(self, at: str, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
         self._dies_at = at
@@ -50,9 +50,12 @@ class World:
             raise Died
 
 
-@pytest.fixture(params=["memory", "delta"])
+@pytest.fixture(params=["memory", "delta", "delta-s3"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    return World(None if request.param == "memory" else tmp_path / "ledger")
+    if request.param == "delta-s3":
+        folder, options = request.getfixturevalue("tables")
+        return World(f"{folder}/ledger", options)
+    return World("" if request.param == "memory" else str(tmp_path / "ledger"))
 
 
 @pytest.fixture

@@ -49,6 +49,8 @@ def look(config: Config) -> Findings:
     """Check the world of a configuration."""
     from calque.adapters.metastore.client import Client
     from calque.engine.check import Source, check
+    from calque.errors import CalqueError
+    from calque.probes import state_probe
     from calque.servers import MetastoreServer
     from calque.supported import unsupported
     from calque.wiring import Wiring
@@ -59,36 +61,27 @@ def look(config: Config) -> Findings:
     source = Source(
         MetastoreServer(client), side.log, side.catalog, side.storage, allow_weak_log=config.source.allow_weak_log
     )
-    return check(source, [target_of(wiring, name) for name in config.targets], unsupported(config))
+    findings = check(source, [target_of(wiring, name) for name in config.targets], unsupported(config))
+    try:
+        state_probe(wiring)
+    except CalqueError as error:
+        findings.refused("state", error)
+    return findings
 
 
 def target_of(wiring: Wiring, name: str) -> Target:
+    from functools import partial
     from secrets import token_hex
 
     from calque.engine.check import Target
     from calque.model.names import OURS
+    from calque.probes import write_probe
     from calque.servers import MetastoreServer
 
     side = wiring.target(name)
     server = MetastoreServer(wiring.client(name))
-    return Target(side.policy, server, side.catalog, side.storage, write_probe, f"{OURS}_probe_{token_hex(6)}")
-
-
-def write_probe(location: str) -> None:
-    """Write a file below the location and remove it. Raises `Refused` and `Unavailable`, naming the place."""
-    from secrets import token_hex
-
-    from calque.adapters.files.system import Systems, trouble
-    from calque.core.layout import join
-    from calque.model.names import OURS
-
-    file = join(location, f"{OURS}_probe_{token_hex(6)}")
-    system, path = Systems().at(file)
-    try:
-        system.create(path, [memoryview(b"calque check")])
-        system.remove(path)
-    except OSError as error:
-        raise trouble("write below", location, error) from error
+    probe = partial(write_probe, wiring.systems(name))
+    return Target(side.policy, server, side.catalog, side.storage, probe, f"{OURS}_probe_{token_hex(6)}")
 
 
 def print_findings(findings: Findings) -> None:

@@ -53,6 +53,8 @@ class Source(Section):
 class State(Section):
     path: Folder = Field(default="state", validate_default=True)
     checkpoints: Folder = Field(default="checkpoints", validate_default=True)
+    tables: OptionalLocation = ""
+    storage: Options = {}
 
 
 class Journal(Section):
@@ -129,6 +131,10 @@ class Config(Section):
                 todo = "Name a target of the configuration"
                 raise Refused(f'there is no target "{name}"', nearest(name, self.targets), todo)
         return chosen or tuple(self.targets)
+
+    def tables(self) -> str:
+        """The folder of the journal, the evidence and the ledgers."""
+        return self.state.tables or self.state.path
 
     def topic(self) -> str:
         """The journal's topic: `<source name>.events` unless the file names one."""

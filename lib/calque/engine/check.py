@@ -44,7 +44,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`where` is "source", "target NAME" or "configuration"."""
+    """`where` is "source", "target NAME", "state" or "configuration"."""
 
     what: str
     why: str

@@ -5,6 +5,7 @@ Objects are called `container/key`. Every method raises `OSError` and nothing el
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from typing import Any, Protocol
 from fsspec.spec import AbstractFileSystem
 
 CHUNK = 8 << 20
+CREDENTIALS = frozenset({"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "TokenRetrievalError"})
+"""Errors of botocore that waiting does not mend."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 _VERSIONS = ("ETag", "etag", "versionId", "generation", "ino")
@@ -211,4 +214,6 @@ def as_os_errors() -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.partition(".")[0] in ("builtins", "calque"):
             raise
+        if type(error).__name__ in CREDENTIALS:
+            raise PermissionError(errno.EACCES, str(error)) from error
         raise ConnectionError(f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,48 @@
+"""Try what a storage is needed for, with small things that are removed again."""
+
+from __future__ import annotations
+
+from secrets import token_hex
+
+from calque.adapters.files.objects import ObjectSystem
+from calque.adapters.files.s3 import S3Store
+from calque.adapters.files.system import Own, Systems, trouble
+from calque.config.keys import revealed
+from calque.core.layout import join
+from calque.errors import Refused
+from calque.model.names import OURS
+from calque.wiring import Wiring
+
+
+def write_probe(systems: Systems, location: str) -> None:
+    """Write a file below the location and remove it. Raises `Refused` and `Unavailable`, naming the place."""
+    file = join(location, f"{OURS}_probe_{token_hex(6)}")
+    system, path = systems.at(file)
+    try:
+        system.create(path, [memoryview(b"calque check")])
+        system.remove(path)
+    except OSError as error:
+        raise trouble("write below", location, error) from error
+
+
+def state_probe(wiring: Wiring) -> None:
+    """Whether the state's tables can be written where they are to be, and safely: a commit is a file that is made only
+    if there is none of its name, so a store must keep that condition. Raises `Refused` and `Unavailable`."""
+    tables = wiring.config.state.tables
+    if not tables or tables.startswith("file:"):
+        return
+    systems = Systems(own=Own((tables,), revealed(wiring.config.state.storage)))
+    write_probe(systems, tables)
+    system, path = systems.at(tables)
+    if not isinstance(system, ObjectSystem) or not isinstance(system.store, S3Store):
+        return
+    try:
+        kept = system.store.keeps_conditions(path)
+    except OSError as error:
+        raise trouble("write on condition below", tables, error) from error
+    if not kept:
+        raise Refused(
+            f"The store of {tables} ignores the condition that an object must be new",
+            "of two processes that commit at the same moment both would succeed, and one commit would be lost",
+            "Keep the tables elsewhere ([state] tables), or use a store that knows If-None-Match on PUT",
+        )

@@ -1,0 +1,141 @@
+"""A target in an object store: a random writer at a local source, readers of the target's metastore and of the real S3.
+
+The state's tables are in the store too. The target's metastore has no file system for it: what it makes and looks for
+under the scheme is mapped to a local folder, where nobody looks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.files.storage import FileStorage
+from calque.adapters.files.system import Own, Systems
+from calque.core.image import Imaging
+from calque.core.layout import join
+from calque.model.policy import Policy
+from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
+from deployments import Deployment
+from worlds import Looker, State
+
+NUMBERS = count(1)
+VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
+
+
+class InObjects(Deployment):
+    """Deployments whose targets and whose tables of the state are in the store."""
+
+    store: ObjectStore
+
+    def policy(self, name: str, index: int) -> Policy:
+        policy = super().policy(name, index)
+        return Policy(
+            name,
+            "hq",
+            include=policy.include,
+            rename=policy.rename,
+            warehouse=f"s3a://{self.store.bucket}/{self.folder}/dr",
+        )
+
+    @property
+    def folder(self) -> str:
+        return f"d{self.number}"
+
+    def text(self, source: Metastore) -> str:
+        options = {
+            "endpoint_url": self.store.endpoint,
+            "key": self.store.key,
+            "secret_env": "S3_SECRET",
+            "region": "us-east-1",
+        }
+        storage = f"storage = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in options.items())} }}"
+        state = ["[state]", f'tables = "s3://{self.store.bucket}/{self.folder}/state"', storage]
+        return "\n".join([super().text(source), storage, *state])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore.start(tmp_path_factory.mktemp("objects")) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def servers(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+    root = tmp_path_factory.mktemp("servers")
+    (root / "nobody").mkdir()
+    mapped = {
+        "fs.s3a.impl": VIEW,
+        "fs.viewfs.overload.scheme.target.s3a.impl": VIEW,
+        f"fs.viewfs.mounttable.{store.bucket}.linkFallback": (root / "nobody").as_uri(),
+    }
+    settings = {"source": MetastoreSettings(), "target": MetastoreSettings(extra=mapped)}
+    with ThreadPoolExecutor(2) as pool:
+        started = list(pool.map(lambda name: Metastore.start(settings[name], root / name), settings))
+    yield dict(zip(settings, started, strict=True))
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def deployment(
+    store: ObjectStore, servers: Mapping[str, Metastore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[InObjects]:
+    monkeypatch.setenv("S3_SECRET", store.secret)
+    InObjects.store = store
+    made = InObjects(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=11)
+    [target] = made.targets
+    storage = FileStorage(Systems(own=Own((target.policy.warehouse,), store.options)))
+
+    def content(location: str) -> State:
+        found = storage.list([location])[location].files
+        return tuple((file.path, storage.read(join(location, file.path))) for file in found)
+
+    target.looker = Looker(Imaging(target.admission), content)
+    yield made
+    made.close()
+
+
+def test_a_target_in_an_object_store_shows_only_states_of_the_source_and_ends_equal(deployment: InObjects) -> None:
+    checked = deployment.calque("check")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    deployment.write(25)
+    deployment.watch()
+    deployment.start()
+    deployment.write(60, pause=0.1)
+    assert deployment.end(signal.SIGKILL) == -signal.SIGKILL
+    deployment.start()
+    deployment.write(30, pause=0.1)
+    deployment.settle()
+    deployment.check_equal()
+    [target] = deployment.targets
+    assert target.seen > 20
+    assert not target.problems, "\n".join([target.problems[0], *deployment.writer.done])
+    assert deployment.end(signal.SIGTERM) == 0
+    verified = deployment.calque("verify", "--data", "checksum", "--json")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    before = objects(deployment)
+    assert deployment.calque("run", "--until", "head").returncode == 0
+    assert objects(deployment) == before
+    secret = deployment.store.secret
+    assert secret not in deployment.log.read_text() + checked.stdout + verified.stdout
+    assert not any(secret.encode() in path.read_bytes() for path in files_below(deployment.root))
+
+
+def objects(deployment: InObjects) -> list[tuple[str, int]]:
+    """Every data file of the target, with the store's own time."""
+    [target] = deployment.targets
+    storage = FileStorage(Systems(deployment.store.options))
+    warehouse = target.policy.warehouse
+    return [(file.path, file.modified_ns) for file in storage.list([warehouse])[warehouse].files]
+
+
+def files_below(root: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(root):
+        yield from (path for name in names if (path := Path(folder) / name).is_file())
