@@ -110,10 +110,8 @@ class Wiring:
         """Prepares a target's large windows in Spark's tasks; None without `session`."""
         if self.session is None:
             return None
-        return SparkSpread(
-            self.session,
-            Opening(partial(sides, self.config, target), DeltaJournal(f"{self.tables}/journal", self.table_options).rows),
-        )
+        journal = DeltaJournal(f"{self.tables}/journal", self.table_options)
+        return SparkSpread(self.session, Opening(partial(sides, self.config, target), journal.rows))
 
     def client(self, target: str) -> Client:
         """A connection to a target's metastore."""

@@ -57,7 +57,7 @@ class InObjects(Deployment):
         }
         storage = f"storage = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in options.items())} }}"
         state = ["[state]", f'tables = "s3://{self.store.bucket}/{self.folder}/state"', storage]
-        return "\n".join([super().text(source), storage, *state])
+        return "\n".join([super().text(source), storage, 'grace = "1s"', *state])
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +108,10 @@ def test_a_target_in_an_object_store_shows_only_states_of_the_source_and_ends_eq
     deployment.write(25)
     deployment.watch()
     deployment.start()
-    deployment.write(60, pause=0.1)
+    deployment.write(40, pause=0.1)
     assert deployment.end(signal.SIGKILL) == -signal.SIGKILL
     deployment.start()
-    deployment.write(30, pause=0.1)
+    deployment.write(15, pause=0.1)
     deployment.settle()
     deployment.check_equal()
     [target] = deployment.targets
@@ -123,6 +123,11 @@ def test_a_target_in_an_object_store_shows_only_states_of_the_source_and_ends_eq
     before = objects(deployment)
     assert deployment.calque("run", "--until", "head").returncode == 0
     assert objects(deployment) == before
+    swept = deployment.calque("sweep", "--json")
+    assert swept.returncode == 0, swept.stderr
+    assert {item["what"] for item in json.loads(swept.stdout)["targets"]["dr"]["removed"]} >= {"directory"}
+    assert set(objects(deployment)) < set(before)
+    deployment.check_equal()
     secret = deployment.store.secret
     assert secret not in deployment.log.read_text() + checked.stdout + verified.stdout
     assert not any(secret.encode() in path.read_bytes() for path in files_below(deployment.root))

@@ -44,7 +44,7 @@ def main(order: dict[str, Any], parent: int) -> int:
         shutil.rmtree(order["remove_after"], ignore_errors=True)
     for file in order["remove_files"]:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(file)
+            os.unlink(file)  # noqa: PTH108
     return command.returncode
 
 

@@ -149,7 +149,15 @@ def _launch(program: Path, directory: Path, ports: Mapping[str, int]) -> KeptPro
     return KeptProcess(
         [
             *(str(program), "-logtostderr=true", "server", f"-dir={directory / 'objects'}"),
-            *(f"-ip={_HOST}", f"-ip.bind={_HOST}", *numbers, "-filer", "-s3", "-s3.iam=false"),
+            *(
+                f"-ip={_HOST}",
+                f"-ip.bind={_HOST}",
+                *numbers,
+                "-filer",
+                "-s3",
+                "-s3.iam=false",
+                "-s3.autoCreateBucket=false",
+            ),
             *("-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"),
             # Small volumes, else every bucket takes gigabytes of address space; as many as fit.
             *("-master.volumeSizeLimitMB=1024", "-volume.max=0", f"-s3.config={directory / 'identities.json'}"),

@@ -1,7 +1,7 @@
 """Options of the configuration as fsspec's and as delta-rs's: users write one spelling for both.
 
-`endpoint_url`, `key`, `secret`, `token`, `region`, `anon`, `profile` and whatever else the library of a scheme takes. Hadoop's
-names of the same things (`fs.s3a.endpoint` …) are understood too.
+`endpoint_url`, `key`, `secret`, `token`, `region`, `anon`, `profile` and whatever else the library of a scheme takes.
+Hadoop's names of the same things (`fs.s3a.endpoint` …) are understood too.
 """
 
 from __future__ import annotations

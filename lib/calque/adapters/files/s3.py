@@ -11,17 +11,17 @@ import errno
 import hashlib
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import pairwise
 from secrets import token_hex
 from typing import Any
 
 from fsspec.spec import AbstractFileSystem
 
-from calque.adapters.files.stores import FsspecStore, Stored, as_os_errors, joined, nanoseconds, shared_directory
+from calque.adapters.files.stores import FsspecStore, Stored, as_os_errors, joined, nanoseconds
 from calque.core.layout import COPYING
 
 PART = 8 << 20
@@ -32,7 +32,9 @@ AT_ONCE = 4
 MOST_COPY = 5 << 30
 """The protocol's limit for a copy in one request."""
 PAGE = 1_000
+NEIGHBOURS = 8
 SCANS = 8
+"""Requests on the way at a time; so many directories are worth a page of a thousand objects."""
 
 
 class S3Store(FsspecStore):
@@ -70,24 +72,22 @@ class S3Store(FsspecStore):
         return bool(found.get("Contents")) or not key
 
     def below(self, directory: str) -> Iterator[Stored]:
-        bucket, _, key = directory.partition("/")
-        after = ""
+        token = ""
         while True:
-            page, more = self._page(bucket, f"{key}/" if key else "", after)
+            page, token = self._page(directory, token)
             yield from page
-            if not more:
+            if not token:
                 return
-            after = page[-1].name.removeprefix(f"{bucket}/")
 
     def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
-        """Neighbours share pages: what lies between two wanted directories is skipped when it fills more than one."""
-        wanted = sorted(set(directories), key=_begins)
-        if any(inner.startswith(f"{outer}/") for outer, inner in pairwise(wanted)):
-            return super().below_each(directories)
-        share = -(-len(wanted) // SCANS)
-        parts = [wanted[start : start + share] for start in range(0, len(wanted), share)]
+        """Neighbours share pages, unless so much else lies between them that asking for each is cheaper."""
+        wanted = set(directories)
+        above = Counter(name.rpartition("/")[0] for name in wanted)
+        parents = [name for name, count in above.items() if count >= NEIGHBOURS]
         with ThreadPoolExecutor(SCANS, thread_name_prefix="list") as pool:
-            return {name: found for part in pool.map(self._scanned, parts) for name, found in part.items()}
+            scanned = pool.map(lambda parent: self._scanned(parent, wanted, 1 + above[parent] // SCANS), parents)
+            found = {name: objects for part in scanned for name, objects in part.items()}
+        return {**found, **super().below_each([name for name in wanted if name not in found])}
 
     def level(self, directory: str) -> tuple[Sequence[str], Sequence[Stored]]:
         bucket, _, key = directory.partition("/")
@@ -143,7 +143,7 @@ class S3Store(FsspecStore):
             if _code(error) in _REFUSED_CONDITIONS:
                 raise FileNotFoundError(errno.ENOENT, "it was replaced", source.name) from error
             raise
-        return bool(source.version) and found["CopyObjectResult"].get("ETag") == source.version
+        return bool(source.version) and _tag(found["CopyObjectResult"]) == source.version.strip('"')
 
     def delete(self, names: Sequence[str]) -> None:
         for start in range(0, len(names), PAGE):
@@ -262,36 +262,29 @@ class S3Store(FsspecStore):
             content: bytes = sync(self.files.loop, read)
             return content
 
-    def _page(self, bucket: str, prefix: str, after: str) -> tuple[Sequence[Stored], bool]:
-        start = {"StartAfter": after} if after else {}
+    def _page(self, directory: str, token: str) -> tuple[Sequence[Stored], str]:
+        """Some of the objects below, and how to get those after them; empty when there are none."""
+        bucket, _, key = directory.partition("/")
+        more = {"ContinuationToken": token} if token else {}
         with self._errors(bucket):
-            found = self.files.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **start)
+            found = self.files.call_s3("list_objects_v2", Bucket=bucket, Prefix=f"{key}/" if key else "", **more)
         page = [_stored(f"{bucket}/{each['Key']}", each) for each in found.get("Contents", ())]
-        return page, bool(found.get("IsTruncated") and page)
+        return page, found["NextContinuationToken"] if found.get("IsTruncated") else ""
 
-    def _scanned(self, wanted: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
-        """Of sorted directories of one bucket, none inside another."""
-        found: dict[str, list[Stored]] = {name: [] for name in wanted}
-        bucket = wanted[0].partition("/")[0]
-        prefix = shared_directory(wanted).partition("/")[2]
-        index, after = 0, b""
-        while index < len(wanted):
-            # Past everything that sorts before the directory's first name, by one that may not be there.
-            after = max(after, _begins(wanted[index]).partition(b"/")[2][:-1] + b".\xf4\x8f\xbf\xbf")
-            page, more = self._page(bucket, f"{prefix}/" if prefix else "", after.decode())
+    def _scanned(self, parent: str, wanted: Set[str], pages: int) -> Mapping[str, Sequence[Stored]]:
+        """What is below the wanted directories directly below `parent`; nothing when that takes more pages. Stores do
+        not agree on the order of names (with and without a slash after them), so all of `parent` is read."""
+        found: dict[str, list[Stored]] = {name: [] for name in wanted if name.rpartition("/")[0] == parent}
+        token = ""
+        for _ in range(pages):
+            page, token = self._page(parent, token)
             for each in page:
-                name = each.name.encode()
-                while index < len(wanted) and not name.startswith(_begins(wanted[index])):
-                    if name < _begins(wanted[index]):
-                        break
-                    index += 1
-                else:
-                    if index < len(wanted):
-                        found[wanted[index]].append(each)
-            if not more:
-                break
-            after = page[-1].name.encode().partition(b"/")[2]
-        return found
+                name, slash, _ = each.name[len(parent) + 1 :].partition("/")
+                if slash and (objects := found.get(f"{parent}/{name}")) is not None:
+                    objects.append(each)
+            if not token:
+                return found
+        return {}
 
     @contextmanager
     def _errors(self, bucket: str) -> Iterator[None]:
@@ -324,11 +317,6 @@ def _stored(name: str, found: Mapping[str, Any]) -> Stored:
     tag = str(found.get("ETag") or "")
     second = nanoseconds(found.get("LastModified")) // 1_000_000_000
     return Stored(name, found["Size"], second * 1_000_000_000 + zlib.crc32(tag.encode()) % 1_000_000, tag)
-
-
-def _begins(directory: str) -> bytes:
-    """What names below it begin with, as they are sorted."""
-    return f"{directory}/".encode()
 
 
 def _parts(chunks: Iterable[memoryview], size: int) -> Iterator[bytes]:

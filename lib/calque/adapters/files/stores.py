@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 from typing import Any, Protocol
 
 from fsspec.spec import AbstractFileSystem
@@ -100,6 +99,8 @@ class FsspecStore:
             yield from (each for each in found if each.name.startswith(above))
 
     def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
+        if not directories:
+            return {}
         with ThreadPoolExecutor(16, thread_name_prefix="list") as pool:
             found = pool.map(lambda directory: list(self.below(directory)), directories)
             return dict(zip(directories, found, strict=True))
@@ -194,13 +195,6 @@ def nanoseconds(time: datetime | float | None) -> int:
             return (aware - _EPOCH) // timedelta(microseconds=1) * 1000
         case _:
             return round(time * 1e6) * 1000
-
-
-def shared_directory(names: Sequence[str]) -> str:
-    """The longest directory that all names (at least one) lie below, or are."""
-    first, final = min(names).split("/"), max(names).split("/")
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(first, final, strict=False))
-    return "/".join(part for part, _ in same)
 
 
 @contextmanager
