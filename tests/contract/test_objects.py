@@ -145,6 +145,19 @@ def test_a_directory_that_was_made_stays_after_its_last_file_went(storage: FileS
     assert list(storage.children(join(root, "e"))) == []
 
 
+def test_entries_tell_directories_from_files(storage: FileStorage, root: str) -> None:
+    storage.make_directories([join(root, "t/_calque_owner.7"), join(root, "t/_calque_stage/3")])
+    storage.write(join(root, "t/_calque_stage/3/f"), b"x")
+    storage.write(join(root, "t/p=1/f"), b"x")
+    storage.write(join(root, "t/f"), b"xyz")
+    assert [(found.name, found.size, found.directory) for found in storage.entries(join(root, "t"))] == [
+        ("_calque_owner.7", 0, True),
+        ("_calque_stage", 0, True),
+        ("f", 3, False),
+        ("p=1", 0, True),
+    ]
+
+
 def test_readers_of_the_store_see_data_files_only(
     object_store: ObjectStore, s3_root: str, tmp_path: Path, files: Any
 ) -> None:

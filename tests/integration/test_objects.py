@@ -108,7 +108,7 @@ def test_a_target_in_an_object_store_shows_only_states_of_the_source_and_ends_eq
     deployment.write(25)
     deployment.watch()
     deployment.start()
-    deployment.write(40, pause=0.1)
+    deployment.write(25, pause=0.1)
     assert deployment.end(signal.SIGKILL) == -signal.SIGKILL
     deployment.start()
     deployment.write(15, pause=0.1)
@@ -123,9 +123,8 @@ def test_a_target_in_an_object_store_shows_only_states_of_the_source_and_ends_eq
     before = objects(deployment)
     assert deployment.calque("run", "--until", "head").returncode == 0
     assert objects(deployment) == before
-    swept = deployment.calque("sweep", "--json")
-    assert swept.returncode == 0, swept.stderr
-    assert {item["what"] for item in json.loads(swept.stdout)["targets"]["dr"]["removed"]} >= {"directory"}
+    # The first sweep may only take notes, and replaced directories stay for a second.
+    assert any("directory" in swept(deployment) for _ in range(10))
     assert set(objects(deployment)) < set(before)
     deployment.check_equal()
     secret = deployment.store.secret
@@ -139,6 +138,12 @@ def objects(deployment: InObjects) -> list[tuple[str, int]]:
     storage = FileStorage(Systems(deployment.store.options))
     warehouse = target.policy.warehouse
     return [(file.path, file.modified_ns) for file in storage.list([warehouse])[warehouse].files]
+
+
+def swept(deployment: InObjects) -> set[str]:
+    done = deployment.calque("sweep", "--json")
+    assert done.returncode == 0, done.stderr
+    return {item["what"] for item in json.loads(done.stdout)["targets"]["dr"]["removed"]}
 
 
 def files_below(root: Path) -> Iterator[Path]:

@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from s3fs import S3FileSystem
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TMessageType, TType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from calque.errors import Refused, Unavailable
-from calque.sandbox import Metastore, MetastoreSettings, spark_jars
+from calque.sandbox import Metastore, MetastoreSettings, ObjectStore, spark_jars
 from calque.sandbox.processes import KeptProcess
 
 VERSIONS = ("3.1.3", "4.2.0")
@@ -183,6 +184,51 @@ def test_a_metastore_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> 
 def test_settings_that_a_version_lacks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused):
         Metastore.start(MetastoreSettings(version="3.1.3", message_format="gzip"), tmp_path)
+
+
+def test_an_object_store_keeps_what_is_put_into_it_on_loopback_only_and_leaves_nothing(tmp_path: Path) -> None:
+    before = sockets()
+    with ObjectStore.start(tmp_path) as store:
+        files = S3FileSystem(endpoint_url=store.endpoint, key=store.key, secret=store.secret, skip_instance_cache=True)
+        files.pipe_file(f"{store.bucket}/a/b", b"content")
+        assert files.cat_file(f"{store.bucket}/a/b") == b"content"
+        wrong = S3FileSystem(endpoint_url=store.endpoint, key=store.key, secret="another", skip_instance_cache=True)
+        with pytest.raises(PermissionError):
+            wrong.cat_file(f"{store.bucket}/a/b")
+        addresses = {address for pid in children_of(os.getpid(), "weed") for address in listening_addresses(pid)}
+        assert addresses == {"127.0.0.1"}
+    assert (children_of(os.getpid(), "weed"), sockets() - before) == ([], set())
+
+
+@pytest.mark.parametrize("signalled", [signal.SIGKILL, signal.SIGINT])
+def test_an_object_store_does_not_outlive_the_process_that_started_it(
+    tmp_path: Path, signalled: signal.Signals
+) -> None:
+    mark = uuid.uuid4().hex
+    script = f"""
+import time
+from pathlib import Path
+from calque.sandbox import ObjectStore
+
+store = ObjectStore.start(Path({str(tmp_path)!r}))
+print(store.endpoint, flush=True)
+time.sleep(600)
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, env={**os.environ, MARK: mark}, start_new_session=True
+    )
+    assert parent.stdout is not None
+    with parent.stdout:
+        assert parent.stdout.readline().startswith(b"http://127.0.0.1:")
+        assert len(marked(mark)) > 2
+        os.killpg(parent.pid, signalled)
+        parent.wait()
+    eventually(lambda: marked(mark) == [])
+
+
+def sockets() -> set[str]:
+    """What SeaweedFS leaves behind unless somebody tidies up."""
+    return {str(path) for path in Path("/tmp").glob("seaweedfs-*.sock")}
 
 
 def test_every_delta_jar_is_there() -> None:

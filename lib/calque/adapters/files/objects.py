@@ -19,6 +19,7 @@ from calque.adapters.files.system import Facts
 from calque.adapters.files.times import MANY, MARKER, NOTE, Times, is_internal, merged, note_name, read, written
 from calque.core.layout import is_data
 from calque.model.files import File
+from calque.ports import Found
 
 THREADS = 16
 REMEMBERED = 4_096
@@ -56,6 +57,17 @@ class ObjectSystem:
         directories, objects = self.store.level(path)
         names = {each.name.rsplit("/", 1)[1] for each in objects}
         return sorted({*directories, *(name for name in names if name and not is_internal(name))})
+
+    def entries(self, path: str) -> Sequence[Found]:
+        """What `children` names, from the same requests. An object that has the name of a directory is left out."""
+        directories, objects = self.store.level(path)
+        found = {
+            name: Found(name, each.size, each.modified_ns)
+            for each in objects
+            if (name := each.name.rsplit("/", 1)[1]) and not is_internal(name)
+        }
+        found |= {name: Found(name, 0, 0, directory=True) for name in directories}
+        return [found[name] for name in sorted(found)]
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         return self.store.chunks(path, size)

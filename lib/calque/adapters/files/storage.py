@@ -10,7 +10,7 @@ from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.files.copy import Pace, copy_all, same_content
 from calque.adapters.files.copy import _checksum as checksum
-from calque.adapters.files.noting import announce, carry_over, forget, listed_together, write_object
+from calque.adapters.files.noting import announce, carry_over, entries_of, forget, listed_together, write_object
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.system import System, Systems, trouble
 from calque.core.deltalog import LOG, commit_path, newest_commit
@@ -144,6 +144,9 @@ class FileStorage:
             raise trouble("list", location, error) from error
 
     def entries(self, location: str) -> Sequence[Found]:
+        system, path = self.systems.at(location)
+        if isinstance(system, ObjectSystem):
+            return entries_of(system, path, location)
         names = self.children(location)
         if len(names) < 2 or _local([location]):
             found = [self._entry(location, name) for name in names]

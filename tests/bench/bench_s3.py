@@ -1,0 +1,68 @@
+"""Many small files and two big ones from a local disk into S3: our copy, each file verified, and the bulk client of the
+server itself (`weed filer.copy`), which verifies nothing and speaks the server's own protocol."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from calque.adapters.files.storage import FileStorage
+from calque.adapters.files.system import Own, Systems
+from calque.ports import CopyTask
+from calque.sandbox import ObjectStore
+from calque.sandbox.objects import weed
+
+SMALL = int(os.environ.get("CALQUE_BENCH_FILES", "20000"))
+BIG = int(os.environ.get("CALQUE_BENCH_BIG_MB", "512")) << 20
+
+
+def test_copies_into_s3() -> None:
+    with tempfile.TemporaryDirectory(prefix="calque-bench-") as folder, ObjectStore.start(Path(folder)) as store:
+        source = Path(folder) / "source"
+        for name, count, size in (("small", SMALL, 16 << 10), ("big", 2, BIG)):
+            write(source / name, count, size)
+            ours = copied(store, source / name)
+            theirs = bulk(store, source / name)
+            print(
+                f"{name}: {count} files of {size >> 10} KB: calque {ours:.1f} s ({count / ours:.0f} files/s, "
+                f"{count * size / ours / 1e6:.0f} MB/s), weed filer.copy {theirs:.1f} s; ratio {ours / theirs:.2f}"
+            )
+
+
+def write(folder: Path, count: int, size: int) -> None:
+    folder.mkdir(parents=True)
+    block = os.urandom(1 << 20)
+    for number in range(count):
+        with (folder / f"{number:06}").open("wb") as file:
+            left = size
+            while left > 0:
+                left -= file.write(block[:left])
+            file.write(b"")
+
+
+def copied(store: ObjectStore, folder: Path) -> float:
+    root = f"s3://{store.bucket}/ours/{folder.name}"
+    storage = FileStorage(Systems(own=Own((root,), store.options)))
+    listing = storage.list([str(folder)])[str(folder)]
+    tasks = [
+        CopyTask(f"{folder}/{file.path}", f"{root}/{file.path}", file.size, file.modified_ns) for file in listing.files
+    ]
+    start = time.perf_counter()
+    done = storage.copy(tasks)
+    seconds = time.perf_counter() - start
+    assert not [each for each in done if each.problem]
+    assert all(each.checksum for each in done)
+    assert storage.list([root])[root].fingerprint() == listing.fingerprint()
+    return seconds
+
+
+def bulk(store: ObjectStore, folder: Path) -> float:
+    start = time.perf_counter()
+    target = f"http://{store.filer}/buckets/{store.bucket}/theirs/"
+    subprocess.run(
+        [str(weed()), "-logtostderr=true", "filer.copy", str(folder), target], check=True, capture_output=True
+    )
+    return time.perf_counter() - start
