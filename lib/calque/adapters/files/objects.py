@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from calque.adapters.files.stores import Store, Stored
 from calque.adapters.files.system import Facts
 from calque.adapters.files.times import MANY, MARKER, NOTE, Times, is_internal, merged, note_name, read, written
+from calque.core.deltalog import LOG
 from calque.core.layout import is_data
 from calque.model.files import File
 from calque.ports import Found
@@ -49,9 +50,10 @@ class ObjectSystem:
         return self._listed(path, found)
 
     def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
-        """The same for many directories of one container, with fewer requests; a file is an empty directory."""
+        """The same for many directories of one container, with fewer requests. A Delta table or a file is None."""
         found = self._settled(lambda: self.store.below_each(paths))
-        return {path: self._listed(path, found[path]) for path in paths}
+        plain = {path for path in paths if not any(each.name.startswith(f"{path}/{LOG}/") for each in found[path])}
+        return {path: self._listed(path, found[path]) if path in plain else None for path in paths}
 
     def children(self, path: str) -> Sequence[str]:
         directories, objects = self.store.level(path)
