@@ -212,18 +212,22 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CopyTask:
-    """One file to copy from `source` (a full path) to `target`; `size` and `modified_ns` are what evidence says."""
+    """One file to copy from `source` (a full path) to `target`; `size` and `modified_ns` are what evidence says.
+    `ours`: nobody else writes at the target, so that a file of equal size and time there is a copy that was verified,
+    and neither is read again."""
 
     source: str
     target: str
     size: int
     modified_ns: int
+    ours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
     """`checksum` is xxh3-128 of what was read and, verified, of what lies at the target; empty where a store copied
-    inside itself and proved it by checksums of its own. `problem` says why not."""
+    inside itself and proved it by checksums of its own, and where a copy that was verified before was there. `problem`
+    says why not."""
 
     task: CopyTask
     checksum: str = ""
@@ -258,8 +262,9 @@ class Storage(Protocol):
     def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
         """Copy and verify each, its time too where the storage can. A file that is not as the task says, or vanishes,
         becomes a `problem`, never an exception; so does one whose target is another file. An existing target of equal
-        size and checksum is kept. Parents are made. Results are in the order of the tasks; `progress` is called in
-        the caller's thread."""
+        size and checksum is kept, one of ours (`CopyTask.ours`) by its time. Parents are made. What is `Unavailable`
+        for a moment is tried again; when it ends the copy, what was copied stays. Results are in the order of the
+        tasks; `progress` is called in the caller's thread."""
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         """Rename staged files into place, in order; one that was renamed before is passed over. `Refused` when another

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from calque.adapters.control import ControlStore
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.files.attempt import Terms
 from calque.adapters.files.options import delta_options
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import Own, Systems
@@ -102,7 +103,7 @@ class Wiring:
                 self.config.policy(name),
                 guard(HiveCatalog(self.client(name), Abilities()), "catalog", self.hit),
                 guard(self.ledger(name), "ledger", self.hit),
-                guard(self.storage(self.systems(name)), "storage", self.hit),
+                guard(self.storage(self.systems(name), self.terms(name)), "storage", self.hit),
             )
         return self._targets[name]
 
@@ -127,8 +128,12 @@ class Wiring:
         own = Own(places, revealed(target.storage)) if target.data == "copy" else Own()
         return Systems(revealed(self.config.source.storage), own=own)
 
-    def storage(self, systems: Systems) -> Storage:
-        files = FileStorage(systems)
+    def terms(self, name: str) -> Terms:
+        """On which a target's files are copied."""
+        return Terms(bandwidth=self.config.target(name).bandwidth)
+
+    def storage(self, systems: Systems, terms: Terms | None = None) -> Storage:
+        files = FileStorage(systems, terms=terms)
         if self.session is None:
             return files
         from calque.adapters.files.spark import SparkStorage

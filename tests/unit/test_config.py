@@ -65,6 +65,7 @@ drops = "keep"
 grace = 60
 max_drop = "2.5%"
 lease = "10s"
+bandwidth = "100MB"
 external_base = "hdfs://nn/external/"
 locations = { "hdfs://nn/a/" = "file:///b/", "/c" = "d" }
 strict_locations = true
@@ -147,6 +148,7 @@ def test_a_full_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
         grace=60.0,
         max_drop=0.025,
         lease=10.0,
+        bandwidth=100_000_000,
     )
 
 
@@ -214,6 +216,8 @@ def test_a_mistake_at_the_source_is_told_with_its_line(tmp_path: Path, line: str
         ("start = -1", "calque.toml:7: targets.dr.start: -1 is no start."),
         ("max_drop = 10", "calque.toml:7: targets.dr.max_drop: 10 is not a percentage. It goes from 0% to 100%."),
         ('max_drop = "101%"', 'calque.toml:7: targets.dr.max_drop: "101%" is not a percentage.'),
+        ("bandwidth = 0", "calque.toml:7: targets.dr.bandwidth: it is zero. Nothing could be copied."),
+        ('bandwidth = "fast"', 'calque.toml:7: targets.dr.bandwidth: "fast" is not a size.'),
         ('lease = "0s"', "calque.toml:7: targets.dr.lease: it is zero."),
         (
             'external_base = "hdfs://nn/../x"',

@@ -56,6 +56,7 @@ drops = "follow"                            # follow | keep
 grace = "1h"                                # replaced and dropped files stay that long, then `calque sweep` takes them
 max_drop = "10%"                            # of the objects and at least 10: such drops found by difference wait
 lease = "30s"                               # a writer that died or hangs is replaced after that
+bandwidth = ""                              # of copies to this target, per second, e.g. "100MB"; empty: no limit
 external_base = ""                          # the source's full path below it, for external tables
 locations = {}                              # prefix at the source = prefix at the target, the longest wins
 strict_locations = false                    # refuse external tables that no prefix fits

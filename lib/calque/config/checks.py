@@ -50,6 +50,16 @@ def _scan(value: object) -> float | None:
     return None if value == "off" else _positive(units.seconds(value))
 
 
+def _bandwidth(value: object) -> int:
+    """Bytes a second; 0 for any."""
+    if value == "":
+        return 0
+    found = units.size(value)
+    if not found:
+        raise Refused("it is zero", "Nothing could be copied", 'Write e.g. "100MB", or "" for no limit')
+    return found
+
+
 def _start(value: object) -> int | None:
     if value == "bootstrap":
         return None
@@ -186,6 +196,7 @@ Duration = Annotated[float, BeforeValidator(told(units.seconds))]
 PositiveDuration = Annotated[Duration, AfterValidator(told(_positive))]
 Scan = Annotated[float | None, BeforeValidator(told(_scan))]
 Start = Annotated[int | None, BeforeValidator(told(_start))]
+Bandwidth = Annotated[int, BeforeValidator(told(_bandwidth))]
 Share = Annotated[float, BeforeValidator(told(units.share))]
 Metastores = Annotated[tuple[str, ...], BeforeValidator(told(places.metastores))]
 Brokers = Annotated[str, AfterValidator(told(_brokers))]

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from calque.config.checks import (
+    Bandwidth,
     Brokers,
     Duration,
     Folder,
@@ -92,6 +93,7 @@ class Target(Section):
     grace: Duration = 3600.0
     max_drop: Share = 0.1
     lease: PositiveDuration = 30.0
+    bandwidth: Bandwidth = 0
     external_base: OptionalLocation = ""
     locations: Prefixes = {}
     strict_locations: bool = False
@@ -163,6 +165,7 @@ class Config(Section):
             grace=target.grace,
             max_drop=target.max_drop,
             lease=target.lease,
+            bandwidth=target.bandwidth,
         )
 
 

@@ -58,7 +58,9 @@ def stage(side: TargetSide, wanted: Sequence[Wanted]) -> list[Placed]:
         return [Placed(item.listing.location, item.listing.files) for item in wanted]
     locations = choose(side, wanted)
     tasks = [
-        CopyTask(join(item.listing.location, file.path), join(location, file.path), file.size, file.modified_ns)
+        CopyTask(
+            join(item.listing.location, file.path), join(location, file.path), file.size, file.modified_ns, ours=True
+        )
         for item, location in zip(wanted, locations, strict=True)
         if item.listing.version is None
         for file in item.listing.files
@@ -192,7 +194,10 @@ def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: E
     hidden = {file.path: staged_name(there.location, file.path, event_id) for file in new}
     results = copied(
         side,
-        [CopyTask(join(listing.location, file.path), hidden[file.path], file.size, file.modified_ns) for file in new],
+        [
+            CopyTask(join(listing.location, file.path), hidden[file.path], file.size, file.modified_ns, ours=True)
+            for file in new
+        ],
     )
     done = tuple(
         File(file.path, file.size, file.modified_ns, results[hidden[file.path]].checksum or None) for file in new

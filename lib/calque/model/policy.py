@@ -32,6 +32,8 @@ class Policy:
     grace: float = 3600.0
     max_drop: float = 0.1
     lease: float = 30.0
+    bandwidth: int = 0
+    """Bytes a second that copies may take; 0 for any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class LocalSystem:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return Facts(found.st_size, found.st_mtime_ns, f"{found.st_dev}:{found.st_ino}", stat.S_ISDIR(found.st_mode))
+        return _facts(found)
 
     def below(self, path: str) -> Sequence[File] | None:
         files: list[File] = []
@@ -69,6 +69,29 @@ class LocalSystem:
                 if count < len(buffer):
                     # A short read of a regular file is its end.
                     break
+        finally:
+            os.close(descriptor)
+
+    def read_whole(self, path: str, size: int) -> tuple[Facts, bytes]:
+        """A small file, expected to be `size` bytes, from one opening. More than that shows in its length."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _facts(os.fstat(descriptor)), os.read(descriptor, size + 1)
+        finally:
+            os.close(descriptor)
+
+    def write_whole(self, path: str, content: bytes, modified_ns: int) -> bytes:
+        """Write a new small file with this time; what is read back. A part may be left by an exception."""
+        descriptor = self._opened(path)
+        try:
+            written = os.write(descriptor, content)
+            while written < len(content):
+                written += os.write(descriptor, content[written:])
+            if self._durability is Durability.SYNCED:
+                os.fsync(descriptor)
+            found = os.pread(descriptor, len(content) + 1, 0)
+            os.utime(descriptor, ns=(modified_ns, modified_ns))
+            return found
         finally:
             os.close(descriptor)
 
@@ -110,12 +133,16 @@ class LocalSystem:
             shutil.rmtree(path, onerror=_missing_is_fine)
 
     def _opened(self, path: str) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             return os.open(path, flags, 0o666)
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             return os.open(path, flags, 0o666)
+
+
+def _facts(found: os.stat_result) -> Facts:
+    return Facts(found.st_size, found.st_mtime_ns, f"{found.st_dev}:{found.st_ino}", stat.S_ISDIR(found.st_mode))
 
 
 _Pending = tuple[str, str, tuple[tuple[int, int], ...]]

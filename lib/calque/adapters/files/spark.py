@@ -8,11 +8,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from calque.adapters.files.copy import Pace, require_own_targets
+from calque.adapters.files.copy import require_own_targets
+from calque.adapters.files.many import Pace
+from calque.adapters.files.shares import Shares
 from calque.adapters.files.storage import FileStorage
 from calque.errors import CalqueError, Unavailable
 from calque.model.files import File, Listing
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 FILE_WEIGHT = 256 << 10
 """What a file costs beside its bytes, in bytes."""
+BIN_WEIGHT = 512 << 20
+"""What a bin of a long copy may hold: a few seconds' work, after which its files are reported."""
 MOST_JOBS = 256
 ALONE = Pace(threads=1, files=32)
 """Of local files in an executor, where other tasks keep the other cores busy."""
@@ -51,12 +55,13 @@ class SparkStorage:
 
     def __init__(self, files: FileStorage, session: Callable[[], SparkSession], spread: Spread | None = None) -> None:
         self._files, self._session, self._spread = files, session, spread or Spread()
-        self._executors_files = FileStorage(files.systems, local=ALONE)
+        self._shares = Shares(files.terms.bandwidth, files.bucket)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
         if len(locations) <= self._spread.few_locations:
             return self._files.list(locations)
-        found = self._run("list", list(dict.fromkeys(locations)), _same_weight, _list_bin, _silent)
+        unique = list(dict.fromkeys(locations))
+        found = self._run("list", self._bins(unique, _same_weight), _list_bin, _silent)
         return {location: found[location] for location in locations}
 
     def files(self, paths: Sequence[str]) -> Mapping[str, File]:
@@ -68,7 +73,9 @@ class SparkStorage:
         if len(tasks) <= self._spread.few_files and sum(task.size for task in tasks) <= self._spread.few_bytes:
             return self._files.copy(tasks, progress)
         self._files.announce(tasks)
-        found = self._run("copy", list(dict.fromkeys(tasks)), _copy_weight, _copy_bin, progress or _silent)
+        unique = list(dict.fromkeys(tasks))
+        least = sum(map(_copy_weight, unique)) // BIN_WEIGHT
+        found = self._run("copy", self._bins(unique, _copy_weight, least), _copy_bin, progress or _silent)
         return [found[task] for task in tasks]
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
@@ -83,7 +90,7 @@ class SparkStorage:
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         if len(paths) <= self._spread.few_checksums:
             return self._files.checksums(paths)
-        found = self._run("checksum", list(dict.fromkeys(paths)), _same_weight, _checksum_bin, _silent)
+        found = self._run("checksum", self._bins(list(dict.fromkeys(paths)), _same_weight), _checksum_bin, _silent)
         return {path: checksum for path, checksum in found.items() if checksum}
 
     def read(self, path: str) -> bytes | None:
@@ -101,28 +108,37 @@ class SparkStorage:
     def entries(self, location: str) -> Sequence[Found]:
         return self._files.entries(location)
 
+    def _slots(self) -> int:
+        """How many bins run at once."""
+        return int(self._session().sparkContext.defaultParallelism)
+
+    def _bins(self, items: Sequence[Item], weight: Callable[[Item], int], least: int = 0) -> Sequence[tuple[Item, ...]]:
+        return packed(items, weight, max(self._slots() * self._spread.bins_per_core, least))
+
     def _run(
         self,
         verb: str,
-        items: Sequence[Item],
-        weight: Callable[[Item], int],
+        bins: Sequence[tuple[Item, ...]],
         work: Callable[[FileStorage, Sequence[Item]], Sequence[Result]],
         progress: Callable[[Result], None],
     ) -> Mapping[Item, Result]:
-        """`work` on each bin of the items, in executors; its results by item."""
-        context = self._session().sparkContext
-        bins = packed(items, weight, context.defaultParallelism * self._spread.bins_per_core)
+        """`work` on each bin, in executors; its results by item."""
+        context, slots = self._session().sparkContext, self._slots()
         group = f"calque-{verb}-{uuid4().hex}"
-        files = self._executors_files
 
         def one(number: int) -> Sequence[Result] | Failure:
             context.setLocalProperty("spark.scheduler.pool", self._spread.pool)
             context.setJobGroup(group, f"calque: {verb} bin {number + 1} of {len(bins)}, {len(bins[number])} items")
-            done = context.parallelize([bins[number]], 1).map(lambda part: _attempted(work, files, part))
-            return done.collect()[0]
+            with self._shares.one(len(bins), slots) as rate:
+                terms = replace(self._files.terms, bandwidth=rate)
+                files = FileStorage(self._files.systems, ALONE, terms)
+                done = context.parallelize([bins[number]], 1).map(lambda part: _attempted(work, files, part))
+                return done.collect()[0]
 
         results: dict[Item, Result] = {}
-        with ThreadPoolExecutor(min(len(bins), MOST_JOBS), thread_name_prefix=f"spark-{verb}") as pool:
+        # What waits in Spark's queue keeps its cores busy, but would keep a share of the bandwidth too.
+        ahead = 1 if self._files.terms.bandwidth else 2
+        with ThreadPoolExecutor(min(len(bins), ahead * slots, MOST_JOBS), thread_name_prefix=f"spark-{verb}") as pool:
             futures = {pool.submit(one, number): number for number in range(len(bins))}
             try:
                 for future in as_completed(futures):

@@ -8,8 +8,11 @@ from secrets import token_hex
 
 from xxhash import xxh3_128_hexdigest
 
-from calque.adapters.files.copy import Pace, copy_all, same_content
+from calque.adapters.files.attempt import Terms
+from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import _checksum as checksum
+from calque.adapters.files.copy import same_content
+from calque.adapters.files.many import Pace, copy_all
 from calque.adapters.files.noting import announce, carry_over, entries_of, forget, listed_together, write_object
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.system import System, Systems, trouble
@@ -32,8 +35,12 @@ class FileStorage:
     beside them (`objects`).
     """
 
-    def __init__(self, systems: Systems | None = None, local: Pace = LOCAL) -> None:
-        self.systems, self._local = systems or Systems(), local
+    def __init__(self, systems: Systems | None = None, local: Pace = LOCAL, terms: Terms | None = None) -> None:
+        self.systems, self._local, self.terms = systems or Systems(), local, terms or Terms()
+        self.bucket = Bucket(self.terms.bandwidth) if self.terms.bandwidth else None
+
+    def __reduce__(self) -> tuple[type[FileStorage], tuple[Systems, Pace, Terms]]:
+        return FileStorage, (self.systems, self._local, self.terms)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
         """Raises `Refused` for the first location that is a file or may not be read, naming it."""
@@ -68,7 +75,8 @@ class FileStorage:
     ) -> Sequence[Copied]:
         """`copy` after `announce`."""
         local = _local([location for task in tasks for location in (task.source, task.target)])
-        return copy_all(tasks, self.systems, self._local if local else REMOTE, progress)
+        pace = self._local if local else REMOTE
+        return copy_all(tasks, self.systems, pace, self.terms, self.bucket, progress)
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         """Raises `Unavailable` when a staged file is missing on both sides: it must be staged again; `Refused` when

@@ -203,6 +203,8 @@ class MemoryStorage:
                 return Copied(task, problem=f"{task.source} is not there any more.")
             if (len(source.content), source.modified_ns) != (task.size, task.modified_ns):
                 return Copied(task, problem=f"{task.source} is not the file that was listed.")
+            if task.ours and target and (len(target.content), target.modified_ns) == (task.size, task.modified_ns):
+                return Copied(task)
             checksum = xxh3_128_hexdigest(source.content)
             if _key(task.target) in self._directories or (target and target.content != source.content):
                 return Copied(task, problem=f"{task.target} is there already with other content.")

@@ -1,0 +1,93 @@
+"""What surrounds the copy of one file: further attempts, a time limit, a share of the bandwidth."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from threading import Event, get_ident
+from typing import cast
+
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    sleep_using_event,
+    stop_after_attempt,
+    stop_when_event_set,
+    wait_random_exponential,
+)
+
+from calque.adapters.files.bucket import Bucket
+from calque.adapters.files.copy import copy_between
+from calque.adapters.files.metered import Metered, Running
+from calque.adapters.files.system import System, Systems
+from calque.errors import Unavailable
+from calque.ports import Copied, CopyTask
+
+AT_ONCE = 1 << 20
+"""Files up to this size take a moment each, so that nothing is to be looked at meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On which files are copied. `bandwidth` is in bytes a second, 0 for any. A copy that is `Unavailable` is tried
+    `attempts` times, with pauses (seconds) of a random length up to one that doubles from `pause` to `longest_pause`.
+    An attempt may take `patience` seconds and one more for each `slowest` bytes, not counting what it waits for
+    bandwidth."""
+
+    bandwidth: float = 0.0
+    attempts: int = 4
+    pause: float = 0.5
+    longest_pause: float = 10.0
+    patience: float = 120.0
+    slowest: float = 1e6
+
+    def limit(self, size: int) -> float:
+        """Seconds that a file of this size may take."""
+        return self.patience + size / self.slowest
+
+
+class Attempts:
+    """Copies files on the same terms, from any number of threads, until `stopped`."""
+
+    def __init__(self, terms: Terms, bucket: Bucket | None, stopped: Event) -> None:
+        self._terms, self._bucket, self._stopped = terms, bucket, stopped
+        self._running: dict[int, Running] = {}
+        """By thread."""
+
+    def copy(self, task: CopyTask, systems: Systems) -> Copied:
+        """`copy.copy_between`, as often as the terms allow."""
+        try:
+            return self._once(task, systems)
+        except Unavailable:
+            if self._terms.attempts < 2 or self._stopped.is_set():
+                raise
+        finally:
+            self._running.pop(get_ident(), None)
+        return self._again(task, systems)
+
+    def late_in(self, thread: int | None) -> Running | None:
+        """The copy in this thread that is beyond its time."""
+        running = self._running.get(thread or 0)
+        return running if running is not None and running.is_late() else None
+
+    def _once(self, task: CopyTask, systems: Systems) -> Copied:
+        running = Running(task, self._terms.limit(task.size), time.monotonic())
+        self._running[get_ident()] = running
+        source, path = systems.at(task.source)
+        if self._bucket is not None or task.size > AT_ONCE:
+            source = cast(System, Metered(source, running, self._bucket))
+        return copy_between(task, source, path, *systems.at(task.target))
+
+    def _again(self, task: CopyTask, systems: Systems) -> Copied:
+        retrying = Retrying(
+            retry=retry_if_exception_type(Unavailable),
+            stop=stop_after_attempt(self._terms.attempts - 1) | stop_when_event_set(self._stopped),
+            wait=wait_random_exponential(self._terms.pause, self._terms.longest_pause),
+            sleep=sleep_using_event(self._stopped),
+            reraise=True,
+        )
+        self._stopped.wait(self._terms.pause)
+        try:
+            return retrying(self._once, task, systems)
+        finally:
+            self._running.pop(get_ident(), None)

@@ -1,0 +1,130 @@
+"""Many files, copied by threads, each within its time: `copy_all`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+
+from calque.adapters.files.attempt import Attempts, Terms
+from calque.adapters.files.bucket import Bucket
+from calque.adapters.files.copy import require_own_targets
+from calque.adapters.files.system import Systems
+from calque.errors import Unavailable
+from calque.ports import Copied, CopyTask
+
+LOOK_SECONDS = 1.0
+"""How often it is looked whether a copy takes too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many threads copy, and how much each takes at a time: handing single small files from thread to thread costs
+    as much as copying them."""
+
+    threads: int
+    files: int
+    bytes: int = 8 << 20
+
+
+def copy_all(
+    tasks: Sequence[CopyTask],
+    systems: Systems,
+    pace: Pace,
+    terms: Terms,
+    bucket: Bucket | None = None,
+    progress: Callable[[Copied], None] | None = None,
+) -> Sequence[Copied]:
+    """Copy each, in threads; results in the order of the tasks, progress (in the caller's thread) as they come. The
+    first error ends it once the copies in hand are done.
+
+    A copy beyond its time is `Unavailable` at once. No thread can be interrupted in a system call, so the one that
+    hangs is left behind: it ends with the process, or when its call returns, and then removes what it wrote.
+    """
+    require_own_targets(tasks)
+    portions = list(_portions(tuple(dict.fromkeys(tasks)), pace))
+    crew = Crew(portions, systems, terms, bucket)
+    done: dict[CopyTask, Copied] = {}
+    try:
+        crew.start(min(pace.threads, len(portions)))
+        for _ in portions:
+            for copied in crew.next():
+                done[copied.task] = copied
+                if progress:
+                    progress(copied)
+    finally:
+        crew.stop()
+    return [done[task] for task in tasks]
+
+
+class Crew:
+    """Threads that copy portions until none is left."""
+
+    def __init__(
+        self, portions: Sequence[Sequence[CopyTask]], systems: Systems, terms: Terms, bucket: Bucket | None
+    ) -> None:
+        self._systems, self._stopped = systems, Event()
+        self._attempts = Attempts(terms, bucket, self._stopped)
+        self._waiting: SimpleQueue[Sequence[CopyTask]] = SimpleQueue()
+        self._done: SimpleQueue[Sequence[Copied] | BaseException] = SimpleQueue()
+        for portion in portions:
+            self._waiting.put(portion)
+        self._threads: list[Thread] = []
+
+    def start(self, threads: int) -> None:
+        for number in range(threads):
+            # A daemon: one that hangs must not keep the process from ending.
+            thread = Thread(target=self._work, name=f"copy_{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def next(self) -> Sequence[Copied]:
+        """The next finished portion. Raises what ended a copy, and `Unavailable` for one that hangs."""
+        while True:
+            try:
+                result = self._done.get(timeout=LOOK_SECONDS)
+            except Empty:
+                self._require_in_time()
+                continue
+            if isinstance(result, BaseException):
+                raise result
+            return result
+
+    def stop(self) -> None:
+        """Take up nothing more, and wait for what is in hand but for what hangs."""
+        self._stopped.set()
+        for thread in self._threads:
+            while thread.is_alive() and not self._attempts.late_in(thread.ident):
+                thread.join(LOOK_SECONDS)
+
+    def _work(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                portion = self._waiting.get_nowait()
+                self._done.put([self._attempts.copy(task, self._systems) for task in portion])
+        except Empty:
+            return
+        except BaseException as error:
+            self._done.put(error)
+
+    def _require_in_time(self) -> None:
+        for thread in self._threads:
+            late = self._attempts.late_in(thread.ident)
+            if late is not None:
+                raise Unavailable(
+                    f"{late.task.source} can't be copied to {late.task.target} now",
+                    f"its {late.task.size} bytes take longer than {late.limit:.0f} s",
+                    "Look whether one of the two storages hangs; it is tried again",
+                )
+
+
+def _portions(tasks: Sequence[CopyTask], pace: Pace) -> Iterator[Sequence[CopyTask]]:
+    start, load = 0, 0
+    for number, task in enumerate(tasks):
+        if number > start and (number - start == pace.files or load + task.size > pace.bytes):
+            yield tasks[start:number]
+            start, load = number, 0
+        load += task.size
+    if tasks:
+        yield tasks[start:]

@@ -1,0 +1,47 @@
+"""One bandwidth shared by bins that run in other processes and by what is copied here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from calque.adapters.files.bucket import Bucket
+
+HERE = 0.1
+"""The part that small copies in this process keep while bins run elsewhere."""
+
+
+class Shares:
+    """Gives each bin a part of `total` bytes a second (0: no limit) for as long as it runs. No message reaches a bin
+    once it runs, so it is given what is free, but no more than its fair part: the bins of one copy never exceed the
+    total. While several copies run, a bin that finds nothing free gets a tenth of its fair part all the same, for it
+    may wait behind a file of hours."""
+
+    def __init__(self, total: float, here: Bucket | None) -> None:
+        self._total, self._here = total, here
+        self._lock = Lock()
+        self._given: list[float] = []
+
+    @contextmanager
+    def one(self, bins: int, slots: int) -> Iterator[float]:
+        """The part of one of so many bins, of which `slots` run at once."""
+        if not self._total:
+            yield 0.0
+            return
+        elsewhere = self._total * (1 - HERE)
+        with self._lock:
+            fair = elsewhere / max(1, min(bins, slots))
+            part = max(min(fair, elsewhere - sum(self._given)), fair / 10)
+            self._given.append(part)
+            self._adapt()
+        try:
+            yield part
+        finally:
+            with self._lock:
+                self._given.remove(part)
+                self._adapt()
+
+    def _adapt(self) -> None:
+        if self._here is not None:
+            self._here.rate = self._total * (HERE if self._given else 1)
