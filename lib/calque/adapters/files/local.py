@@ -19,6 +19,8 @@ from calque.adapters.files.system import Durability, Facts
 from calque.model.files import File
 
 CHUNK = 1 << 20
+READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+"""A pipe that lies in the place of a file would be waited for otherwise; files know no blocking."""
 
 
 class LocalSystem:
@@ -62,7 +64,7 @@ class LocalSystem:
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         # One byte more than expected, so that a file that grew shows it, and a small one takes a small buffer.
         buffer = memoryview(bytearray(min(CHUNK, size + 1)))
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, READING)
         try:
             while count := os.readv(descriptor, (buffer,)):
                 yield buffer[:count]
@@ -74,9 +76,12 @@ class LocalSystem:
 
     def read_whole(self, path: str, size: int) -> tuple[Facts, bytes]:
         """A small file, expected to be `size` bytes, from one opening. More than that shows in its length."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, READING)
         try:
-            return _facts(os.fstat(descriptor)), os.read(descriptor, size + 1)
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.EINVAL, "no regular file", path)
+            return _facts(found), os.read(descriptor, size + 1)
         finally:
             os.close(descriptor)
 

@@ -1,0 +1,92 @@
+"""How far a target's copies are, and when they may be done: `Copying`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from calque.ports import Copied, CopyTask
+
+FILE_WEIGHT = 256 << 10
+"""What a file costs beside its bytes, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Copies that are under way, as they were at `at_ns`. Of `files` and `bytes` some are done, of which some were
+    `kept`: they lay there from an earlier attempt, and cost nothing. Times are nanoseconds since the epoch."""
+
+    began_ns: int
+    at_ns: int
+    files: int = 0
+    bytes: int = 0
+    files_done: int = 0
+    bytes_done: int = 0
+    files_kept: int = 0
+    bytes_kept: int = 0
+
+    @property
+    def ends_ns(self) -> int | None:
+        """When all is done if it goes on as fast as it went; None before anything was really copied."""
+        copied = weight(self.files_done - self.files_kept, self.bytes_done - self.bytes_kept)
+        left = weight(self.files - self.files_done, self.bytes - self.bytes_done)
+        if not left:
+            return self.at_ns
+        return self.at_ns + (self.at_ns - self.began_ns) * left // copied if copied else None
+
+
+def weight(files: int, size: int) -> int:
+    return files * FILE_WEIGHT + size
+
+
+class Copying:
+    """Collects what the copies of one target report, from any thread. What is done counts until nothing is under way
+    any more, so that copies that overlap are shown as one that grows."""
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._lock = Lock()
+        self._under_way = 0
+        self._progress = Progress(0, 0)
+
+    @contextmanager
+    def of(self, tasks: Sequence[CopyTask]) -> Iterator[Callable[[Copied], None]]:
+        """For as long as these are copied; gives what `Storage.copy` takes as `progress`."""
+        done: list[Copied] = []
+        size = sum(task.size for task in tasks)
+        with self._lock:
+            if not self._under_way:
+                self._progress = Progress(self._now_ns(), 0)
+            self._under_way += 1
+            self._add(files=len(tasks), bytes=size)
+
+        def report(copied: Copied) -> None:
+            kept = not copied.bytes_moved and copied.task.size > 0 and not copied.problem
+            with self._lock:
+                done.append(copied)
+                self._add(
+                    files_done=1,
+                    bytes_done=copied.task.size,
+                    files_kept=int(kept),
+                    bytes_kept=copied.task.size if kept else 0,
+                )
+
+        try:
+            yield report
+        finally:
+            with self._lock:
+                self._under_way -= 1
+                # What was given up is not to be waited for.
+                self._add(files=len(done) - len(tasks), bytes=sum(copied.task.size for copied in done) - size)
+
+    def look(self) -> Progress | None:
+        """None while nothing is copied."""
+        with self._lock:
+            return replace(self._progress, at_ns=self._now_ns()) if self._under_way else None
+
+    def _add(self, **amounts: int) -> None:
+        self._progress = replace(
+            self._progress, **{name: getattr(self._progress, name) + amount for name, amount in amounts.items()}
+        )
