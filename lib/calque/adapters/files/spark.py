@@ -31,6 +31,10 @@ MOST_JOBS = 256
 ALONE = Pace(threads=1, files=32)
 """Of local files in an executor, where other tasks keep the other cores busy."""
 
+Row = tuple[str, str, int, int, bool]
+"""A task as it travels: objects take ten times as long to write and read, half as long as a small file takes."""
+Said = tuple[str, str, int]
+"""A copy's checksum, problem and bytes moved."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -73,10 +77,18 @@ class SparkStorage:
         if len(tasks) <= self._spread.few_files and sum(task.size for task in tasks) <= self._spread.few_bytes:
             return self._files.copy(tasks, progress)
         self._files.announce(tasks)
-        unique = list(dict.fromkeys(tasks))
-        least = sum(map(_copy_weight, unique)) // BIN_WEIGHT
-        found = self._run("copy", self._bins(unique, _copy_weight, least), _copy_bin, progress or _silent)
-        return [found[task] for task in tasks]
+        task_of = {_row(task): task for task in tasks}
+        done: dict[CopyTask, Copied] = {}
+
+        def finished(row: Row, said: Said) -> None:
+            task = task_of[row]
+            done[task] = Copied(task, *said)
+            if progress:
+                progress(done[task])
+
+        least = sum(map(_copy_weight, task_of)) // BIN_WEIGHT
+        self._run("copy", self._bins(list(task_of), _copy_weight, least), _copy_bin, finished)
+        return [done[task] for task in tasks]
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         self._files.publish(renames)
@@ -120,7 +132,7 @@ class SparkStorage:
         verb: str,
         bins: Sequence[tuple[Item, ...]],
         work: Callable[[FileStorage, Sequence[Item]], Sequence[Result]],
-        progress: Callable[[Result], None],
+        finished: Callable[[Item, Result], None],
     ) -> Mapping[Item, Result]:
         """`work` on each bin, in executors; its results by item."""
         context, slots = self._session().sparkContext, self._slots()
@@ -144,7 +156,7 @@ class SparkStorage:
                 for future in as_completed(futures):
                     for item, result in zip(bins[futures[future]], _finished(verb, future), strict=True):
                         results[item] = result
-                        progress(result)
+                        finished(item, result)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 context.cancelJobGroup(group)
@@ -174,20 +186,25 @@ class Failure:
     todo: str
 
 
-def _silent(_: object) -> None:
+def _silent(_item: object, _result: object) -> None:
     return
 
 
-def _copy_weight(task: CopyTask) -> int:
-    return task.size + FILE_WEIGHT
+def _row(task: CopyTask) -> Row:
+    return (task.source, task.target, task.size, task.modified_ns, task.ours)
+
+
+def _copy_weight(row: Row) -> int:
+    return row[2] + FILE_WEIGHT
 
 
 def _same_weight(_: str) -> int:
     return 1
 
 
-def _copy_bin(files: FileStorage, tasks: Sequence[CopyTask]) -> Sequence[Copied]:
-    return files.copy_announced(tasks)
+def _copy_bin(files: FileStorage, rows: Sequence[Row]) -> Sequence[Said]:
+    copied = files.copy_announced([CopyTask(*row) for row in rows])
+    return [(each.checksum, each.problem, each.bytes_moved) for each in copied]
 
 
 def _list_bin(files: FileStorage, locations: Sequence[str]) -> Sequence[Listing]:
