@@ -37,6 +37,7 @@ from calque.model.hive import Partition, Table, is_partitioned, is_view, locatio
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
+from calque.ports import Scans
 from writers import INPUT, OUTPUT, SERDE, Directories, Noting, Writer
 
 __all__ = ["INPUT", "OUTPUT", "SERDE", "Noting", "Writer"]
@@ -228,6 +229,7 @@ class World:
         patience: float = PATIENCE,
         storage: Any = None,
         root: str = "file:",
+        scans: Scans | None = None,
     ) -> None:
         self.patience = patience
         self.rng = random.Random(seed)
@@ -263,7 +265,7 @@ class World:
         """Tables that left the windows after they had been shown: their chains have holes."""
         log = MemoryLog(self.source, before=self.called)
         reader = MemoryReader(self.source, before=self.called)
-        self.source_side = SourceSide("hq", log, reader, self.journal, self.evidence, self.storage, self.clock)
+        self.source_side = SourceSide("hq", log, reader, self.journal, self.evidence, self.storage, self.clock, scans)
         catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
         self.side = TargetSide.of(self.policy, catalog, self.ledger, self.storage)
         self.looker = Looker(self.side.imaging, self.content if self.policy.data != "none" else nothing, Recall())

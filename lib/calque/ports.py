@@ -20,6 +20,7 @@ from calque.model.journal import Entry, Event
 from calque.model.ledger import Epoch, ObjectRow, TableRow
 from calque.model.names import EventId, Span, TableName
 from calque.model.policy import Abilities
+from calque.model.scan import Memory, Scan
 
 
 class EventLog(Protocol):
@@ -182,6 +183,31 @@ class EvidenceStore(Protocol):
     def forget(self, upto: EventId) -> int: ...
 
 
+class Scans(Protocol):
+    """What scans found: changes without an event, numbered from 1 in their order; and what they compare with."""
+
+    def last(self) -> int:
+        """The newest number; 0 before the first. Cheap: called many times a second."""
+
+    def append(self, scans: Sequence[Scan]) -> int:
+        """Number them one by one and make them durable, all at once. The newest number then."""
+
+    def entries(self, after: int) -> Sequence[Entry]:
+        """Those with greater numbers, ascending, as entries of `Kind.SCAN`."""
+
+    def listings(self, numbers: Iterable[int]) -> Mapping[tuple[int, str], Listing]:
+        """By (number, location); those that were forgotten are left out."""
+
+    def forget(self, upto: int) -> int:
+        """Remove what has numbers up to that; how many went. `last()` stays."""
+
+    def remembered(self) -> Memory:
+        """What was last remembered; an empty memory when that is lost."""
+
+    def remember(self, memory: Memory) -> None:
+        """In place of what was remembered before, whole or not at all."""
+
+
 class Ledger(Protocol):
     """The truth about one target's progress. Only an epoch row makes the object rows of its number count."""
 
@@ -292,6 +318,10 @@ class Storage(Protocol):
     def entries(self, location: str) -> Sequence[Found]:
         """The same with sizes and times, by name; what vanishes meanwhile is left out."""
 
+    def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
+        """When something was last made, renamed or removed directly in each, in nanoseconds; 0 where the storage has
+        no time for it. Those that are not there are left out, and so is what is no directory."""
+
 
 class Clock(Protocol):
     def now_ns(self) -> int:
@@ -313,5 +343,6 @@ __all__ = [
     "Found",
     "Journal",
     "Ledger",
+    "Scans",
     "Storage",
 ]

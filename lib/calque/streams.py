@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from calque.core.rows import SCHEMA
 from calque.core.standing import Standing, standing
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.replica import Replica
+from calque.engine.scan import Chosen, Scanner
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span, TableName
@@ -42,6 +44,9 @@ from calque.wiring import Wiring, query_of
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from calque.core.admit import Admission
+    from calque.engine.world import SourceSide
 
 LOG = logging.getLogger(__name__)
 BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
@@ -142,8 +147,15 @@ class Beginning:
         current = self.wiring.source().log.current()
         starts = [config.policy(name).start for name in config.targets]
         after = min([current, *(start for start in starts if start is not None)])
-        control.put("journal", {"source": config.source.name, "after": after})
+        control.put("journal", {"source": config.source.name, "after": after, "at": time.time()})
         return after
+
+    def begun_ns(self) -> int:
+        """When the journal began; 0 where that was not recorded."""
+        match self.wiring.control.read("journal"):
+            case {"at": float(at)}:
+                return int(at * 1e9)
+        return 0
 
 
 class Part:
@@ -245,6 +257,7 @@ class CapturePart(Part):
     def __init__(self, run: Run, begin: Beginning) -> None:
         super().__init__(run, begin, CAPTURE)
         self.gatherer: Gatherer | None = None
+        self.scanner: Scanner | None = None
 
     def once(self) -> None:
         source, config = self.wiring.source(), self.wiring.config
@@ -254,12 +267,12 @@ class CapturePart(Part):
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions)
 
-        if self.gatherer is not None:
-            self.gatherer.stop()
+        self.close()
         self.gatherer = Gatherer(source, takes)
         capture = Capture(source, after, self.gatherer)
         self.gatherer.resume(after, capture.last())
         self.gatherer.begin()
+        self.scan(source, admissions, after)
         stream = LogStream(self.wiring.open_log(), capture.last(), self.wake_file, poll=config.source.poll)
 
         def apply(span: Span, frame: DataFrame | None, _: int) -> None:
@@ -276,7 +289,31 @@ class CapturePart(Part):
         todo = Span(max(span.after, min(capture.last(), span.upto)), span.upto)
         return pa.Table.from_batches(pages(self.wiring.source().log, todo, stream.page), SCHEMA)
 
+    def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
+        """Look for changes without events, beside capture, where the configuration asks for it."""
+        assert self.gatherer is not None
+        if source.scans is None:
+            return
+        interval = self.wiring.config.source.intervals()
+
+        def chosen(name: TableName) -> float | None:
+            return interval(name) if any(admission.takes(name) for admission in admissions) else None
+
+        def databases(name: str) -> bool:
+            return any(admission.touches_database(name) for admission in admissions)
+
+        def found() -> None:
+            for target in self.wiring.config.targets:
+                self.wiring.wake(target)
+
+        pending = self.gatherer.locations
+        begun_ns = self.begin.begun_ns()
+        self.scanner = Scanner(source, source.scans, Chosen(cache(chosen), databases), pending, after, begun_ns, found)
+        self.scanner.begin()
+
     def close(self) -> None:
+        if self.scanner is not None:
+            self.scanner.stop()
         if self.gatherer is not None:
             self.gatherer.stop()
 
@@ -368,7 +405,7 @@ class TargetPart(Part):
                     self.wiring.control.remove(f"running/{self.name}")
                     return
                 self.wiring.control.put(f"running/{self.name}", self.record(replica))
-                if replica is not None and (replica.waiting_since or not replica.reading.finished.empty()):
+                if replica is not None and has_more(replica):
                     bump(self.wake_file)
             except (CalqueError, OSError) as error:
                 LOG.warning("status of %s: %s", self.name, error)
@@ -392,3 +429,8 @@ class TargetPart(Part):
         if self.replica is not None:
             self.replica.close()
             self.replica = None
+
+
+def has_more(replica: Replica) -> bool:
+    """Whether a window without events has something to do, now or in a moment."""
+    return bool(replica.waiting_since) or not replica.reading.finished.empty() or replica.scanned.owes()

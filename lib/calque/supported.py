@@ -15,8 +15,6 @@ def unsupported(config: Config) -> list[Refused]:
         found.append(_later("journal.format", config.journal.format, "delta"))
     if config.source.pin != "none":
         found.append(_later("source.pin", config.source.pin, "none"))
-    if config.source.scan is not None:
-        found.append(_later("source.scan", f"{config.source.scan:g}s", "off"))
     for name, target in config.targets.items():
         if target.consistency == "database" and target.drops == "keep":
             found.append(

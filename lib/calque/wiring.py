@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from calque.adapters.control import ControlStore
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.attempt import Terms
 from calque.adapters.files.options import delta_options
 from calque.adapters.files.storage import FileStorage
@@ -25,7 +26,7 @@ from calque.engine.failpoints import Hit, from_environment, guard
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.policy import Abilities
 from calque.opening import hand_down, open_journal, open_log
-from calque.ports import EventLog, EvidenceStore, Journal, Storage
+from calque.ports import EventLog, EvidenceStore, Journal, Scans, Storage
 from calque.spreading import Opening, SparkSpread
 
 if TYPE_CHECKING:
@@ -94,8 +95,15 @@ class Wiring:
                 guard(journal, "journal", self.hit),
                 guard(evidence, "evidence", self.hit),
                 self.storage(Systems(revealed(self.config.source.storage))),
+                scans=self.scans(),
             )
         return self._source
+
+    def scans(self) -> Scans | None:
+        """None where the configuration scans nothing."""
+        if not self.config.source.scans_some():
+            return None
+        return guard(DeltaScans(str(self.state / "scans")), "scans", self.hit)
 
     def target(self, name: str) -> TargetSide:
         if name not in self._targets:

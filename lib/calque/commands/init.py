@@ -21,6 +21,7 @@ metastore = "thrift://127.0.0.1:9083"       # a comma-separated list fails over
 poll = "250ms"                              # how often the log is asked for news
 pin = "none"                                # none | hardlink | copy: keep event-time files until every target has them
 scan = "off"                                # or a duration: look for files that changed without an event
+scans = {}                                  # by table, the longest pattern wins: { "a.*" = "5s", "a.raw" = "off" }
 gap = "when_needed"                         # when_needed | stop: what to do about a hole in the log
 allow_weak_log = false                      # run although the log can't give every guarantee
 storage = {}                                # Hadoop options for reading, e.g. { "fs.s3a.endpoint" = "http://s3:9000" }

@@ -60,6 +60,19 @@ def _bandwidth(value: object) -> int:
     return found
 
 
+def _scans(scans: object) -> Mapping[str, float | None]:
+    """Intervals by pattern; None where one switches scanning off."""
+    if not isinstance(scans, Mapping):
+        raise WrongError(Refused("it must be a table", todo='Write { "sales.*" = "10s" }'))
+    found: dict[str, float | None] = {}
+    for pattern, value in scans.items():
+        try:
+            found[_pattern(pattern)] = _scan(value)
+        except Refused as refused:
+            raise WrongError(refused, pattern) from None
+    return found
+
+
 def _start(value: object) -> int | None:
     if value == "bootstrap":
         return None
@@ -195,6 +208,7 @@ Name = Annotated[str, AfterValidator(told(_source_name))]
 Duration = Annotated[float, BeforeValidator(told(units.seconds))]
 PositiveDuration = Annotated[Duration, AfterValidator(told(_positive))]
 Scan = Annotated[float | None, BeforeValidator(told(_scan))]
+Scans = Annotated[Mapping[str, float | None], BeforeValidator(_scans)]
 Start = Annotated[int | None, BeforeValidator(told(_start))]
 Bandwidth = Annotated[int, BeforeValidator(told(_bandwidth))]
 Share = Annotated[float, BeforeValidator(told(units.share))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
@@ -24,12 +24,15 @@ from calque.config.checks import (
     Properties,
     Renames,
     Scan,
+    Scans,
     Share,
     Start,
     Topic,
     WrongError,
 )
+from calque.core.patterns import matches, parse_pattern
 from calque.errors import Refused
+from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.nearest import nearest
 
@@ -46,9 +49,24 @@ class Source(Section):
     poll: PositiveDuration = 0.25
     pin: Literal["none", "hardlink", "copy"] = "none"
     scan: Scan = None
+    scans: Scans = {}
     gap: Literal["when_needed", "stop"] = "when_needed"
     allow_weak_log: bool = False
     storage: Options = {}
+
+    def scans_some(self) -> bool:
+        """Whether any table may be scanned."""
+        return self.scan is not None or any(interval is not None for interval in self.scans.values())
+
+    def intervals(self) -> Callable[[TableName], float | None]:
+        """The seconds between two scans of a table, by its name; None where it is not scanned. Of the patterns that
+        match, the longest decides."""
+        rules = [(parse_pattern(text), self.scans[text]) for text in sorted(self.scans, key=len, reverse=True)]
+
+        def interval(name: TableName) -> float | None:
+            return next((seconds for pattern, seconds in rules if matches(pattern, name)), self.scan)
+
+        return interval
 
 
 class State(Section):

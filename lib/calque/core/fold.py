@@ -401,10 +401,11 @@ def data_of(entry: Entry) -> Data | None:
     """The content of a plain table that the event names, if any."""
     if entry.keys.partitions or not entry.keys.locations:
         return None
-    return Data(entry.event_id, entry.keys.locations[0])
+    return Data(entry.event_id, entry.keys.locations[0], *entry.scans)
 
 
 def datas_of(entry: Entry) -> list[Data]:
     """The content of each partition that the event names; partitions of views have none."""
     locations = entry.keys.locations or ("",) * len(entry.keys.partitions)
-    return [Data(entry.event_id, location) for location in locations]
+    scans = entry.scans or (0,) * len(locations)
+    return [Data(entry.event_id, location, scan) for location, scan in zip(locations, scans, strict=True)]

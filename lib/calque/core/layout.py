@@ -95,10 +95,11 @@ def versioned_location(
     return join(natural_location(warehouse, database), below)
 
 
-def staged_name(directory: str, relative: str, event_id: EventId) -> str:
+def staged_name(directory: str, relative: str, event_id: EventId, scan: int = 0) -> str:
     """Where a file waits, on the same file system and unseen, that will be published as `relative` below `directory`
-    at `event_id`: `<directory>/_calque_stage/<event id>/<relative>`."""
-    return join(directory, f"{STAGE}/{event_id}/{relative}")
+    at `event_id`, or as a scan found it: `<directory>/_calque_stage/<event id>[.<number of the scan>]/<relative>`."""
+    number = f"{event_id}.{scan}" if scan else str(event_id)
+    return join(directory, f"{STAGE}/{number}/{relative}")
 
 
 def external_location(location: str, external_base: str, locations: Mapping[str, str]) -> str | None:

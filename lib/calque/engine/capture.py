@@ -199,6 +199,11 @@ class Gatherer:
                 if item.location in refused and self.pending.get(key) == item:
                     del self.pending[key]
 
+    def locations(self) -> set[str]:
+        """Directories of events whose files are not known yet."""
+        with self.changed:
+            return {item.location for item in self.pending.values()}
+
     def wait_for(self, event_id: EventId) -> bool:
         """Until capture has appended up to `event_id`; False when it does not get there."""
         with self.changed:

@@ -55,7 +55,7 @@ class Consistency:
         others = [group for group in found if not self.goes_alone(names_in(group))]
         for group in alone:
             self.let_alone(names_in(group))
-        return alone + groups_of_databases(sorted(chain.from_iterable(others), key=event_id_of))
+        return alone + groups_of_databases(sorted(chain.from_iterable(others), key=order_of))
 
     def rebase(self, database: str) -> None:
         """Say that the guarantee does not hold, before it is broken."""
@@ -107,5 +107,5 @@ class Consistency:
         return tuple(sorted(name for name in states if states[name] == REBASING))
 
 
-def event_id_of(entry: Entry) -> EventId:
-    return entry.event_id
+def order_of(entry: Entry) -> tuple[EventId, bool]:
+    return entry.order

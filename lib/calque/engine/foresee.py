@@ -115,7 +115,7 @@ def foresee(
 def through(replica: Replica, notes: Notes, upto: EventId, *, began: bool) -> Foreseen:
     entries = replica.entries(upto)
     events = [entry for entry in entries if entry.event_id > replica.cursor]
-    found = sorted(replica.live_groups(entries), key=wave_of)
+    found = sorted(replica.live_groups(replica.with_scans(entries, upto)), key=wave_of)
     beside = [*noted(replica, notes, replica.cursor), *beside_tables(replica, notes, events, found)]
     window, groups = Window(Span(replica.cursor, upto)), []
     with ThreadPoolExecutor(APPLIERS) as pool:

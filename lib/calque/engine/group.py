@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -267,18 +267,35 @@ def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
 def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
     """What is known of the chain's contents; files are looked for where the last rename left them."""
     wanted = set(contents_of(chain))
-    found = source.evidence.evidence({data.event_id for data in wanted}) if wanted else {}
-    listings: Listings = {}
+    listings = scanned(source, {data for data in wanted if data.scan}, lost)
+    events = {data.event_id for data in wanted if not data.scan}
+    found = source.evidence.evidence(events) if events else {}
     for data in wanted:
+        if data.scan:
+            continue
         at = places(data.event_id, data.location, moves)
         listing = next((found[data.event_id, place] for place in reversed(at) if (data.event_id, place) in found), None)
         if listing is not None:
             listing = replace(listing, location=at[-1])
-            if not lost or lost.isdisjoint(
-                (join(listing.location, file.path), file.size, file.modified_ns) for file in listing.files
-            ):
+            if not is_lost(listing, lost):
                 listings[data] = listing
     return listings
+
+
+def scanned(source: SourceSide, wanted: Collection[Data], lost: frozenset[Lost]) -> Listings:
+    """What scans found of the contents."""
+    if not wanted or source.scans is None:
+        return {}
+    found = source.scans.listings({data.scan for data in wanted})
+    kept = {data: found[data.scan, data.location] for data in wanted if (data.scan, data.location) in found}
+    return {data: listing for data, listing in kept.items() if not is_lost(listing, lost)}
+
+
+def is_lost(listing: Listing, lost: frozenset[Lost]) -> bool:
+    """Whether a file of the listing is known to be gone."""
+    return bool(lost) and not lost.isdisjoint(
+        (join(listing.location, file.path), file.size, file.modified_ns) for file in listing.files
+    )
 
 
 def contents_of(chain: Chain) -> Iterable[Data]:

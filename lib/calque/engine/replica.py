@@ -20,13 +20,14 @@ from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.engine.cascade import cascaded
-from calque.engine.consistency import Consistency
+from calque.engine.consistency import Consistency, order_of
 from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import Functions
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.observe import NotOurs
 from calque.engine.reading import Read, Reading
 from calque.engine.runs import Runs
+from calque.engine.scanned import Scanned
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
@@ -98,6 +99,7 @@ class Replica:
         self.functions = Functions(source, side)
         self.consistency = Consistency(side, self.databases)
         self.tables = Tables()
+        self.scanned = Scanned(source, side, self.tables)
         self.reading = Reading(
             source, side, self.databases, wake, lambda name: self.tables.busy(name, TableState.STAGING), pool
         )
@@ -130,6 +132,7 @@ class Replica:
         self.side.stopping.clear()
         rows = self.side.ledger.tables()
         self.epoch = self.side.ledger.last_epoch()
+        self.scanned.open(rows.values())
         self.databases.adopt(rows.values())
         self.functions.adopt(rows.values())
         if self.epoch is not None:
@@ -154,6 +157,7 @@ class Replica:
     def bootstrap(self) -> None:
         """List the source; every admitted table becomes UNKNOWN and is read by itself."""
         low = max(self.source.log.current(), self.begin())
+        self.scanned.begin()
         found: list[TableName] = []
         for database in self.source.catalog.databases():
             if self.side.admission.touches_database(database):
@@ -207,6 +211,7 @@ class Replica:
 
     def submit(self, name: TableName, delay: float = 0.0) -> None:
         self.tables.busy(name, TableState.READING)
+        self.scanned.leave(name)
         self.reading.submit(name, delay)
 
     def quarantine(self, name: TableName, reason: str, event_id: EventId) -> None:
@@ -281,6 +286,7 @@ class Replica:
         source does not answer: the next call goes on."""
         self.expire_waiting()
         quiet = self.reading.finished.empty() and not self.tables.apart and not self.tables.changed
+        quiet = quiet and not self.scanned.news()
         if self.epoch is not None and self.consistency.owes(self.not_shown_as_is()):
             quiet = False
         if quiet and upto <= self.cursor and (self.epoch is not None or self.tables.in_state(*OUT)):
@@ -322,6 +328,7 @@ class Replica:
             text = "%s: %d events do not say what they touched, event %d first"
             LOG.warning(text, self.name, len(nameless), nameless[0])
         self.consistency.meet(self.tables.apart)
+        self.scanned.done()
         self.publish(window, upto)
         if self.epoch is not None:
             self.consistency.take_back(self.not_shown_as_is())
@@ -338,7 +345,7 @@ class Replica:
         cut = self.cut(upto)
         if self.spread is None or self.consistency.by_database or len(cut.span) <= self.large:
             entries = self.entries(upto)
-            return entries, [Group(group) for group in self.live_groups(entries)]
+            return entries, [Group(group) for group in self.live_groups(self.with_scans(entries, upto))]
         self.wait_for_evidence(upto)
         aside = frozenset(self.tables.in_state(*ASIDE))
         beside, gists = self.spread(replace(cut, apart=dict(self.tables.apart), aside=aside))
@@ -355,6 +362,13 @@ class Replica:
         """What the tables that are behind, and the window itself, have not shown yet."""
         span = self.cut(upto).span
         return list(self.source.journal.entries(span)) if len(span) else []
+
+    def with_scans(self, entries: Sequence[Entry], upto: EventId) -> Sequence[Entry]:
+        """The entries, and among them what scans found without any event."""
+        found, lost = self.scanned.due(upto, entries, self.shown)
+        for name in lost:
+            self.unknown(name, "its files changed without an event while it was changed by others", self.cursor)
+        return sorted([*entries, *found], key=order_of) if found else entries
 
     def live_groups(self, entries: Sequence[Entry]) -> list[list[Entry]]:
         """Groups of live tables with what they have not shown yet; what can't stay live leaves."""
@@ -580,14 +594,19 @@ class Replica:
         ledger = self.side.ledger
         bootstrapping = self.epoch is None and bool(self.tables.in_state(*OUT))
         news = upto != self.cursor or self.epoch is None or bool(self.unpublished or window.announced)
+        taken = self.scanned.row()
+        rows = [taken] if taken is not None else []
         if not news and not self.tables.changed:
+            self.record_states(rows, [])
             return
 
         def write(kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
             self.record_states([], gone)
-            ledger.publish(self.next_epoch(window, upto), self.unpublished, kept)
+            ledger.publish(self.next_epoch(window, upto), self.unpublished, [*kept, *rows])
 
         self.tables.record(self.record_states if bootstrapping else write)
+        if bootstrapping:
+            self.record_states(rows, [])
         self.cursor = upto
         if not bootstrapping:
             self.unpublished = []

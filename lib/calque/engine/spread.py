@@ -65,6 +65,8 @@ class Cut:
         """The entry, or the half of a rename, that its tables have not shown yet."""
         keys = entry.keys
         assert keys.table is not None
+        if entry.scans:
+            return entry
         after = entry.event_id > self.shown(keys.table)
         if keys.other is None:
             return entry if after else None

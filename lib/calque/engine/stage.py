@@ -152,6 +152,7 @@ def mark_of(item: Wanted) -> str:
 def candidate(side: TargetSide, item: Wanted, attempt: int) -> str:
     if attempt == 0 and item.natural is not None:
         return item.natural
+    scan = item.listing.scan
     version = versioned_location(
         side.policy.warehouse,
         item.at_target.database,
@@ -160,6 +161,7 @@ def candidate(side: TargetSide, item: Wanted, attempt: int) -> str:
         item.event_id,
         item.partition or None,
     )
+    version += f".0.{scan}" if scan else ""
     return version if attempt <= 1 else f"{version}.{attempt}"
 
 
@@ -191,7 +193,7 @@ def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: E
     new = sorted(
         (file for file in listing.files if file.path not in present), key=lambda file: (file.modified_ns, file.path)
     )
-    hidden = {file.path: staged_name(there.location, file.path, event_id) for file in new}
+    hidden = {file.path: staged_name(there.location, file.path, event_id, listing.scan) for file in new}
     results = copied(
         side,
         [

@@ -31,7 +31,8 @@ from calque.ports import CatalogReader, EvidenceStore, Found, Journal, Ledger, S
 
 OWNER = f"{OURS}_owner."
 DATABASE = ".db"
-VERSION = re.compile(r"([0-9]+)(?:\.[0-9]+)?")
+VERSION = re.compile(r"([0-9]+)(?:\.[0-9]+){0,3}")
+"""An event id; then which attempt, or `.0.` and the number of a scan, and which attempt."""
 KEEPING = frozenset({"create_table", "add_partition", "append"})
 """Changes after which no directory is left that was shown before."""
 SETTLED = frozenset({TableState.LIVE, TableState.QUARANTINED})
@@ -368,8 +369,9 @@ def versions_below(table: Node) -> Iterator[Node]:
 
 
 def event_of(text: str) -> EventId:
-    """The event id in an incarnation (`812`, `r812`), a claim or the name of a staging directory; 0 without one."""
-    digits = text.removeprefix("r")
+    """The event id in an incarnation (`812`, `r812`), a claim or the name of a staging directory (`812`, `812.7`); 0
+    without one."""
+    digits = text.removeprefix("r").partition(".")[0]
     return int(digits) if digits.isdecimal() else 0
 
 

@@ -11,7 +11,7 @@ from calque.core.image import Imaging
 from calque.engine.announced import Announced
 from calque.engine.waiting import WaitingKeys
 from calque.model.policy import Policy
-from calque.ports import Catalog, CatalogReader, Clock, EventLog, EvidenceStore, Journal, Ledger, Storage
+from calque.ports import Catalog, CatalogReader, Clock, EventLog, EvidenceStore, Journal, Ledger, Scans, Storage
 
 
 class SystemClock:
@@ -35,6 +35,8 @@ class SourceSide:
     evidence: EvidenceStore
     storage: Storage
     clock: Clock = field(default_factory=SystemClock)
+    scans: Scans | None = None
+    """None where nothing looks for changes without events."""
 
 
 @dataclass(frozen=True, slots=True)

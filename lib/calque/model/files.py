@@ -36,6 +36,8 @@ class Listing:
     missing: bool = False
     pin: str = ""
     """A directory where the same files are kept under the same paths while targets need them; empty for none."""
+    scan: int = 0
+    """The number of the scan that found it; 0 where an event led to it."""
 
     @property
     def version(self) -> int | None:

@@ -96,3 +96,11 @@ class Entry:
     event_time: int
     event_type: str
     keys: Keys
+    scans: tuple[int, ...] = ()
+    """Of an entry of our own (`Kind.SCAN`): the number of the scan that listed each of `keys.locations`. Its `event_id`
+    is that of the event after which the files were so."""
+
+    @property
+    def order(self) -> tuple[EventId, bool]:
+        """An entry of our own comes after the event of its id."""
+        return self.event_id, bool(self.scans)

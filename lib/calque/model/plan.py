@@ -25,10 +25,12 @@ BASE = Version(0)
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Which content of a directory: what lay at `location` (the source's) after `event_id`; BASE_DATA as it was."""
+    """Which content of a directory: what lay at `location` (the source's) after `event_id`; BASE_DATA as it was. With
+    `scan` it is what the scan of that number listed."""
 
     event_id: EventId
     location: str
+    scan: int = 0
 
 
 BASE_DATA = Data(0, "")

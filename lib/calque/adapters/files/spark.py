@@ -127,6 +127,9 @@ class SparkStorage:
     def _bins(self, items: Sequence[Item], weight: Callable[[Item], int], least: int = 0) -> Sequence[tuple[Item, ...]]:
         return packed(items, weight, max(self._slots() * self._spread.bins_per_core, least))
 
+    def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
+        return self._files.modified(directories)
+
     def _run(
         self,
         verb: str,

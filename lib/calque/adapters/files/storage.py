@@ -163,6 +163,23 @@ class FileStorage:
                 found = list(pool.map(lambda name: self._entry(location, name), names))
         return [entry for entry in found if entry is not None]
 
+    def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
+        wanted = list(dict.fromkeys(directories))
+        if len(wanted) < 2 or _local(wanted):
+            times = [self._modified(directory) for directory in wanted]
+        else:
+            with ThreadPoolExecutor(min(REMOTE.threads, len(wanted)), thread_name_prefix="modified") as pool:
+                times = list(pool.map(self._modified, wanted))
+        return {directory: time for directory, time in zip(wanted, times, strict=True) if time is not None}
+
+    def _modified(self, directory: str) -> int | None:
+        system, path = self.systems.at(directory)
+        try:
+            facts = system.facts(path)
+        except OSError as error:
+            raise trouble("look at", directory, error) from error
+        return facts.modified_ns if facts is not None and facts.directory else None
+
     def _entry(self, location: str, name: str) -> Found | None:
         system, path = self.systems.at(join(location, name))
         try:

@@ -133,6 +133,10 @@ class MemoryStorage:
             ]
         return sorted(files + directories, key=lambda found: found.name)
 
+    def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
+        with self._lock:
+            return {each: self._directories[_key(each)] for each in directories if _key(each) in self._directories}
+
     def read(self, location: str) -> bytes | None:
         with self._lock:
             stored = self._files.get(_key(location))

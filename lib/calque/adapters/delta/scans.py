@@ -1,0 +1,168 @@
+"""What scans found, as a Delta table; what they compare with, as one Parquet file beside it (port `Scans`).
+
+A row per directory, its key the number of the scan, which the application transaction `number` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from calque.adapters.delta.columns import FILES, TEXTS, file_record, files_of
+from calque.adapters.delta.snapshot import Change, Snapshot
+from calque.adapters.delta.table import RangedTable
+from calque.errors import Unavailable
+from calque.model.files import Listing
+from calque.model.journal import Entry, Keys, Kind, Shape
+from calque.model.names import TableName
+from calque.model.scan import Memory, Scan, Watched
+
+NUMBER = "number"
+SCHEMA = pa.schema(
+    [
+        pa.field(NUMBER, pa.int64(), nullable=False),
+        pa.field("event_id", pa.int64()),
+        pa.field("found_at", pa.int64()),
+        pa.field("database", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("shape", pa.string()),
+        pa.field("partition", pa.string()),
+        pa.field("location", pa.string()),
+        pa.field("missing", pa.bool_()),
+        pa.field("files", FILES),
+    ]
+)
+ENTRY_COLUMNS = (NUMBER, "event_id", "found_at", "database", "table", "shape", "partition", "location")
+MEMORY = pa.schema(
+    [
+        pa.field("database", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("partition", pa.string()),
+        pa.field("location", pa.string()),
+        pa.field("fingerprint", pa.string()),
+        pa.field("directories", TEXTS),
+        pa.field("times", pa.list_(pa.int64())),
+    ]
+)
+SEEN = b"calque.seen"
+
+
+class DeltaScans:
+    """The scans below `folder`, a path of this machine."""
+
+    def __init__(self, folder: str) -> None:
+        self._table = RangedTable(f"{folder}/found", SCHEMA, (NUMBER,))
+        self._memory = Path(folder) / "memory.parquet"
+
+    def last(self) -> int:
+        return self._table.snapshot().marks.get(NUMBER, 0)
+
+    def append(self, scans: Sequence[Scan]) -> int:
+        if not scans:
+            return self.last()
+
+        def decide(snapshot: Snapshot) -> Change:
+            first = snapshot.marks.get(NUMBER, 0) + 1
+            rows = [row for number, scan in enumerate(scans, first) for row in records(number, scan)]
+            files = self._table.write([pa.Table.from_pylist(rows, schema=SCHEMA)])
+            return Change(add=files, marks={NUMBER: first + len(scans) - 1})
+
+        after = self._table.commit(decide)
+        self._table.compact()
+        return after.marks[NUMBER]
+
+    def entries(self, after: int) -> Sequence[Entry]:
+        rows = self._table.read(range(after + 1, self.last() + 1), ENTRY_COLUMNS)
+        ordered = rows.sort_by([(NUMBER, "ascending"), ("partition", "ascending")]).to_pylist()
+        return [entry_of(number, list(of)) for number, of in groupby(ordered, key=lambda row: row[NUMBER])]
+
+    def listings(self, numbers: Iterable[int]) -> Mapping[tuple[int, str], Listing]:
+        return {
+            (row[NUMBER], row["location"]): Listing(
+                row["location"], files_of(row["files"]), row["missing"], scan=row[NUMBER]
+            )
+            for row in self._table.read(sorted(set(numbers))).to_pylist()
+        }
+
+    def forget(self, upto: int) -> int:
+        """Removes rows; how many scans went is not more than how many rows."""
+        gone = len({entry.scans[0] for entry in self.entries(0) if entry.scans[0] <= upto})
+        if gone:
+            self._table.forget(upto)
+        return gone
+
+    def remembered(self) -> Memory:
+        try:
+            rows = pq.read_table(self._memory)
+            seen = int((rows.schema.metadata or {})[SEEN])
+            return Memory(seen, {key_of(row): watched_of(row) for row in rows.to_pylist()})
+        except (OSError, KeyError, ValueError, pa.ArrowInvalid):
+            return Memory()
+
+    def remember(self, memory: Memory) -> None:
+        rows = pa.Table.from_pylist([memory_record(key, item) for key, item in memory.watched.items()], schema=MEMORY)
+        rows = rows.replace_schema_metadata({SEEN: str(memory.seen).encode()})
+        draft = self._memory.with_name(f".{token_hex(8)}")
+        try:
+            self._memory.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(rows, draft)
+            draft.replace(self._memory)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise Unavailable(f"{self._memory} can't be written", str(error), "It is tried again") from error
+
+
+def records(number: int, scan: Scan) -> Iterable[dict[str, Any]]:
+    for partition, listing in scan.listings.items():
+        yield {
+            NUMBER: number,
+            "event_id": scan.event_id,
+            "found_at": scan.found_at,
+            "database": scan.table.database,
+            "table": scan.table.table,
+            "shape": scan.shape.value,
+            "partition": partition,
+            "location": listing.location,
+            "missing": listing.missing,
+            "files": [file_record(file) for file in listing.files],
+        }
+
+
+def entry_of(number: int, rows: Sequence[Mapping[str, Any]]) -> Entry:
+    first = rows[0]
+    partitions = tuple(row["partition"] for row in rows)
+    keys = Keys(
+        Kind.SCAN,
+        TableName(first["database"], first["table"]),
+        shape=Shape(first["shape"]),
+        partitions=partitions if partitions != ("",) else (),
+        locations=tuple(row["location"] for row in rows),
+    )
+    return Entry(first["event_id"], first["found_at"], "SCAN", keys, (number,) * len(rows))
+
+
+def memory_record(key: tuple[TableName, str], item: Watched) -> dict[str, Any]:
+    (database, table), partition = key
+    return {
+        "database": database,
+        "table": table,
+        "partition": partition,
+        "location": item.location,
+        "fingerprint": item.fingerprint,
+        "directories": item.directories,
+        "times": item.times,
+    }
+
+
+def key_of(row: Mapping[str, Any]) -> tuple[TableName, str]:
+    return TableName(row["database"], row["table"]), row["partition"]
+
+
+def watched_of(row: Mapping[str, Any]) -> Watched:
+    return Watched(row["location"], row["fingerprint"], tuple(row["directories"]), tuple(row["times"]))

@@ -1,0 +1,63 @@
+"""What scans found, in memory (port `Scans`)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from calque.model.files import Listing
+from calque.model.journal import Entry, Keys, Kind
+from calque.model.scan import Memory, Scan
+
+
+class MemoryScans:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._scans: dict[int, Scan] = {}
+        self._last = 0
+        self._memory = Memory()
+
+    def last(self) -> int:
+        return self._last
+
+    def append(self, scans: Sequence[Scan]) -> int:
+        with self._lock:
+            for scan in scans:
+                self._last += 1
+                self._scans[self._last] = scan
+            return self._last
+
+    def entries(self, after: int) -> Sequence[Entry]:
+        with self._lock:
+            return [entry_of(number, scan) for number, scan in self._scans.items() if number > after]
+
+    def listings(self, numbers: Iterable[int]) -> Mapping[tuple[int, str], Listing]:
+        with self._lock:
+            found = {number: self._scans[number] for number in numbers if number in self._scans}
+        return {
+            (number, listing.location): replace(listing, scan=number)
+            for number, scan in found.items()
+            for listing in scan.listings.values()
+        }
+
+    def forget(self, upto: int) -> int:
+        with self._lock:
+            gone = [number for number in self._scans if number <= upto]
+            for number in gone:
+                del self._scans[number]
+            return len(gone)
+
+    def remembered(self) -> Memory:
+        return self._memory
+
+    def remember(self, memory: Memory) -> None:
+        self._memory = memory
+
+
+def entry_of(number: int, scan: Scan) -> Entry:
+    partitions = tuple(sorted(scan.listings))
+    locations = tuple(scan.listings[partition].location for partition in partitions)
+    named = partitions if partitions != ("",) else ()
+    keys = Keys(Kind.SCAN, scan.table, shape=scan.shape, partitions=named, locations=locations)
+    return Entry(scan.event_id, scan.found_at, "SCAN", keys, (number,) * len(locations))

@@ -1,0 +1,118 @@
+"""Which directories tables have, kept up to date by the journal: what the source's catalog is asked for once, and again
+only where events do not say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from calque.core.kinds import kind_of
+from calque.engine.world import SourceSide
+from calque.model.hive import is_partitioned, is_view, location_of
+from calque.model.journal import Entry, Keys, Kind, Shape
+from calque.model.names import EventId, TableName
+from calque.model.scan import ObjectKey
+
+WITHOUT_EFFECT = frozenset({Kind.INSERT, Kind.SCAN, Kind.FACET, Kind.NOTHING})
+"""Kinds that leave every directory's place as it is."""
+
+
+@dataclass(slots=True)
+class Placed:
+    """A table's own directory (`root`) and those with its data, by partition (`""`: the plain table)."""
+
+    root: str
+    shape: Shape
+    locations: dict[str, str] = field(default_factory=dict)
+
+
+class Places:
+    """Places of the tables that `takes` admits in databases that `databases` names. `touched` has, of each object that
+    an event named, the newest one with the directory that it named, until somebody takes it away."""
+
+    def __init__(
+        self, source: SourceSide, takes: Callable[[TableName], bool], databases: Callable[[str], bool]
+    ) -> None:
+        self.source, self.takes, self.databases = source, takes, databases
+        self.tables: dict[TableName, Placed] = {}
+        self.stale: set[TableName] = set()
+        self.touched: dict[ObjectKey, tuple[EventId, str]] = {}
+
+    def begin(self) -> None:
+        """Every admitted table is to be read."""
+        for database in self.source.catalog.databases():
+            if self.databases(database):
+                names = (TableName(database, table.lower()) for table in self.source.catalog.tables(database))
+                self.stale |= {name for name in names if self.takes(name)}
+
+    def learn(self, entries: Iterable[Entry]) -> None:
+        """What the journal's next entries say."""
+        for entry in entries:
+            keys = entry.keys
+            if keys.table is None or keys.kind is Kind.SCAN:
+                continue
+            if keys.other is not None:
+                self.forget(keys.other)
+            if self.takes(keys.table):
+                self.follow(keys.table, keys)
+                locations = dict(zip(keys.partitions or ("",), keys.locations, strict=False))
+                named = {(keys.table, partition): at for partition, at in locations.items() if at}
+                self.touched |= {key: (entry.event_id, at) for key, at in named.items()}
+
+    def follow(self, name: TableName, keys: Keys) -> None:
+        """Where the table's directories are after an event."""
+        placed = self.tables.get(name)
+        if keys.kind in WITHOUT_EFFECT:
+            return
+        if keys.kind is Kind.DROP_TABLE:
+            self.forget(name)
+        elif placed is None or keys.kind not in PARTITION_KINDS or len(keys.locations) != located(keys):
+            if keys.kind is not Kind.ALTER_TABLE or placed is None or placed.shape is not Shape.PARTITIONED:
+                self.stale.add(name)
+        else:
+            for gone in keys.others or (keys.partitions if keys.kind is Kind.DROP_PARTITIONS else ()):
+                placed.locations.pop(gone, None)
+            placed.locations |= dict(zip(keys.partitions, keys.locations, strict=False))
+
+    def forget(self, name: TableName) -> None:
+        self.tables.pop(name, None)
+        self.stale.discard(name)
+        self.touched = {key: value for key, value in self.touched.items() if key[0] != name}
+
+    def read(self, names: Iterable[TableName]) -> None:
+        """Read those of `names` that are stale. What happens meanwhile is told by later entries."""
+        for name in sorted(self.stale.intersection(names)):
+            self.stale.discard(name)
+            found = self.read_one(name)
+            if found is None:
+                self.tables.pop(name, None)
+            else:
+                self.tables[name] = found
+
+    def read_one(self, name: TableName) -> Placed | None:
+        """None for what has no files of its own, and for what is not replicated."""
+        catalog = self.source.catalog
+        table = catalog.table(name)
+        if table is None or is_view(table) or kind_of(table):
+            return None
+        location = location_of(table) or ""
+        root = location.rstrip("/")
+        if not is_partitioned(table):
+            return Placed(root, Shape.PLAIN, {"": location}) if location else None
+        partitions = catalog.partitions(name, catalog.partition_names(name))
+        found = {partition: location_of(value) for partition, value in partitions.items()}
+        return Placed(root, Shape.PARTITIONED, {partition: at for partition, at in found.items() if at})
+
+    def keys(self, names: Iterable[TableName]) -> Sequence[tuple[ObjectKey, str]]:
+        """Every directory of those tables."""
+        known = [(name, placed) for name in names if (placed := self.tables.get(name)) is not None]
+        return [((name, partition), at) for name, placed in known for partition, at in placed.locations.items()]
+
+
+PARTITION_KINDS = frozenset({Kind.ADD_PARTITIONS, Kind.ALTER_PARTITIONS, Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
+
+
+def located(keys: Keys) -> int:
+    """How many locations an event must name for its partitions to be followed."""
+    return 0 if keys.kind is Kind.DROP_PARTITIONS else len(keys.partitions)

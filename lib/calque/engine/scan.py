@@ -1,0 +1,314 @@
+"""Look for files that changed without an event (design §6), table by table at its interval.
+
+A directory is compared with what was last seen of it: first the times of the directories, where the storage has them,
+and only where these moved, and in every tenth scan, the files. What differs is looked at again after a moment; when it
+is still so, nobody writes there, and no event came between, it becomes one entry of our own for each table, placed
+after the event that was current. What an event explains is the evidence's.
+
+An entry says what lay in the directories at one time. It may come twice, and the target may show it already; a reader
+of entries takes only those that are still so.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from calque.core.layout import join
+from calque.engine.places import Places
+from calque.engine.read import wait_for_journal
+from calque.engine.unfinished import has_drafts, has_workplace
+from calque.engine.world import SourceSide
+from calque.errors import CalqueError, Refused
+from calque.model.files import Listing
+from calque.model.journal import Entry
+from calque.model.names import EventId, Span, TableName
+from calque.model.scan import Memory, ObjectKey, Scan, Watched
+from calque.ports import Scans
+
+LOG = logging.getLogger(__name__)
+SETTLED_SECONDS = 2.0
+"""How long what changed has to stay as it is."""
+FULL_EVERY = 10
+"""A file that is written in place changes no directory's time."""
+REMEMBER_SECONDS = 30.0
+MARGIN_NS = 60 * 10**9
+"""How far the clocks of the source's storage and of this machine may be apart."""
+LOG_DIRECTORY = "_delta_log"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which tables are scanned: `interval` is in seconds (None: not at all), `databases` says where some may be."""
+
+    interval: Callable[[TableName], float | None]
+    databases: Callable[[str], bool]
+
+
+class Scanner:
+    """`pending` are locations of events whose files are not known yet. The journal began after event `begun`, at
+    `begun_ns`: what was never seen before and is older was there when the targets were read. `found` is called after
+    new entries."""
+
+    def __init__(
+        self,
+        source: SourceSide,
+        scans: Scans,
+        chosen: Chosen,
+        pending: Callable[[], Collection[str]],
+        begun: EventId,
+        begun_ns: int,
+        found: Callable[[], None],
+    ) -> None:
+        self.source, self.scans, self.chosen = source, scans, chosen
+        self.pending, self.begun, self.begun_ns, self.found = pending, begun, begun_ns, found
+        self.places = Places(source, lambda name: chosen.interval(name) is not None, chosen.databases)
+        self.watched: dict[ObjectKey, Watched] = {}
+        self.seen: EventId | None = None
+        self.rounds: dict[TableName, int] = {}
+        self.due_ns: dict[TableName, int] = {}
+        self.remembered_ns = 0
+        self.changed = False
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run, name="scan", daemon=True)
+
+    def begin(self) -> None:
+        """Go on beside capture, until `stop`."""
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        if self.thread.is_alive():
+            self.thread.join(timeout=30)
+
+    def run(self) -> None:
+        while not self.stopping.wait(self.pause()):
+            try:
+                self.once()
+            except CalqueError as error:
+                LOG.warning("scan: %s", error)
+                self.stopping.wait(1.0)
+            except Exception:
+                LOG.exception("scan")
+                self.stopping.wait(10.0)
+        try:
+            self.remember(always=True)
+        except CalqueError as error:
+            LOG.warning("scan: %s", error)
+
+    def pause(self) -> float:
+        """Seconds until a table is due, at most one."""
+        if self.seen is None:
+            return 0.0
+        now = self.source.clock.now_ns()
+        return min(1.0, max(0.05, (min(self.due_ns.values(), default=now + 10**9) - now) / 1e9))
+
+    def once(self) -> None:
+        """Scan the tables that are due."""
+        if self.seen is None:
+            self.take_up()
+        self.learn()
+        now = self.source.clock.now_ns()
+        names = [name for name in self.places.tables.keys() | self.places.stale if self.due_ns.get(name, 0) <= now]
+        self.places.read(names)
+        self.explain()
+        if looks := self.differing(names):
+            self.settle(looks)
+        for name in names:
+            self.due_ns[name] = now + int((self.chosen.interval(name) or 1.0) * 1e9)
+        self.tidy()
+        self.remember()
+
+    # What is known
+
+    def take_up(self) -> None:
+        """Go on where the memory ends; without one, or where the journal has forgotten that, everything is new."""
+        memory = self.scans.remembered()
+        seen = max(self.begun, self.source.log.current())
+        self.places.begin()
+        try:
+            entries = self.entries(Span(max(self.begun, min(memory.seen, seen)), seen))
+        except Refused:
+            entries, memory = (), Memory()
+        self.places.learn(entries)
+        self.watched, self.seen = dict(memory.watched), seen
+
+    def entries(self, span: Span) -> Sequence[Entry]:
+        """Raises `Refused` where the journal has forgotten them."""
+        if not len(span):
+            return ()
+        wait_for_journal(self.source, span.upto)
+        return self.source.journal.entries(span)
+
+    def learn(self) -> EventId:
+        """Take up what happened by now; the event that is current."""
+        current = self.source.log.current()
+        assert self.seen is not None
+        if current > self.seen:
+            self.places.learn(self.entries(Span(self.seen, current)))
+            self.seen = current
+        return self.seen
+
+    def explain(self) -> None:
+        """What the evidence says of an event's directory is how it was last seen."""
+        touched = self.places.touched
+        evidence = self.source.evidence.evidence({event_id for event_id, _ in touched.values()}) if touched else {}
+        considered, pending = self.source.evidence.considered(), set(self.pending())
+        for key, (event_id, location) in list(touched.items()):
+            listing = evidence.get((event_id, location))
+            if listing is not None:
+                self.watched[key] = Watched(location, listing.fingerprint())
+                self.changed = True
+            if listing is not None or (event_id <= considered and location not in pending):
+                del touched[key]
+
+    def tidy(self) -> None:
+        """Forget what is no more."""
+        known = self.places.tables
+        gone = [
+            key
+            for key in self.watched
+            if key[0] not in self.places.stale and (key[0] not in known or key[1] not in known[key[0]].locations)
+        ]
+        for key in gone:
+            del self.watched[key]
+        for name in [name for name in self.due_ns if name not in known]:
+            del self.due_ns[name]
+
+    def remember(self, *, always: bool = False) -> None:
+        now = self.source.clock.now_ns()
+        if self.changed and self.seen is not None and (always or now - self.remembered_ns > REMEMBER_SECONDS * 1e9):
+            self.scans.remember(Memory(self.seen, self.watched))
+            self.changed = False
+            self.remembered_ns = self.source.clock.now_ns()
+
+    # One scan
+
+    def differing(self, names: Sequence[TableName]) -> dict[ObjectKey, Watched]:
+        """What is not as it was last seen, as it is now."""
+        moved = self.moved(names)
+        listings = self.source.storage.list(sorted({item.location for item in moved.values()}))
+        found: dict[ObjectKey, Watched] = {}
+        for key, item in moved.items():
+            listing = listings[item.location]
+            now = replace(item, fingerprint=listing.fingerprint())
+            if self.is_news(self.watched.get(key), now, listing):
+                found[key] = now
+            else:
+                self.note({key: self.timed(now, listing, key)})
+        return found
+
+    def moved(self, names: Sequence[TableName]) -> dict[ObjectKey, Watched]:
+        """Objects that may have changed, with the times of their directories (taken before anything is listed)."""
+        todo = [(key, at) for key, at in self.places.keys(names) if key not in self.places.touched]
+        for name in names:
+            self.rounds[name] = self.rounds.get(name, -1) + 1
+        known = {key: item for key, at in todo if (item := self.watched.get(key)) is not None and item.location == at}
+        items = {key: known.get(key) or Watched(at, "", ("",)) for key, at in todo}
+        times = self.times_of(items.values())
+        found = {}
+        for key, item in items.items():
+            now = replace(item, times=tuple(times.get(join(item.location, each), -1) for each in item.directories))
+            full = self.rounds[key[0]] % FULL_EVERY == FULL_EVERY - 1
+            if full or key not in known or not item.times or now.times != item.times or 0 in now.times:
+                found[key] = now
+        return found
+
+    def times_of(self, items: Iterable[Watched]) -> Mapping[str, int]:
+        wanted = [join(item.location, directory) for item in items for directory in item.directories]
+        return self.source.storage.modified(wanted)
+
+    def timed(self, item: Watched, listing: Listing, key: ObjectKey) -> Watched:
+        """With the directories that hold data now. Where these are others, no time is known from before the listing."""
+        directories = tuple(directories_of(listing, plain=not key[1]))
+        return item if directories == item.directories else replace(item, directories=directories, times=())
+
+    def is_news(self, before: Watched | None, now: Watched, listing: Listing) -> bool:
+        """Whether it differs from what was last seen; what was never seen differs where it is younger than the
+        journal."""
+        if before is not None:
+            return (before.location, before.fingerprint) != (now.location, now.fingerprint)
+        newest = max([*now.times, *(file.modified_ns for file in listing.files)], default=0)
+        return newest > self.begun_ns - MARGIN_NS
+
+    def settle(self, looks: Mapping[ObjectKey, Watched]) -> None:
+        """Look again after a moment; what is the same, finished, and touched by no event becomes entries."""
+        self.source.clock.sleep(SETTLED_SECONDS)
+        self.learn()
+        locations = sorted({item.location for item in looks.values()})
+        listings = self.source.storage.list(locations)
+        current = self.learn()
+        same = {
+            key: listings[item.location]
+            for key, item in looks.items()
+            if self.is_there(key, item) and listings[item.location].fingerprint() == item.fingerprint
+        }
+        settled = self.finished(same)
+        if not settled:
+            return
+        found: dict[TableName, dict[str, Listing]] = {}
+        for (name, partition), listing in sorted(settled.items(), key=lambda item: item[0]):
+            found.setdefault(name, {})[partition] = listing
+        found_at = self.source.clock.now_ns() // 10**9
+        self.scans.append(
+            [Scan(current, found_at, name, self.places.tables[name].shape, listed) for name, listed in found.items()]
+        )
+        self.note({key: self.timed(looks[key], listing, key) for key, listing in settled.items()})
+        self.found()
+        LOG.info("scan: %d directories of %d tables changed without an event", len(settled), len(found))
+
+    def is_there(self, key: ObjectKey, item: Watched) -> bool:
+        """Whether the directory is the object's still, and no event told of it meanwhile."""
+        name, partition = key
+        placed = self.places.tables.get(name)
+        return (
+            placed is not None
+            and name not in self.places.stale
+            and key not in self.places.touched
+            and placed.locations.get(partition) == item.location
+        )
+
+    def finished(self, listings: Mapping[ObjectKey, Listing]) -> dict[ObjectKey, Listing]:
+        """Those in which nobody writes, and of which it is certain that they are so."""
+        now, storage = self.source.clock.now_ns(), self.source.storage
+        roots = {name: self.places.tables[name].root for name, _ in listings}
+        busy = {root for root in set(roots.values()) if root and has_workplace(storage, root, now)}
+        return {
+            key: listing
+            for key, listing in listings.items()
+            if roots[key[0]] not in busy
+            and not has_drafts(listing, now)
+            and (listing.location.rstrip("/") == roots[key[0]] or not has_workplace(storage, listing.location, now))
+            and (not listing.missing or self.is_removed(listing.location, roots[key[0]]))
+        }
+
+    def is_removed(self, location: str, root: str) -> bool:
+        """Whether a missing directory was removed, and not the storage that it is on: that of the table's or its own
+        parent is there."""
+        parents = {above(location), above(root)} - {""}
+        if any(self.source.storage.exists(parent) for parent in parents):
+            return True
+        LOG.warning("scan: %s is missing with all above it; it is not taken for empty", location)
+        return False
+
+    def note(self, items: Mapping[ObjectKey, Watched]) -> None:
+        for key, item in items.items():
+            if self.watched.get(key) != item:
+                self.watched[key] = item
+                self.changed = True
+
+
+def directories_of(listing: Listing, *, plain: bool) -> dict[str, None]:
+    """The directory itself (`""`), those below it on the way to a file, and where a table may have a log."""
+    found = {"": None}
+    for file in listing.files:
+        parts = file.path.split("/")[:-1]
+        for depth in range(len(parts)):
+            found["/".join(parts[: depth + 1])] = None
+    return found | ({LOG_DIRECTORY: None} if plain else {})
+
+
+def above(location: str) -> str:
+    return location.rstrip("/").rpartition("/")[0]
