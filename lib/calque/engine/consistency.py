@@ -107,5 +107,5 @@ class Consistency:
         return tuple(sorted(name for name in states if states[name] == REBASING))
 
 
-def order_of(entry: Entry) -> tuple[EventId, bool]:
+def order_of(entry: Entry) -> tuple[EventId, int]:
     return entry.order

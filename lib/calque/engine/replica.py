@@ -548,6 +548,7 @@ class Replica:
         window.add(advanced)
         behind: set[TableName] = set()
         if not advanced.complete:
+            self.scanned.miss(self.admitted(group.entries))
             whole = self.whole(group, upto) if group.ready is not None else group.entries
             behind = names_in(entry for entry in whole if entry.event_id > advanced.shows)
         for name in self.admitted(group.entries):

@@ -1,18 +1,19 @@
 """What scans found and a target has not taken yet.
 
-An entry of a scan says what lay in directories at one time. A target takes the newest one of each directory, all of a
-table's in one step, and only while the directories are still so: hence it never goes back, and an entry that is met
-twice changes nothing. What is not so any more waits a moment for the next scan.
+An entry of a scan says what lay in directories at one time. It is a stop of the table's chain as an event is: one that
+can be visited while those files are there. The newest entry of a directory has to be what lies there now, so that a
+target never goes back and an entry that is met twice changes nothing; else the next scan brings a newer one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calque.engine.tables import OUT, Tables
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused
+from calque.model.files import File, Listing
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span, TableName
@@ -20,13 +21,16 @@ from calque.model.scan import ObjectKey
 
 TAKEN = ("scan", "*", "*")
 """The ledger's row for the number of the newest scan that was taken with all before it."""
-PATIENCE_SECONDS = 60.0
-"""How long a directory that has moved on holds back what was found with it."""
+PATIENCE_SECONDS = 10.0
+"""How long a table waits for the next scan of a directory that has moved on. Then it goes without it."""
+FORGET_SECONDS = 600.0
+MANY = 50
+"""So many entries of one directory are kept as stops."""
 
 
 @dataclass(slots=True)
 class Owed:
-    """One directory that a scan found changed. `moved_on_ns` is when it was first seen to be other by now."""
+    """One directory as a scan found it. `moved_on_ns` is when it was first seen to be other than the newest one."""
 
     number: int
     location: str
@@ -41,7 +45,7 @@ class Scanned:
         self.source, self.side, self.tables = source, side, tables
         self.scans = source.scans if side.policy.data != "none" else None
         self.read = self.recorded = 0
-        self.owed: dict[ObjectKey, Owed] = {}
+        self.owed: dict[ObjectKey, list[Owed]] = {}
         self.floors: dict[TableName, int] = {}
         self.using: dict[ObjectKey, int] = {}
 
@@ -70,8 +74,11 @@ class Scanned:
 
     def owes(self) -> bool:
         """Whether something is tried again that could not be taken yet."""
-        aside = {TableState.WAITING, *OUT}
-        return any(not self.tables.is_(name, aside) for name, _ in list(self.owed))
+        aside, now = {TableState.WAITING, *OUT}, self.source.clock.now_ns()
+        return any(
+            not self.tables.is_(name, aside) and now - (items[-1].moved_on_ns or now) < 2 * PATIENCE_SECONDS * 1e9
+            for (name, _), items in list(self.owed.items())
+        )
 
     def due(
         self, upto: EventId, entries: Sequence[Entry], shown: Callable[[TableName], EventId]
@@ -79,32 +86,30 @@ class Scanned:
         """Entries for a window with these `entries` of the journal, and tables of which it can't be told where among
         their events an entry belongs: they must be read."""
         self.collect()
+        self.prune({entry.keys.table for entry in entries})
         self.using = {}
-        created = {entry.keys.table for entry in entries}
-        found: dict[TableName, list[tuple[str, Owed]]] = {}
-        for (name, partition), item in list(self.owed.items()):
-            known = (name in self.tables.rows or name in created) and not self.tables.is_(
-                name, {TableState.QUARANTINED}
-            )
-            if not known or item.number <= self.floors.get(name, 0) or self.is_told(name, partition, item, entries):
-                del self.owed[name, partition]
-            elif not self.tables.is_(name, OUT) and item.entry.event_id <= upto:
-                found.setdefault(name, []).append((partition, item))
-        fit = self.still_so(found)
-        due, lost = [], []
-        for name, items in fit.items():
-            entry, at = together(items), shown(name)
-            self.using |= {(name, partition): item.number for partition, item in items}
-            if entry.event_id >= at:
-                due.append(entry)
-            elif self.is_touched(name, Span(entry.event_id, at)):
-                lost.append(name)
-            else:
-                due.append(replace(entry, event_id=at))
-        return due, lost
+        ready = {
+            key: found
+            for key, items in self.owed.items()
+            if not self.tables.is_(key[0], OUT) and (found := [item for item in items if item.entry.event_id <= upto])
+        }
+        stops: dict[tuple[TableName, int], list[tuple[str, Owed, int]]] = {}
+        late: dict[TableName, EventId] = {}
+        for (name, partition), numbered in self.there(ready).items():
+            newest, at = numbered[-1][0], shown(name)
+            if newest.entry.event_id < at:
+                late[name] = min(late.get(name, at), newest.entry.event_id)
+            self.using[name, partition] = newest.number
+            for item, number in numbered:
+                if item is newest or item.entry.event_id >= at:
+                    stops.setdefault((name, item.number), []).append((partition, item, number))
+        lost = {name for name, since in late.items() if self.is_touched(name, Span(since, shown(name)))}
+        self.using = {key: number for key, number in self.using.items() if key[0] not in lost}
+        made = [entry_of(items, shown(name)) for (name, _), items in stops.items() if name not in lost]
+        return made, sorted(lost)
 
     def collect(self) -> None:
-        """Take in what is new: the newest of each directory counts."""
+        """Take in what is new."""
         if self.scans is None or self.last() <= self.read:
             return
         for entry in self.scans.entries(self.read):
@@ -113,47 +118,43 @@ class Scanned:
             self.read = max(self.read, entry.scans[0])
             if self.side.admission.takes(keys.table):
                 for partition, location in zip(keys.partitions or ("",), keys.locations, strict=True):
-                    before = self.owed.get((keys.table, partition))
-                    since = before.moved_on_ns if before is not None else 0
-                    self.owed[keys.table, partition] = Owed(entry.scans[0], location, entry, since)
+                    items = self.owed.setdefault((keys.table, partition), [])
+                    items.append(Owed(entry.scans[0], location, entry))
+                    del items[:-MANY]
 
-    def is_told(self, name: TableName, partition: str, item: Owed, entries: Iterable[Entry]) -> bool:
-        """Whether the directory has moved on and a later event tells of it."""
-        if not item.moved_on_ns:
-            return False
-        return any(
-            entry.event_id > item.entry.event_id
-            and entry.keys.table == name
-            and partition in (entry.keys.partitions or ("",))
-            for entry in entries
-        )
+    def prune(self, touched: Collection[TableName | None]) -> None:
+        """Forget what concerns no table that is here or comes, and what was found before an exact read."""
+        for (name, partition), items in list(self.owed.items()):
+            known = name in self.tables.rows or name in touched
+            if not known or self.tables.is_(name, {TableState.QUARANTINED}):
+                items = []
+            kept = [item for item in items if item.number > self.floors.get(name, 0)]
+            if kept:
+                self.owed[name, partition] = kept
+            else:
+                del self.owed[name, partition]
 
-    def still_so(self, found: dict[TableName, list[tuple[str, Owed]]]) -> dict[TableName, list[tuple[str, Owed]]]:
-        """Of each table what still lies there as it was found; nothing while some of it moved on a moment ago."""
-        if not found or self.scans is None:
+    def there(self, ready: Mapping[ObjectKey, list[Owed]]) -> dict[ObjectKey, list[tuple[Owed, int]]]:
+        """Each with its number, negative where its files are gone. Left out is what moved on longer ago, and forgotten
+        in the end: whoever scans compares with it, and finds it changed when it is left alone."""
+        if not ready or self.scans is None:
             return {}
-        all_items = [item for items in found.values() for _, item in items]
-        then = self.scans.listings({item.number for item in all_items})
-        now = self.source.storage.list(sorted({item.location for item in all_items}))
+        then = self.scans.listings({item.number for items in ready.values() for item in items})
+        now = self.source.storage.list(sorted({items[-1].location for items in ready.values()}))
         clock_ns = self.source.clock.now_ns()
-        fit: dict[TableName, list[tuple[str, Owed]]] = {}
-        for name, items in found.items():
-            same, held = [], False
-            for partition, item in items:
-                listing = then.get((item.number, item.location))
-                if listing is None:
-                    del self.owed[name, partition]
-                elif listing.files == now[item.location].files:
-                    item.moved_on_ns = 0
-                    same.append((partition, item))
-                elif item.moved_on_ns and clock_ns - item.moved_on_ns > PATIENCE_SECONDS * 1e9:
-                    del self.owed[name, partition]
-                else:
-                    item.moved_on_ns = item.moved_on_ns or clock_ns
-                    held = True
-            if same and not held:
-                fit[name] = same
-        return fit
+        found = {}
+        for key, items in ready.items():
+            newest = items[-1]
+            files = now[newest.location].files
+            is_so = (listing := then.get((newest.number, newest.location))) is not None and listing.files == files
+            newest.moved_on_ns = 0 if is_so else newest.moved_on_ns or clock_ns
+            waited = 0.0 if is_so else (clock_ns - newest.moved_on_ns) / 1e9
+            if waited > FORGET_SECONDS:
+                del self.owed[key]
+            elif waited < PATIENCE_SECONDS:
+                stops = [(item, signed(then.get((item.number, item.location)), newest, files)) for item in items[:-1]]
+                found[key] = [(item, sign * item.number) for item, sign in [*stops, (newest, 1 if is_so else -1)]]
+        return found
 
     def is_touched(self, name: TableName, span: Span) -> bool:
         """Whether an event of the span concerns the table; in doubt it does."""
@@ -165,17 +166,23 @@ class Scanned:
             name in (entry.keys.table, entry.keys.other) for entry in entries if entry.keys.kind is not Kind.FACET
         )
 
+    def miss(self, names: Collection[TableName]) -> None:
+        """The window did not come to what was found of these: its entries are still to be taken."""
+        self.using = {key: number for key, number in self.using.items() if key[0] not in names}
+
     def done(self) -> None:
-        """The window's entries are shown, but for those of tables that wait."""
+        """The window's entries are shown."""
         for key, number in self.using.items():
-            item = self.owed.get(key)
-            if item is not None and item.number == number and not self.tables.is_(key[0], {TableState.WAITING}):
-                del self.owed[key]
+            kept = [item for item in self.owed.get(key, ()) if item.number > number]
+            if kept:
+                self.owed[key] = kept
+            else:
+                self.owed.pop(key, None)
         self.using = {}
 
     def row(self) -> TableRow | None:
         """For the ledger, where it changed."""
-        taken = min([self.read, *(item.number - 1 for item in self.owed.values())])
+        taken = min([self.read, *(items[0].number - 1 for items in self.owed.values())])
         if taken == self.recorded:
             return None
         self.recorded = taken
@@ -183,14 +190,21 @@ class Scanned:
         return TableRow(database, table, TableState.LIVE, taken, kind=kind)
 
 
-def together(items: Collection[tuple[str, Owed]]) -> Entry:
-    """One entry of all, at the newest of them."""
-    ordered = sorted(items, key=lambda pair: pair[0])
-    newest = max((item for _, item in ordered), key=lambda item: item.number).entry
-    partitions = tuple(partition for partition, _ in ordered)
+def signed(then: Listing | None, newest: Owed, files: tuple[File, ...]) -> int:
+    """1 where the files of an earlier entry are among those that are there now."""
+    return 1 if then is not None and then.location == newest.location and set(then.files) <= set(files) else -1
+
+
+def entry_of(items: Collection[tuple[str, Owed, int]], least: EventId) -> Entry:
+    """What one scan found of a table, as far as it is owed, not before event `least`."""
+    ordered = sorted(items, key=lambda item: item[0])
+    entry = ordered[0][1].entry
+    partitions = tuple(partition for partition, _, _ in ordered)
     keys = replace(
-        newest.keys,
+        entry.keys,
         partitions=partitions if partitions != ("",) else (),
-        locations=tuple(item.location for _, item in ordered),
+        locations=tuple(item.location for _, item, _ in ordered),
     )
-    return replace(newest, keys=keys, scans=tuple(item.number for _, item in ordered))
+    return replace(
+        entry, event_id=max(entry.event_id, least), keys=keys, scans=tuple(number for _, _, number in ordered)
+    )

@@ -97,10 +97,10 @@ class Entry:
     event_type: str
     keys: Keys
     scans: tuple[int, ...] = ()
-    """Of an entry of our own (`Kind.SCAN`): the number of the scan that listed each of `keys.locations`. Its `event_id`
-    is that of the event after which the files were so."""
+    """Of an entry of our own (`Kind.SCAN`): the number of the scan that listed each of `keys.locations`, negative where
+    these files are gone. Its `event_id` is that of the event after which the files were so."""
 
     @property
-    def order(self) -> tuple[EventId, bool]:
+    def order(self) -> tuple[EventId, int]:
         """An entry of our own comes after the event of its id."""
-        return self.event_id, bool(self.scans)
+        return self.event_id, max(map(abs, self.scans), default=0)

@@ -26,7 +26,7 @@ BASE = Version(0)
 @dataclass(frozen=True, slots=True)
 class Data:
     """Which content of a directory: what lay at `location` (the source's) after `event_id`; BASE_DATA as it was. With
-    `scan` it is what the scan of that number listed."""
+    `scan` it is what the scan of that number listed; with a negative one those files are gone."""
 
     event_id: EventId
     location: str
