@@ -183,6 +183,25 @@ class EvidenceStore(Protocol):
     def forget(self, upto: EventId) -> int: ...
 
 
+class Pins(Protocol):
+    """Files of the source as they were at an event, kept until every target has them."""
+
+    def keep(self, event_id: EventId, listing: Listing) -> bool:
+        """Keep exactly the listed files; False, and nothing kept, where one is not there any more or is another."""
+
+    def at(self, event_id: EventId, location: str) -> str:
+        """The directory that keeps what was listed in `location` for the event; empty where none does."""
+
+    def events(self) -> Sequence[EventId]:
+        """Those of which something is kept, ascending."""
+
+    def held(self, event_id: EventId) -> tuple[int, int]:
+        """Bytes kept of an event, and since when (nanoseconds; 0: not known)."""
+
+    def release(self, events: Sequence[EventId]) -> None:
+        """Keep nothing of these any more."""
+
+
 class Scans(Protocol):
     """What scans found: changes without an event, numbered from 1 in their order; and what they compare with."""
 
@@ -343,6 +362,7 @@ __all__ = [
     "Found",
     "Journal",
     "Ledger",
+    "Pins",
     "Scans",
     "Storage",
 ]

@@ -31,6 +31,7 @@ from calque.core.patterns import chosen
 from calque.core.rows import SCHEMA
 from calque.core.standing import Standing, standing
 from calque.engine.capture import Capture, Gatherer
+from calque.engine.pins import Keeper, Limits
 from calque.engine.replica import Replica
 from calque.engine.scan import Chosen, Scanner
 from calque.errors import Broken, CalqueError, Refused, Unavailable
@@ -258,6 +259,7 @@ class CapturePart(Part):
         super().__init__(run, begin, CAPTURE)
         self.gatherer: Gatherer | None = None
         self.scanner: Scanner | None = None
+        self.keeper: Keeper | None = None
 
     def once(self) -> None:
         source, config = self.wiring.source(), self.wiring.config
@@ -273,6 +275,7 @@ class CapturePart(Part):
         self.gatherer.resume(after, capture.last())
         self.gatherer.begin()
         self.scan(source, admissions, after)
+        self.keep(source)
         stream = LogStream(self.wiring.open_log(), capture.last(), self.wake_file, poll=config.source.poll)
 
         def apply(span: Span, frame: DataFrame | None, _: int) -> None:
@@ -288,6 +291,15 @@ class CapturePart(Part):
 
         todo = Span(max(span.after, min(capture.last(), span.upto)), span.upto)
         return pa.Table.from_batches(pages(self.wiring.source().log, todo, stream.page), SCHEMA)
+
+    def keep(self, source: SourceSide) -> None:
+        """Let go of pinned files beside capture, where some are kept."""
+        config = self.wiring.config
+        if source.pins is not None:
+            ledgers = [self.wiring.ledger(name) for name in config.targets]
+            limits = Limits(config.source.pin_bytes, config.source.pin_age)
+            self.keeper = Keeper(source.pins, lambda: ledgers, limits, source.clock)
+            self.keeper.begin()
 
     def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
         """Look for changes without events, beside capture, where the configuration asks for it."""
@@ -312,6 +324,8 @@ class CapturePart(Part):
         self.scanner.begin()
 
     def close(self) -> None:
+        if self.keeper is not None:
+            self.keeper.stop()
         if self.scanner is not None:
             self.scanner.stop()
         if self.gatherer is not None:

@@ -13,8 +13,6 @@ def unsupported(config: Config) -> list[Refused]:
     found = []
     if config.journal.format != "delta":
         found.append(_later("journal.format", config.journal.format, "delta"))
-    if config.source.pin != "none":
-        found.append(_later("source.pin", config.source.pin, "none"))
     for name, target in config.targets.items():
         if target.consistency == "database" and target.drops == "keep":
             found.append(

@@ -14,6 +14,7 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.attempt import Terms
 from calque.adapters.files.options import delta_options
+from calque.adapters.files.pins import StoredPins
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import Own, Systems
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
@@ -26,7 +27,7 @@ from calque.engine.failpoints import Hit, from_environment, guard
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.policy import Abilities
 from calque.opening import hand_down, open_journal, open_log
-from calque.ports import EventLog, EvidenceStore, Journal, Scans, Storage
+from calque.ports import EventLog, EvidenceStore, Journal, Pins, Scans, Storage
 from calque.spreading import Opening, SparkSpread
 
 if TYPE_CHECKING:
@@ -96,8 +97,18 @@ class Wiring:
                 guard(evidence, "evidence", self.hit),
                 self.storage(Systems(revealed(self.config.source.storage))),
                 scans=self.scans(),
+                pins=self.pins(),
             )
         return self._source
+
+    def pins(self) -> Pins | None:
+        """None where the configuration keeps no files at the source."""
+        source = self.config.source
+        if source.pin == "none":
+            return None
+        root = source.pins or f"{self.config.state.path}/pins"
+        storage = self.storage(Systems(revealed(source.storage)))
+        return guard(StoredPins(storage, root, links=source.pin == "hardlink"), "pins", self.hit)
 
     def scans(self) -> Scans | None:
         """None where the configuration scans nothing."""

@@ -6,6 +6,7 @@ import errno
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -439,6 +440,19 @@ def test_removing_takes_all_below_and_no_neighbour(world: World) -> None:
 def test_a_whole_file_system_is_never_removed(world: World, location: str) -> None:
     with pytest.raises(Refused, match="whole file system"):
         world.storage.remove([location])
+
+
+def test_a_directory_says_when_something_in_it_last_changed(world: World) -> None:
+    world.writer.write(world.path("t", "a"), b"1")
+    world.writer.write(world.path("t", "d", "b"), b"1")
+    above, below, gone = world.path("t"), world.path("t", "d"), world.path("gone")
+    before = world.storage.modified([above, below, gone, world.path("t", "a")])
+    assert set(before) == {above, below}
+    if all(before.values()):
+        time.sleep(0.02)
+        world.writer.write(world.path("t", "d", "c"), b"1")
+        after = world.storage.modified([above, below])
+        assert (after[above], after[below] > before[below]) == (before[above], True)
 
 
 def test_children_are_names_directly_below_hidden_ones_too(world: World) -> None:

@@ -10,6 +10,7 @@ import pytest
 from calque.config import Config, load
 from calque.config.units import seconds, share, size
 from calque.errors import Refused
+from calque.model.names import TableName
 from calque.model.policy import Policy
 
 SMALL = """\
@@ -105,7 +106,11 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "metastore": ("thrift://127.0.0.1:9083",),
             "poll": 0.25,
             "pin": "none",
+            "pins": "",
+            "pin_bytes": 10_000_000_000,
+            "pin_age": 86400.0,
             "scan": None,
+            "scans": {},
             "gap": "when_needed",
             "allow_weak_log": False,
             "storage": {},
@@ -181,6 +186,9 @@ def test_targets_are_selected_by_name_and_a_wrong_one_is_refused(tmp_path: Path)
         ('pin = "hardlnk"', 'calque.toml:4: source.pin: "hardlnk" is no choice. The nearest is hardlink. Write one of'),
         ("gap = 3", "calque.toml:4: source.gap: 3 is no choice. Write one of when_needed, stop."),
         ('scan = "on"', 'calque.toml:4: source.scan: "on" is not a duration.'),
+        ('scans = { "a.*" = "on" }', 'calque.toml:4: source.scans: "on" is not a duration.'),
+        ('scans = { sales = "1s" }', 'calque.toml:4: source.scans: pattern "sales" names no table.'),
+        ('scans = "1s"', "calque.toml:4: source.scans: it must be a table."),
         ('allow_weak_log = "yes"', "calque.toml:4: source.allow_weak_log has the wrong type. It is true or false."),
         ('storage = { k_env = "NOT_SET" }', "calque.toml:4: source.storage: the environment variable NOT_SET is not"),
         ('storage = { k = "a", k_env = "B" }', 'calque.toml:4: source.storage: "k" is given twice.'),
@@ -380,3 +388,16 @@ def test_what_is_no_size(text: object) -> None:
 
 def test_percentages() -> None:
     assert [share(text) for text in ("0%", "2.5 %", "100%")] == [0.0, 0.025, 1.0]
+
+
+def test_of_the_patterns_that_match_a_table_the_longest_says_how_often_it_is_scanned(tmp_path: Path) -> None:
+    source = 'scan = "1m"\nscans = { "sales.*" = "5s", "*.raw" = "2s", "sales.old" = "off" }'
+    interval = read(tmp_path, small(source=source)).source.intervals()
+    names = {"hr.staff": 60.0, "sales.big": 5.0, "sales.raw": 5.0, "hr.raw": 2.0, "sales.old": None}
+    assert {name: interval(TableName(*name.split("."))) for name in names} == names
+
+
+def test_a_configuration_scans_when_any_table_may_be_scanned(tmp_path: Path) -> None:
+    for source, scans in (("", False), ('scan = "1s"', True), ('scans = { "a.*" = "off" }', False)):
+        assert read(tmp_path, small(source=source)).source.scans_some() is scans
+    assert read(tmp_path, small(source='scans = { "a.*" = 3 }')).source.scans_some()

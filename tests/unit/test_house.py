@@ -21,6 +21,8 @@ PORTS = {
     "catalog": ports.Catalog,
     "journal": ports.Journal,
     "evidence": ports.EvidenceStore,
+    "pins": ports.Pins,
+    "scans": ports.Scans,
     "ledger": ports.Ledger,
     "storage": ports.Storage,
 }
@@ -32,8 +34,10 @@ READS = {
     },
     "journal": {"last", "oldest", "entries", "events"},
     "evidence": {"considered", "evidence"},
+    "pins": {"at", "events", "held"},
+    "scans": {"last", "entries", "listings", "remembered"},
     "ledger": {"last_epoch", "epochs", "objects", "tables", "latest_objects"},
-    "storage": {"list", "exists", "checksums", "files", "read", "children", "entries"},
+    "storage": {"list", "exists", "checksums", "files", "read", "children", "entries", "modified"},
 }
 ONLY_READ = {
     ports.EventLog: {"current", "read"},

@@ -20,6 +20,9 @@ name = "hq"
 metastore = "thrift://127.0.0.1:9083"       # a comma-separated list fails over
 poll = "250ms"                              # how often the log is asked for news
 pin = "none"                                # none | hardlink | copy: keep event-time files until every target has them
+pins = ""                                   # where; best on the source's file system. Default: in the state folder
+pin_bytes = "10GB"                          # so much at most, and so long: then states that a target lacks are skipped
+pin_age = "1d"
 scan = "off"                                # or a duration: look for files that changed without an event
 scans = {}                                  # by table, the longest pattern wins: { "a.*" = "5s", "a.raw" = "off" }
 gap = "when_needed"                         # when_needed | stop: what to do about a hole in the log

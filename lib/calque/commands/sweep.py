@@ -94,11 +94,18 @@ def neighbours(config: Config, name: str) -> list[Admission]:
 
 
 def forget(wiring: Wiring) -> Forgotten:
+    from calque.engine.pins import Limits, release
+    from calque.engine.scanned import forget_taken
     from calque.engine.sweep import forget_journal
     from calque.engine.world import SystemClock
 
     source = wiring.source()
     ledgers = [wiring.ledger(name) for name in wiring.config.targets]
+    if source.scans is not None:
+        forget_taken(source.scans, ledgers)
+    if source.pins is not None:
+        limits = Limits(wiring.config.source.pin_bytes, wiring.config.source.pin_age)
+        release(source.pins, ledgers, limits, SystemClock().now_ns())
     retention = wiring.config.journal.retention
     return forget_journal(source.journal, source.evidence, ledgers, SystemClock().now_ns(), retention)
 

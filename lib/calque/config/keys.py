@@ -26,6 +26,7 @@ from calque.config.checks import (
     Scan,
     Scans,
     Share,
+    Size,
     Start,
     Topic,
     WrongError,
@@ -48,6 +49,9 @@ class Source(Section):
     metastore: Metastores
     poll: PositiveDuration = 0.25
     pin: Literal["none", "hardlink", "copy"] = "none"
+    pins: OptionalLocation = ""
+    pin_bytes: Size = 10 * 10**9
+    pin_age: PositiveDuration = 86400.0
     scan: Scan = None
     scans: Scans = {}
     gap: Literal["when_needed", "stop"] = "when_needed"

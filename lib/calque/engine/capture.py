@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -182,6 +182,7 @@ class Gatherer:
             and agree(first[item.location], second[item.location])
             and second[item.location].is_settled(item.read_ns)
         }
+        self.pin(settled.values())
         if not settled or not self.wait_for(self.source.log.current()):
             return []
         with self.changed:
@@ -198,6 +199,17 @@ class Gatherer:
             for key, item in todo.items():
                 if item.location in refused and self.pending.get(key) == item:
                     del self.pending[key]
+
+    def pin(self, settled: Iterable[Evidence]) -> None:
+        """Keep the files before anybody replaces them; evidence without a pin is evidence all the same."""
+        if self.source.pins is None:
+            return
+        for evidence in settled:
+            listing = evidence.listing
+            if listing.missing or listing.version is not None:
+                continue
+            if not self.source.pins.keep(evidence.event_id, listing):
+                LOG.info("evidence: %s changed before it was pinned", listing.location)
 
     def locations(self) -> set[str]:
         """Directories of events whose files are not known yet."""

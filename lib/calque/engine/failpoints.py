@@ -35,6 +35,7 @@ EFFECTS = {
     ),
     "journal": ("append", "forget"),
     "evidence": ("append", "forget"),
+    "pins": ("keep", "release"),
     "scans": ("append", "forget", "remember"),
     "ledger": ("publish", "put_tables", "remove_tables", "forget"),
     "storage": ("copy", "publish", "make_directories", "write", "remove"),

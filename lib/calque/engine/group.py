@@ -276,7 +276,7 @@ def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: 
         at = places(data.event_id, data.location, moves)
         listing = next((found[data.event_id, place] for place in reversed(at) if (data.event_id, place) in found), None)
         if listing is not None:
-            listing = replace(listing, location=at[-1])
+            listing = replace(listing, location=at[-1], pin=pin_of(source, data.event_id, listing.location, lost))
             if not is_lost(listing, lost):
                 listings[data] = listing
     return listings
@@ -291,10 +291,20 @@ def scanned(source: SourceSide, wanted: Collection[Data], lost: frozenset[Lost])
     return {data: listing for data, listing in kept.items() if not is_lost(listing, lost)}
 
 
+def pin_of(source: SourceSide, event_id: EventId, location: str, lost: frozenset[Lost]) -> str:
+    """Where the files are kept, unless something there is lost."""
+    pin = source.pins.at(event_id, location) if source.pins is not None else ""
+    return "" if any(path.startswith(f"{pin}/") for path, _, _ in lost) else pin
+
+
 def is_lost(listing: Listing, lost: frozenset[Lost]) -> bool:
     """Whether a file of the listing is known to be gone."""
-    return bool(lost) and not lost.isdisjoint(
-        (join(listing.location, file.path), file.size, file.modified_ns) for file in listing.files
+    return (
+        bool(lost)
+        and not listing.pin
+        and not lost.isdisjoint(
+            (join(listing.location, file.path), file.size, file.modified_ns) for file in listing.files
+        )
     )
 
 

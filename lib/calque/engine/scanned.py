@@ -18,6 +18,7 @@ from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span, TableName
 from calque.model.scan import ObjectKey
+from calque.ports import Ledger, Scans
 
 TAKEN = ("scan", "*", "*")
 """The ledger's row for the number of the newest scan that was taken with all before it."""
@@ -208,3 +209,9 @@ def entry_of(items: Collection[tuple[str, Owed, int]], least: EventId) -> Entry:
     return replace(
         entry, event_id=max(entry.event_id, least), keys=keys, scans=tuple(number for _, _, number in ordered)
     )
+
+
+def forget_taken(scans: Scans, ledgers: Iterable[Ledger]) -> int:
+    """Forget what every target has taken; how many went."""
+    taken = [row.shows or 0 if (row := ledger.tables().get(TAKEN)) is not None else 0 for ledger in ledgers]
+    return scans.forget(min(taken)) if taken and min(taken) else 0

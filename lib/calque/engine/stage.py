@@ -58,9 +58,7 @@ def stage(side: TargetSide, wanted: Sequence[Wanted]) -> list[Placed]:
         return [Placed(item.listing.location, item.listing.files) for item in wanted]
     locations = choose(side, wanted)
     tasks = [
-        CopyTask(
-            join(item.listing.location, file.path), join(location, file.path), file.size, file.modified_ns, ours=True
-        )
+        CopyTask(origin(item.listing, file), join(location, file.path), file.size, file.modified_ns, ours=True)
         for item, location in zip(wanted, locations, strict=True)
         if item.listing.version is None
         for file in item.listing.files
@@ -95,6 +93,11 @@ def stage_version(side: TargetSide, there: Listing, listing: Listing, event_id: 
         return None
     found = delta_files.advance(side.storage, there, listing, event_id)
     return brought(there.location, found) if found is not None else None
+
+
+def origin(listing: Listing, file: File) -> str:
+    """Where the file is copied from."""
+    return join(listing.pin or listing.location, file.path)
 
 
 def placed(files: Iterable[File], location: str, results: Mapping[str, Copied]) -> Placed:
@@ -196,10 +199,7 @@ def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: E
     hidden = {file.path: staged_name(there.location, file.path, event_id, listing.scan) for file in new}
     results = copied(
         side,
-        [
-            CopyTask(join(listing.location, file.path), hidden[file.path], file.size, file.modified_ns, ours=True)
-            for file in new
-        ],
+        [CopyTask(origin(listing, file), hidden[file.path], file.size, file.modified_ns, ours=True) for file in new],
     )
     done = tuple(
         File(file.path, file.size, file.modified_ns, results[hidden[file.path]].checksum or None) for file in new

@@ -11,7 +11,7 @@ from calque.core.image import Imaging
 from calque.engine.announced import Announced
 from calque.engine.waiting import WaitingKeys
 from calque.model.policy import Policy
-from calque.ports import Catalog, CatalogReader, Clock, EventLog, EvidenceStore, Journal, Ledger, Scans, Storage
+from calque.ports import Catalog, CatalogReader, Clock, EventLog, EvidenceStore, Journal, Ledger, Pins, Scans, Storage
 
 
 class SystemClock:
@@ -37,6 +37,8 @@ class SourceSide:
     clock: Clock = field(default_factory=SystemClock)
     scans: Scans | None = None
     """None where nothing looks for changes without events."""
+    pins: Pins | None = None
+    """None where files at the source are not kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ class MemoryStorage:
     def _changed(self, directory: str) -> None:
         """Something was made, renamed or removed in it."""
         if directory in self._directories:
-            self._directories[directory] = self._now_ns()
+            self._directories[directory] = max(self._latest, self._now_ns())
 
 
 @lru_cache(4096)

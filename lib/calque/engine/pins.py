@@ -1,0 +1,65 @@
+"""Let go of files that were kept at the source: when every target has them, or too many are kept for too long."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from calque.engine.sweep import shown_by_all
+from calque.errors import CalqueError
+from calque.model.names import EventId
+from calque.ports import Clock, Ledger, Pins
+
+LOG = logging.getLogger(__name__)
+SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many bytes are kept, and for how many seconds, though a target still needs them."""
+
+    size: int
+    age: float
+
+
+def release(pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int) -> Sequence[EventId]:
+    """Let go of what no target needs any more, then, oldest first, of what is beyond the limits. Which events were."""
+    shown = min((shown_by_all(ledger.last_epoch(), ledger.tables().values()) for ledger in ledgers), default=0)
+    events = pins.events()
+    gone = [event_id for event_id in events if event_id <= shown]
+    held = {event_id: pins.held(event_id) for event_id in events if event_id > shown}
+    size = sum(kept for kept, _ in held.values())
+    for event_id, (kept, since) in held.items():
+        if size > limits.size or (since and now_ns - since > limits.age * 1e9):
+            LOG.warning(
+                "the files pinned for event %d are let go: the limit is reached before all targets have them", event_id
+            )
+            gone.append(event_id)
+            size -= kept
+    pins.release(gone)
+    return gone
+
+
+class Keeper:
+    """Lets go at intervals, on a thread beside capture."""
+
+    def __init__(self, pins: Pins, ledgers: Callable[[], Iterable[Ledger]], limits: Limits, clock: Clock) -> None:
+        self.pins, self.ledgers, self.limits, self.clock = pins, ledgers, limits, clock
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run, name="pins", daemon=True)
+
+    def begin(self) -> None:
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.thread.join(timeout=30)
+
+    def run(self) -> None:
+        while not self.stopping.wait(SECONDS):
+            try:
+                release(self.pins, self.ledgers(), self.limits, self.clock.now_ns())
+            except CalqueError as error:
+                LOG.warning("pins: %s", error)

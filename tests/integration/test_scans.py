@@ -1,0 +1,146 @@
+"""Writers that raise no event, on real metastores through `calque run`."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from calque.core.layout import place
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
+from calque.model.names import TableName
+from calque.sandbox import Metastore, MetastoreSettings
+from deployments import Deployment
+from worlds import INPUT, OUTPUT, SERDE
+
+NUMBERS = count(700)
+SECONDS = 90.0
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+    root = tmp_path_factory.mktemp("servers")
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.map(lambda name: Metastore.start(MetastoreSettings(version="3.1.3"), root / name), ("one", "two"))
+        servers = dict(zip(("source", "target"), found, strict=True))
+    yield servers
+    for server in servers.values():
+        server.stop()
+
+
+@pytest.fixture
+def deployment(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
+    made = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=7)
+    made.config.write_text(made.config.read_text().replace('poll = "50ms"', 'poll = "50ms"\nscan = "500ms"'))
+    yield made
+    made.close()
+
+
+class Warehouse:
+    """A plain table and a partitioned one at the source, and their files at both sides."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment, self.database = deployment, deployment.databases[0]
+        self.root = deployment.root / "outside"
+        source = deployment.source.client
+        storage = Storage((Column("x", "int"),), None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+        self.parameters = {"EXTERNAL": "TRUE"}
+        source.create_database(Database(self.database))
+        for name, keys in (("plain", ()), ("parted", (Column("p", "string"),))):
+            (self.root / name).mkdir(parents=True)
+            at = replace(storage, location=f"file:{self.root}/{name}")
+            source.create_table(
+                Table(
+                    name,
+                    self.database,
+                    "me",
+                    storage=at,
+                    partition_keys=keys,
+                    parameters=self.parameters,
+                    type="EXTERNAL_TABLE",
+                )
+            )
+        for value in "ab":
+            self.write(f"parted/p={value}/f", b"1")
+            at = replace(storage, location=f"file:{self.root}/parted/p={value}")
+            source.add_partitions(
+                TableName(self.database, "parted"), [Partition((value,), self.database, "parted", storage=at)]
+            )
+        self.write("plain/f", b"1")
+
+    def write(self, relative: str, content: bytes) -> None:
+        path = self.root / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def shown(self, table: str, partition: str = "") -> dict[str, bytes] | None:
+        """What a reader of the target finds in the table or partition."""
+        catalog, name = self.deployment.targets[0].catalog, TableName(self.database, table)
+        found = catalog.partitions(name, [partition]).get(partition) if partition else catalog.table(name)
+        if found is None:
+            return None
+        root = Path(place(location_of(found) or "").path)
+        names = [path for path in root.rglob("*") if path.is_file()] if root.exists() else []
+        paths = {str(path.relative_to(root)): path for path in names}
+        hidden = ("_", ".")
+        return {
+            name: path.read_bytes()
+            for name, path in paths.items()
+            if not any(part.startswith(hidden) for part in name.split("/"))
+        }
+
+    def wait(self, wanted: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not wanted():
+            assert time.monotonic() < deadline, self.deployment.tail()
+            time.sleep(0.05)
+
+
+def test_files_that_change_without_events_come_to_the_target_whole(deployment: Deployment) -> None:
+    warehouse = Warehouse(deployment)
+    deployment.start()
+    deployment.settle()
+    warehouse.wait(lambda: warehouse.shown("plain") == {"f": b"1"})
+    head = deployment.source.current()
+
+    warehouse.write("plain/g", b"2")
+    warehouse.write("parted/p=a/g", b"2")
+    (warehouse.root / "parted/p=b/f").unlink()
+    warehouse.wait(lambda: warehouse.shown("plain") == {"f": b"1", "g": b"2"})
+    warehouse.wait(lambda: warehouse.shown("parted", "p=a") == {"f": b"1", "g": b"2"})
+    warehouse.wait(lambda: warehouse.shown("parted", "p=b") == {})
+
+    # A job writes for a while, and another writer's file grows: none of it shows before it is complete.
+    warehouse.write("plain/_temporary/0/task/part-0", b"half")
+    warehouse.write("plain/part-0", b"job")
+    warehouse.write("parted/p=a/h.inprogress", b"half")
+    seen = []
+    for size in range(1, 9):
+        warehouse.write("parted/p=b/growing", b"x" * size)
+        time.sleep(0.5)
+        seen.append((warehouse.shown("plain"), warehouse.shown("parted", "p=a"), warehouse.shown("parted", "p=b")))
+    assert seen == [({"f": b"1", "g": b"2"}, {"f": b"1", "g": b"2"}, {})] * len(seen)
+    for name in ("plain/_temporary/0/task/part-0", "plain/_temporary/0/task", "plain/_temporary/0", "plain/_temporary"):
+        path = warehouse.root / name
+        path.unlink() if path.is_file() else path.rmdir()
+    (warehouse.root / "parted/p=a/h.inprogress").rename(warehouse.root / "parted/p=a/h")
+    warehouse.wait(lambda: warehouse.shown("plain") == {"f": b"1", "g": b"2", "part-0": b"job"})
+    warehouse.wait(lambda: warehouse.shown("parted", "p=a") == {"f": b"1", "g": b"2", "h": b"half"})
+    warehouse.wait(lambda: warehouse.shown("parted", "p=b") == {"growing": b"x" * 8})
+    assert deployment.source.current() == head
+
+    # What changes while calque is down is found when it is up again.
+    assert deployment.end(signal.SIGTERM) == 0
+    warehouse.write("plain/f", b"another")
+    deployment.start()
+    warehouse.wait(lambda: warehouse.shown("plain") == {"f": b"another", "g": b"2", "part-0": b"job"})
+    deployment.check_equal()
+    verified = deployment.calque("verify", "--data", "checksum")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert deployment.end(signal.SIGTERM) == 0
