@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from calque.adapters.files.pins import StoredPins
 from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
@@ -230,6 +231,7 @@ class World:
         storage: Any = None,
         root: str = "file:",
         scans: Scans | None = None,
+        pins: bool = False,
     ) -> None:
         self.patience = patience
         self.rng = random.Random(seed)
@@ -266,6 +268,9 @@ class World:
         log = MemoryLog(self.source, before=self.called)
         reader = MemoryReader(self.source, before=self.called)
         self.source_side = SourceSide("hq", log, reader, self.journal, self.evidence, self.storage, self.clock, scans)
+        if pins:
+            kept = StoredPins(self.storage, "file:/pins")
+            self.source_side = replace(self.source_side, pins=kept)
         catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
         self.side = TargetSide.of(self.policy, catalog, self.ledger, self.storage)
         self.looker = Looker(self.side.imaging, self.content if self.policy.data != "none" else nothing, Recall())

@@ -213,5 +213,6 @@ def entry_of(items: Collection[tuple[str, Owed, int]], least: EventId) -> Entry:
 
 def forget_taken(scans: Scans, ledgers: Iterable[Ledger]) -> int:
     """Forget what every target has taken; how many went."""
-    taken = [row.shows or 0 if (row := ledger.tables().get(TAKEN)) is not None else 0 for ledger in ledgers]
-    return scans.forget(min(taken)) if taken and min(taken) else 0
+    rows = [ledger.tables().get(TAKEN) for ledger in ledgers]
+    upto = min((row.shows or 0 if row is not None else 0 for row in rows), default=0)
+    return scans.forget(upto) if upto else 0

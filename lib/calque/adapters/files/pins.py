@@ -28,6 +28,8 @@ class StoredPins:
 
     def keep(self, event_id: EventId, listing: Listing) -> bool:
         pin = self._pin(event_id, listing.location)
+        if self._storage.exists(pin):
+            self._storage.remove([pin])
         left = [file for file in listing.files if not (self._links and linked(listing.location, pin, file))]
         tasks = [
             CopyTask(join(listing.location, file.path), join(pin, file.path), file.size, file.modified_ns)

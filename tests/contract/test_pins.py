@@ -1,0 +1,120 @@
+"""Pins behave like this, over files of this machine (linked or copied) and in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.files.pins import StoredPins
+from calque.adapters.files.storage import FileStorage
+from calque.adapters.memory.ledger import MemoryLedger
+from calque.adapters.memory.storage import MemoryStorage
+from calque.engine.pins import Limits, release
+from calque.model.files import Listing
+from calque.model.ledger import Epoch
+from calque.ports import Pins, Storage
+
+
+@dataclass
+class Case:
+    storage: Storage
+    pins: Pins
+    root: str
+    write: Callable[[str, bytes], None]
+
+    def listing(self, at: str = "t") -> Listing:
+        location = f"{self.root}/{at}"
+        return self.storage.list([location])[location]
+
+    def content(self, event_id: int, at: str = "t") -> dict[str, bytes]:
+        pin = self.pins.at(event_id, f"{self.root}/{at}")
+        files = self.storage.list([pin])[pin].files if pin else ()
+        return {file.path: self.storage.read(f"{pin}/{file.path}") or b"" for file in files}
+
+
+@pytest.fixture(params=["hardlink", "copy", "memory"])
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
+    storage: Storage = MemoryStorage() if request.param == "memory" else FileStorage()
+    pins = StoredPins(storage, f"file:{tmp_path}/pins", links=request.param == "hardlink")
+    found = Case(storage, pins, f"file:{tmp_path}/source", storage.write)
+    found.write(f"{found.root}/t/f", b"1")
+    found.write(f"{found.root}/t/sub/ü g", b"22")
+    return found
+
+
+def test_what_is_kept_stays_when_the_files_are_removed_and_others_come(case: Case) -> None:
+    assert case.pins.keep(7, case.listing())
+    case.storage.remove([f"{case.root}/t"])
+    case.write(f"{case.root}/t/f", b"other")
+    assert case.content(7) == {"f": b"1", "sub/ü g": b"22"}
+    assert case.pins.keep(8, case.listing())
+    assert (case.content(8), list(case.pins.events())) == ({"f": b"other"}, [7, 8])
+    assert case.pins.held(7)[0] == 3
+    case.pins.release([7, 9])
+    assert (case.pins.at(7, f"{case.root}/t"), list(case.pins.events())) == ("", [8])
+
+
+def test_kept_files_are_the_listed_ones_in_size_and_time(case: Case) -> None:
+    listing = case.listing()
+    assert case.pins.keep(7, listing)
+    pin = case.pins.at(7, f"{case.root}/t")
+    assert case.storage.list([pin])[pin].files == listing.files
+
+
+def test_nothing_is_kept_where_a_file_is_not_the_listed_one_any_more(case: Case) -> None:
+    listing = case.listing()
+    case.write(f"{case.root}/t/f", b"longer")
+    assert not case.pins.keep(7, listing)
+    assert case.content(7) == {}
+    case.storage.remove([f"{case.root}/t/f"])
+    assert not case.pins.keep(7, listing)
+
+
+def test_keeping_again_after_a_crash_keeps_what_is_listed_now(case: Case) -> None:
+    assert case.pins.keep(7, case.listing())
+    case.storage.remove([f"{case.root}/t"])
+    case.write(f"{case.root}/t/g", b"2")
+    assert case.pins.keep(7, case.listing())
+    assert case.content(7) == {"g": b"2"}
+
+
+def test_a_store_without_pins_has_none(case: Case) -> None:
+    assert list(case.pins.events()) == []
+    case.pins.release([1])
+    assert case.pins.at(1, f"{case.root}/t") == ""
+
+
+def ledger_at(event_id: int | None) -> MemoryLedger:
+    ledger = MemoryLedger()
+    if event_id is not None:
+        ledger.publish(Epoch(1, event_id, 0, "2026-01-01T00:00:00.000+00:00", "bootstrap"), [], [])
+    return ledger
+
+
+def test_pins_go_when_every_target_shows_their_event_or_the_limits_are_reached(case: Case) -> None:
+    for event_id in (5, 6, 7, 8):
+        assert case.pins.keep(event_id, case.listing())
+    wide = Limits(10**9, 10**9)
+    assert release(case.pins, [ledger_at(9), ledger_at(None)], wide, 0) == []
+    assert release(case.pins, [ledger_at(9), ledger_at(5)], wide, 0) == [5]
+    assert release(case.pins, [ledger_at(5)], Limits(6, 10**9), 0) == [6]
+    assert list(case.pins.events()) == [7, 8]
+    since = max(case.pins.held(event_id)[1] for event_id in (7, 8))
+    assert release(case.pins, [ledger_at(5)], Limits(10**9, 10.0), since + 11 * 10**9) == [7, 8]
+
+
+def test_a_link_shares_what_is_written_in_place_and_size_and_time_tell(tmp_path: Path) -> None:
+    storage = FileStorage()
+    pins = StoredPins(storage, f"file:{tmp_path}/pins", links=True)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "f").write_bytes(b"1")
+    location = f"file:{tmp_path}/t"
+    listing = storage.list([location])[location]
+    assert pins.keep(7, listing)
+    pin = pins.at(7, location)
+    assert (tmp_path / "t" / "f").samefile(Path(pin.removeprefix("file:")) / "f")
+    (tmp_path / "t" / "f").write_bytes(b"22")
+    assert storage.list([pin])[pin].files != listing.files
