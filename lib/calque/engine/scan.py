@@ -33,7 +33,8 @@ SETTLED_SECONDS = 2.0
 """How long what changed has to stay as it is."""
 FULL_EVERY = 10
 """A file that is written in place changes no directory's time."""
-REMEMBER_SECONDS = 30.0
+REMEMBER_NS = 30 * 10**9
+"""The least pause between two writings of the memory; many directories take longer, and get a longer one."""
 MARGIN_NS = 60 * 10**9
 """How far the clocks of the source's storage and of this machine may be apart."""
 LOG_DIRECTORY = "_delta_log"
@@ -69,7 +70,7 @@ class Scanner:
         self.seen: EventId | None = None
         self.rounds: dict[TableName, int] = {}
         self.due_ns: dict[TableName, int] = {}
-        self.remembered_ns = 0
+        self.remember_ns = 0
         self.changed = False
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, name="scan", daemon=True)
@@ -179,10 +180,11 @@ class Scanner:
 
     def remember(self, *, always: bool = False) -> None:
         now = self.source.clock.now_ns()
-        if self.changed and self.seen is not None and (always or now - self.remembered_ns > REMEMBER_SECONDS * 1e9):
+        if self.changed and self.seen is not None and (always or now >= self.remember_ns):
             self.scans.remember(Memory(self.seen, self.watched))
             self.changed = False
-            self.remembered_ns = self.source.clock.now_ns()
+            ended = self.source.clock.now_ns()
+            self.remember_ns = ended + max(REMEMBER_NS, 20 * (ended - now))
 
     # One scan
 
