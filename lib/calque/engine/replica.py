@@ -425,6 +425,7 @@ class Replica:
     def hold(self, names: Sequence[TableName], because: TableName, event_id: EventId) -> None:
         """Tables that can't go on before one that is copied beside the windows stay as they are."""
         late = [name for name in names if name not in self.staging.names and not self.tables.is_(name, ASIDE)]
+        self.scanned.miss(names)
         self.leave(late, f"it waits for {because}, whose files are being copied", event_id)
         self.staging.hold(late, because)
 
@@ -439,6 +440,7 @@ class Replica:
         """Apply the group beside the windows: its files take long to copy."""
         entries = self.whole(group, upto) if group.ready is not None else group.entries
         cursor, names = self.cut(upto).shown_by_all(entries), self.admitted(entries)
+        self.scanned.miss(names)
         self.leave(names, f"its files are being copied: {long}", upto)
         LOG.info("%s: %s leaves the window at event %d: %s", self.name, names[0], upto, long)
 
