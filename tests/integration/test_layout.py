@@ -103,6 +103,12 @@ def test_spark_at_the_target_finds_the_sources_rows_and_repairing_partitions_cha
         swept = deployment.calque("sweep")
         assert swept.returncode == 0, swept.stderr
         assert users == files_below(tmp_path / "users")
+        # Spark's repair notes in a table that it was there, which is a change by another, and mended as one.
+        verified = deployment.calque("verify", "--data", "checksum", "--json")
+        whats = {row["what"] for row in json.loads(verified.stdout)["differences"]}
+        assert whats == {"parameters.spark.sql.partitionProvider"}
+        repaired = deployment.calque("repair")
+        assert repaired.returncode == 0, repaired.stdout + repaired.stderr
         verified = deployment.calque("verify", "--data", "checksum")
         assert verified.returncode == 0, verified.stdout + verified.stderr
     finally:

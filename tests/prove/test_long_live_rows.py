@@ -1,0 +1,19 @@
+"""Laws 1 and 2 of the design on rows, for long."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from liverows import live
+
+READS = int(os.environ.get("CALQUE_READS", "30000"))
+SEED = int(os.environ.get("CALQUE_SEED", str(time.time_ns() % 100_000)))
+
+
+@pytest.mark.timeout(0)
+def test_readers_of_rows_see_only_what_the_source_had_for_long(tmp_path: Path) -> None:
+    live(tmp_path, READS, SEED)
