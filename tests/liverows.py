@@ -63,10 +63,12 @@ def watch(deployment: Deployment, found: Mapping[str, Metastore], reads: int, se
             reader.history.note(event_id, rows)
 
     writer = RowWriter(found["source"].uri, database, deployment.root / "data", seed, note)
+    for _ in range(4):
+        writer.create()
     for _ in range(40):
         writer.step()
     deployment.start()
-    deployment.settle()
+    deployment.settle(timeout=300)
     threads = [threading.Thread(target=reader.run, daemon=True) for reader in readers.values()]
     for thread in threads:
         thread.start()
@@ -74,7 +76,7 @@ def watch(deployment: Deployment, found: Mapping[str, Metastore], reads: int, se
     while min(reader.counted for reader in readers.values()) < reads and time.monotonic() < until:
         writer.step()
         time.sleep(writer.rng.random() * 0.1)
-    deployment.settle()
+    deployment.settle(timeout=300)
     for reader in readers.values():
         reader.stop.set()
     for thread in threads:

@@ -30,7 +30,7 @@ def servers(tmp_path: Path) -> Iterator[Mapping[str, Metastore]]:
         server.stop()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 def test_whoever_is_killed_at_failpoints_goes_on_copies_no_file_twice_and_leaves_nothing(
     servers: Mapping[str, Metastore], tmp_path: Path
 ) -> None:
@@ -49,15 +49,15 @@ def test_whoever_is_killed_at_failpoints_goes_on_copies_no_file_twice_and_leaves
         "catalog.alter_partitions.before": lambda: source.overwrite(parted, "day=1"),
         "ledger.publish.before": lambda: source.insert(plain),
     }
-    first = deployment.calque("run", "--until", "head", timeout=200)
+    first = deployment.calque("run", "--until", "head", timeout=400)
     assert first.returncode == 0, first.stderr
     try:
         for name, change in deaths.items():
             change()
             deployment.start(CALQUE_FAILPOINT=name)
             assert deployment.process is not None
-            assert deployment.process.wait(120) == -signal.SIGKILL, deployment.tail()
-        last = deployment.calque("run", "--until", "head", timeout=200)
+            assert deployment.process.wait(240) == -signal.SIGKILL, deployment.tail()
+        last = deployment.calque("run", "--until", "head", timeout=400)
         assert last.returncode == 0, last.stderr
         assert deployment.calque("sweep").returncode == 0
         verified = deployment.calque("verify", "--data", "checksum")
