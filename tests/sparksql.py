@@ -1,7 +1,7 @@
 """Spark SQL with Delta at one metastore, in a process of its own: a session's metastore is its JVM's for ever.
 
-Run as a program it answers statements: a line of JSON with the statement, a line of JSON with its rows, or with what is
-wrong.
+Run as a program it answers statements: a line of JSON with a number and the statement, a line of JSON with the number
+and its rows, or with what is wrong.
 """
 
 from __future__ import annotations
@@ -23,15 +23,20 @@ class SparkSql:
         command = [sys.executable, __file__, uri, str(root)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._lock = threading.Lock()
+        self._number = 0
 
     def sql(self, statement: str) -> Rows:
         """Its rows; raises `RuntimeError` with Spark's words."""
         with self._lock:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
-            self._process.stdin.write(json.dumps(statement) + "\n")
+            self._number += 1
+            self._process.stdin.write(json.dumps([self._number, statement]) + "\n")
             self._process.stdin.flush()
-            answer = json.loads(self._process.stdout.readline() or '{"problem": "Spark ended"}')
+            answer: dict[str, Any] = {}
+            while answer.get("number") != self._number:
+                line = self._process.stdout.readline()
+                answer = json.loads(line) if line else {"number": self._number, "problem": "Spark ended"}
         if "problem" in answer:
             raise RuntimeError(f"{statement}: {answer['problem']}")
         rows: Rows = answer["rows"]
@@ -57,11 +62,12 @@ def serve(uri: str, root: Path) -> None:
     }
     spark = session("sql", spark_jars(), root, settings)
     for line in sys.stdin:
+        number, statement = json.loads(line)
+        answer: dict[str, Any] = {"number": number}
         try:
-            rows = [list(row) for row in spark.sql(json.loads(line)).collect()]
-            answer: dict[str, Any] = {"rows": rows}
+            answer["rows"] = [list(row) for row in spark.sql(statement).collect()]
         except Exception as error:
-            answer = {"problem": str(error)[:2000]}
+            answer["problem"] = str(error)[:2000]
         print(json.dumps(answer, default=str), flush=True)
     spark.stop()
 

@@ -25,17 +25,12 @@ STATEMENTS = (
     f"INSERT INTO {D}.t VALUES (1, 'x'), (2, 'a b%/=é'), (3, NULL)",
     f"INSERT INTO {D}.t SELECT id + 10, 'x' FROM range(20)",
     f"DELETE FROM {D}.t WHERE a % 3 = 1",
-    f"DELETE FROM {D}.t WHERE a = 12",
     f"INSERT OVERWRITE {D}.t SELECT id + 100, 'y' FROM range(30)",
     f"UPDATE {D}.t SET p = 'z' WHERE a < 105",
     f"OPTIMIZE {D}.t",
     f"ALTER TABLE {D}.t ADD COLUMNS (c INT)",
     f"INSERT INTO {D}.t VALUES (7, 'z', 8)",
-    f"MERGE INTO {D}.t USING (SELECT 7 AS a, 9 AS c) s ON t.a = s.a WHEN MATCHED THEN UPDATE SET c = s.c",
-    f"ALTER TABLE {D}.t RENAME COLUMN c TO cc",
-    f"INSERT INTO {D}.t VALUES (8, 'z', 1)",
     f"RESTORE TABLE {D}.t TO VERSION AS OF 3",
-    f"INSERT INTO {D}.t VALUES (9, 'last')",
 )
 CREATE = (
     f"CREATE TABLE {D}.t (a INT, p STRING) USING delta PARTITIONED BY (p) TBLPROPERTIES ("
@@ -116,11 +111,17 @@ def test_a_reader_sees_only_versions_of_the_source_one_after_the_other(rig: Rig)
     rig.source.sql(CREATE)
     rig.settle()
     seen: list[list[str]] = []
+    problems: list[str] = []
     done = threading.Event()
 
     def read() -> None:
         while not done.is_set():
-            seen.append(by_text(rig.target.sql(f"SELECT * FROM {D}.t")))
+            try:
+                seen.append(by_text(rig.target.sql(f"SELECT * FROM {D}.t")))
+            except RuntimeError as error:
+                # What any reader is told whose statement was analysed before the columns changed.
+                if "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS" not in str(error):
+                    problems.append(str(error))
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -130,6 +131,7 @@ def test_a_reader_sees_only_versions_of_the_source_one_after_the_other(rig: Rig)
     finally:
         done.set()
         reader.join()
+    assert problems == []
     rig.same("t")
     newest = max(row[0] for row in rig.source.sql(f"DESCRIBE HISTORY {D}.t"))
     versions = [version_of(rig.source, f"{D}.t", version) for version in range(newest + 1)]
