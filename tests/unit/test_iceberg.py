@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from calque.adapters.memory.metastore import HIVE_3
 from calque.core.iceberg import name_of
 from calque.core.layout import place
 from calque.engine.failpoints import guard
+from calque.engine.sweep import sweep_target
 from calque.engine.verify import verify
 from calque.model import hive
 from calque.model.hive import Database
@@ -257,6 +258,26 @@ def test_a_rename_a_drop_and_another_table_of_the_name(bay: Bay) -> None:
     bay.follow()
     assert [row["a"] for row in bay.rows()] == [7]
     assert not bay.metadata().startswith(first.rpartition("/metadata/")[0] + "/")
+
+
+def test_a_sweep_takes_what_a_dropped_table_left_and_nothing_of_one_that_is_there(bay: Bay) -> None:
+    table = bay.create()
+    table.append(rows(1))
+    bay.follow()
+    bay.source.drop_table(T, delete_data=False)
+    again = bay.create()
+    again.append(rows(2))
+    table = bay.create("u")
+    table.append(rows(3))
+    bay.shown.clear()
+    bay.follow()
+    noted: Mapping[str, int] = {}
+    for later in (1, 2):
+        world, now = bay.world, time.time_ns() + later * 10**16
+        noted = sweep_target(world.side, world.journal, now, noted).noted
+    assert not (bay.root / "target/d1.db/t").exists()
+    assert [row["a"] for row in bay.rows()] == [2]
+    assert [row["a"] for row in bay.rows(TableName("d1", "u"))] == [3]
 
 
 def test_a_snapshot_whose_files_are_gone_is_left_out(bay: Bay) -> None:
