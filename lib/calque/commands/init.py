@@ -13,7 +13,7 @@ from calque.errors import Refused
 TEMPLATE = """\
 # Configuration of calque. Durations: "500ms", "10s", "7d"; a number without a unit is seconds. Paths are URIs, or plain
 # paths relative to this file. In tables of options, a key that ends in _env names an environment variable whose value
-# is taken: "fs.s3a.secret.key_env" = "S3_SECRET".
+# is taken: secret_env = "S3_SECRET".
 
 [source]
 name = "hq"
@@ -27,10 +27,12 @@ scan = "off"                                # or a duration: look for files that
 scans = {}                                  # by table, the longest pattern wins: { "a.*" = "5s", "a.raw" = "off" }
 gap = "when_needed"                         # when_needed | stop: what to do about a hole in the log
 allow_weak_log = false                      # run although the log can't give every guarantee
-storage = {}                                # Hadoop options for reading, e.g. { "fs.s3a.endpoint" = "http://s3:9000" }
+storage = {}                                # for reading, e.g. { endpoint_url = "http://s3:9000", region = "eu-west-1" }
 
 [state]
 path = "state"                              # journal, evidence, ledgers, control records
+tables = ""                                 # where else journal, evidence and ledgers lie, e.g. "s3://bucket/calque"
+storage = {}                                # for tables, e.g. { key_env = "S3_KEY", secret_env = "S3_SECRET" }
 checkpoints = "checkpoints"                 # Spark's; nothing in it is truth
 
 [journal]
@@ -65,7 +67,7 @@ external_base = ""                          # the source's full path below it, f
 locations = {}                              # prefix at the source = prefix at the target, the longest wins
 strict_locations = false                    # refuse external tables that no prefix fits
 properties = {}                             # set on tables, an empty value removes; e.g. { "owner.team" = "dr" }
-storage = {}                                # Hadoop options for writing
+storage = {}                                # for what lies below warehouse, external_base and in locations
 """
 
 
