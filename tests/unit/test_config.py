@@ -115,7 +115,7 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "allow_weak_log": False,
             "storage": {},
         },
-        "state": {"path": f"{tmp_path}/state", "checkpoints": f"{tmp_path}/checkpoints"},
+        "state": {"path": f"{tmp_path}/state", "checkpoints": f"{tmp_path}/checkpoints", "tables": "", "storage": {}},
         "journal": {"format": "delta", "retention": 604800.0, "brokers": "", "topic": "", "options": {}},
         "window": {"max_events": 100_000, "max_delay": 1.0},
     }

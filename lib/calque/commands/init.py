@@ -27,7 +27,7 @@ scan = "off"                                # or a duration: look for files that
 scans = {}                                  # by table, the longest pattern wins: { "a.*" = "5s", "a.raw" = "off" }
 gap = "when_needed"                         # when_needed | stop: what to do about a hole in the log
 allow_weak_log = false                      # run although the log can't give every guarantee
-storage = {}                                # for reading, e.g. { endpoint_url = "http://s3:9000", region = "eu-west-1" }
+storage = {}                                # for reading, e.g. { endpoint_url = "http://s3:9000", region = "eu" }
 
 [state]
 path = "state"                              # journal, evidence, ledgers, control records
