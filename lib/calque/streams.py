@@ -32,6 +32,7 @@ from calque.core.rows import SCHEMA
 from calque.core.standing import Standing, standing
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.pins import Keeper, Limits
+from calque.engine.progress import Progress
 from calque.engine.replica import Replica
 from calque.engine.scan import Chosen, Scanner
 from calque.errors import Broken, CalqueError, Refused, Unavailable
@@ -437,6 +438,7 @@ class TargetPart(Part):
             "state": self.state,
             "last_error": self.last_error,
             "states": states,
+            "copying": copying_of(self.wiring.target(self.name).copying.look()),
         }
 
     def close(self) -> None:
@@ -448,3 +450,16 @@ class TargetPart(Part):
 def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
     return bool(replica.waiting_since) or not replica.reading.finished.empty() or replica.scanned.owes()
+
+
+def copying_of(progress: Progress | None) -> Json:
+    """What the status tells of copies; `ends_at` is in seconds since the epoch."""
+    if progress is None:
+        return None
+    return {
+        "files": progress.files,
+        "bytes": progress.bytes,
+        "files_done": progress.files_done,
+        "bytes_done": progress.bytes_done,
+        "ends_at": None if progress.ends_ns is None else round(progress.ends_ns / 1e9, 1),
+    }

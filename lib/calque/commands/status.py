@@ -67,6 +67,8 @@ def show(document: Mapping[str, Any]) -> None:
     headings = ("target", "state", "position", "lag", "epoch", "live", "being read", "waiting", "quarantined", "error")
     print_table(headings, [(name, *cells(target)) for name, target in document["targets"].items()])
     for name, target in document["targets"].items():
+        if target["copying"] is not None:
+            print_line(f"{name}: {copying(target['copying'])}")
         for row in target["set_aside"]:
             print_line(f"{name}: {row['table']} is {row['state']}, shows event {row['shows']}: {row['reason']}")
         for row in target["quarantined"]:
@@ -88,3 +90,16 @@ def cells(target: Mapping[str, Any]) -> tuple[object, ...]:
         tables["quarantined"],
         target["last_error"],
     )
+
+
+def copying(found: Mapping[str, Any]) -> str:
+    """How far copies are, and when they may be done."""
+    from datetime import datetime
+
+    from rich.filesize import decimal
+
+    files = f"{found['files_done']} of {found['files']} files"
+    amount = f"{decimal(found['bytes_done'])} of {decimal(found['bytes'])}"
+    ends = found["ends_at"]
+    when = f", done about {datetime.fromtimestamp(ends).astimezone():%H:%M:%S}" if ends is not None else ""
+    return f"copying: {files}, {amount}{when}"

@@ -110,7 +110,8 @@ class Replica:
         self.waiting_since: dict[TableName, int] = {}
         self.lost: dict[TableName, set[Lost]] = {}
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
-        self.staging = Staging(pool(STAGERS, f"copy-{side.policy.target}"), wake, BYTES_PER_SECOND, patience)
+        pace = min(BYTES_PER_SECOND, side.policy.bandwidth or BYTES_PER_SECOND)
+        self.staging = Staging(pool(STAGERS, f"copy-{side.policy.target}"), wake, pace, patience)
         self.spread, self.large = spread, large
         self.wholes: dict[EventId, list[Entry]] = {}
         """Of a spread window, by its first event: the groups that are wanted whole after all."""

@@ -9,7 +9,6 @@ from calque.core.layout import join, staged_name, versioned_location
 from calque.engine import delta_files
 from calque.engine.claims import OWNER, comes_from_source, contested, lies_in_another
 from calque.engine.world import TargetSide
-from calque.errors import Unavailable
 from calque.model.files import File, Listing
 from calque.model.names import EventId, TableName
 from calque.ports import Copied, CopyTask
@@ -210,15 +209,8 @@ def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: E
 
 
 def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, Copied]:
-    """Results by target path. Raises `Unavailable` when it is to end."""
-
-    def go_on(_: Copied) -> None:
-        if side.stopping.is_set():
-            raise Unavailable(
-                f"{len(tasks)} files were not all copied", "calque ends", "It goes on where it was when it runs again"
-            )
-
-    results = {result.task.target: result for result in side.storage.copy(tasks, go_on)} if tasks else {}
+    """Results by target path."""
+    results = {result.task.target: result for result in side.storage.copy(tasks)} if tasks else {}
     for result in results.values():
         if result.problem:
             raise ContentLost(result.task.source, result.problem, result.task.size, result.task.modified_ns)

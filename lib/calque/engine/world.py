@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from calque.core.admit import Admission
 from calque.core.image import Imaging
 from calque.engine.announced import Announced
+from calque.engine.attended import attended
+from calque.engine.progress import Copying
 from calque.engine.waiting import WaitingKeys
 from calque.model.policy import Policy
 from calque.ports import Catalog, CatalogReader, Clock, EventLog, EvidenceStore, Journal, Ledger, Pins, Scans, Storage
@@ -53,10 +55,14 @@ class TargetSide:
     imaging: Imaging
     announced: Announced = field(default_factory=Announced)
     keys: WaitingKeys = field(default_factory=WaitingKeys)
+    copying: Copying = field(default_factory=lambda: Copying(time.time_ns))
+    """What the storage's copies report."""
     stopping: threading.Event = field(default_factory=threading.Event)
-    """Set when long work is to end."""
+    """Set when they are to end."""
 
     @staticmethod
     def of(policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage) -> TargetSide:
-        admission = Admission(policy)
-        return TargetSide(policy, catalog, ledger, storage, admission, Imaging(admission))
+        admission, copying, stopping = Admission(policy), Copying(time.time_ns), threading.Event()
+        storage = attended(storage, copying, stopping)
+        imaging = Imaging(admission)
+        return TargetSide(policy, catalog, ledger, storage, admission, imaging, copying=copying, stopping=stopping)
