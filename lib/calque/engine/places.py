@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from calque.core.iceberg import is_iceberg
 from calque.core.kinds import kind_of
 from calque.engine.world import SourceSide
 from calque.model.hive import is_partitioned, is_view, location_of
@@ -91,10 +92,10 @@ class Places:
                 self.tables[name] = found
 
     def read_one(self, name: TableName) -> Placed | None:
-        """None for what has no files of its own, and for what is not replicated."""
+        """None for what has no files of its own, or whose definition names them, and for what is not replicated."""
         catalog = self.source.catalog
         table = catalog.table(name)
-        if table is None or is_view(table) or kind_of(table):
+        if table is None or is_view(table) or is_iceberg(table) or kind_of(table):
             return None
         location = location_of(table) or ""
         root = location.rstrip("/")
