@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from calque.config import load
 from calque.model.hive import Column, location_of
+from calque.model.ledger import TableState
 from calque.model.names import TableName, partition_values
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.demo.source import Source
@@ -117,10 +118,14 @@ def test_spark_at_the_target_finds_the_sources_rows_and_repairing_partitions_cha
 
 
 def settle(deployment: Deployment) -> None:
-    """Until the ledger says that the target shows the source's newest event."""
+    """Until the ledger says that the target shows the source's newest event, and every table is live."""
     wanted, ledger = deployment.source.current(), Wiring(load(deployment.config)).ledger("dr")
     deadline = time.monotonic() + 300
-    while (epoch := ledger.last_epoch()) is None or epoch.event_id < wanted:
+    while (
+        (epoch := ledger.last_epoch()) is None
+        or epoch.event_id < wanted
+        or any(row.state is not TableState.LIVE for row in ledger.tables().values())
+    ):
         assert time.monotonic() < deadline, deployment.tail()
         time.sleep(0.1)
 
