@@ -80,7 +80,10 @@ class RowWriter:
         before = self.client.current()
         getattr(self, change)()
         if self.client.current() != before:
-            self.done.append(f"{before + 1}..{self.client.current()} {change}")
+            self.done.append(f"{before + 1}..{self.client.current()} {change}: {self.rows()}")
+
+    def rows(self) -> Mapping[str, Rows]:
+        return {table: held.rows() for table, held in self.tables.items()}
 
     # What is there
 
@@ -206,15 +209,15 @@ class RowWriter:
             shutil.rmtree(place(location_of(there) or "").path)
 
     def overwrite_partitions(self) -> None:
-        """Several at once."""
+        """Two in one call, for which 3.1 writes two events."""
         if table := self.some_table(lambda held: held.keys and len(held.files) > 1):
             held, rows = self.tables[table], []
             for partition in self.rng.sample(sorted(held.files), 2):
                 directory, there = self.new_directory(), self.row(table, partition)
                 held.files[partition] = self.fill(directory, 3)
                 rows.append(replace(there, storage=replace(there.storage or Storage(), location=f"file:{directory}")))
-            for row in rows:
-                self.client.alter_partition(self.name(table), row)
+            self.note()
+            self.client.alter_partitions(self.name(table), rows)
 
     def create(self) -> None:
         if free := [name for name in NAMES if name not in self.tables]:
