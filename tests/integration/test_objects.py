@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -20,10 +21,12 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import Own, Systems
 from calque.core.image import Imaging
 from calque.core.layout import join
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
 from deployments import Deployment
-from worlds import Looker, State
+from worlds import INPUT, OUTPUT, SERDE, Looker, State
 
 NUMBERS = count(1)
 VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
@@ -89,7 +92,7 @@ def deployment(
 ) -> Iterator[InObjects]:
     monkeypatch.setenv("S3_SECRET", store.secret)
     InObjects.store = store
-    made = InObjects(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=11)
+    made = InObjects(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1)
     [target] = made.targets
     storage = FileStorage(Systems(own=Own((target.policy.warehouse,), store.options)))
 
@@ -121,15 +124,65 @@ def test_a_target_in_an_object_store_shows_only_states_of_the_source_and_ends_eq
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     before = objects(deployment)
+    assert len(before) > 5
     assert deployment.calque("run", "--until", "head").returncode == 0
     assert objects(deployment) == before
-    # The first sweep may only take notes, and replaced directories stay for a second.
-    assert any("directory" in swept(deployment) for _ in range(10))
-    assert set(objects(deployment)) < set(before)
-    deployment.check_equal()
     secret = deployment.store.secret
     assert secret not in deployment.log.read_text() + checked.stdout + verified.stdout
     assert not any(secret.encode() in path.read_bytes() for path in files_below(deployment.root))
+
+
+def test_inserts_overwrites_appends_and_drops_reach_an_object_store_and_are_swept(deployment: InObjects) -> None:
+    database = deployment.databases[0]
+    source, root = deployment.source.client, f"file:{deployment.root}/source"
+    source.create_database(Database(database, location=root))
+    form = Storage(
+        input_format=INPUT, output_format=OUTPUT, serde=SerDe(class_name=SERDE), columns=(Column("x", "int"),)
+    )
+    plain = Table("plain", database, "me", storage=replace(form, location=f"{root}/plain"), type="EXTERNAL_TABLE")
+    parts = replace(plain, name="parts", partition_keys=(Column("p", "string"),))
+    parts = replace(parts, storage=replace(form, location=f"{root}/parts"))
+
+    def part(value: str, at: str) -> Partition:
+        return Partition((value,), database, "parts", storage=replace(form, location=f"{root}/{at}"))
+
+    def equal() -> set[str]:
+        done = deployment.calque("run", "--until", "head")
+        assert done.returncode == 0, done.stderr
+        deployment.check_equal()
+        return {path for path, _ in objects(deployment)}
+
+    def wrote(*names: str) -> list[str]:
+        for name in names:
+            deployment.files.write(f"{root}/{name}", name.encode())
+        return [f"{root}/{name}" for name in names]
+
+    wrote("plain/f1", "parts/p=1/f", "parts/p=2/f")
+    (deployment.root / "source/parts/p=3").mkdir()
+    for table in (plain, parts):
+        source.create_table(replace(table, parameters={"EXTERNAL": "TRUE"}, partition_keys=table.partition_keys or ()))
+    source.add_partitions(TableName(database, "parts"), [part(value, f"parts/p={value}") for value in "123"])
+    first = equal()
+    assert {path.removeprefix(f"{database}.db/") for path in first} == {"plain/f1", "parts/p=1/f", "parts/p=2/f"}
+    source.insert(TableName(database, "plain"), wrote("plain/f2"))
+    wrote("new/f")
+    source.alter_partition(TableName(database, "parts"), part("1", "new"))
+    source.drop_partitions(TableName(database, "parts"), ["p=2"], delete_data=False)
+    second = equal()
+    assert f"{database}.db/plain/f2" in second
+    deployment.files.remove([f"{root}/plain"])
+    source.insert(TableName(database, "plain"), wrote("plain/g"), replace=True)
+    source.drop_table(TableName(database, "parts"), delete_data=False)
+    third = equal()
+    verified = deployment.calque("verify", "--data", "checksum", "--json")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    before = objects(deployment)
+    assert equal() == third
+    assert objects(deployment) == before
+    # The first sweep may only take notes, and replaced directories stay for a second.
+    assert any("directory" in swept(deployment) for _ in range(5))
+    assert {path for path, _ in objects(deployment)} < third
+    deployment.check_equal()
 
 
 def objects(deployment: InObjects) -> list[tuple[str, int]]:
