@@ -124,7 +124,8 @@ def test_a_target_in_an_object_store_shows_only_states_of_the_source_and_ends_eq
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     before = objects(deployment)
-    assert len(before) > 5
+    assert before
+    assert len(deployment.writer.done) > 20
     assert deployment.calque("run", "--until", "head").returncode == 0
     assert objects(deployment) == before
     secret = deployment.store.secret
