@@ -21,7 +21,7 @@ WIDE = Limits(10**12, 10**12)
 
 
 def pinned_world(seed: int) -> World:
-    world = World(seed, None, POLICY, None, pins=True)
+    world = World(seed, None, POLICY, pins=True)
     world.write(world.rng.randrange(20))
     world.history.states.clear()
     world.note()

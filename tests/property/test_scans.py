@@ -30,7 +30,7 @@ class ScannedWorld(World):
 
     def __init__(self, seed: int, policy: Policy | None = None) -> None:
         self.scans = MemoryScans()
-        super().__init__(seed, HIVE_4 if seed % 2 else None, policy or POLICIES[seed % len(POLICIES)], self.scans)
+        super().__init__(seed, HIVE_4 if seed % 2 else None, policy or POLICIES[seed % len(POLICIES)], scans=self.scans)
         self.scanner = self.new_scanner()
 
     def new_scanner(self) -> Scanner:

@@ -63,6 +63,7 @@ def settled(seed: int = 0, policy: Policy | None = None) -> World:
     text = "SELECT x FROM d2.plain"
     view = Table("seen", "d2", type="VIRTUAL_VIEW", view_original_text=text, view_expanded_text=text)
     world.source.create_table(replace(view, storage=Storage((Column("x", "int"),))))
+    world.storage.write("file:/f.jar", b"classes")
     world.source.create_function(Function("f", "d2", "org.F", "me", 1, type=1, resources=(Resource(1, "file:/f.jar"),)))
     opened(world).settle()
     return world
