@@ -58,6 +58,7 @@ def serve(uri: str, root: Path) -> None:
         "spark.sql.warehouse.dir": f"file:{root}/warehouse",
         "spark.sql.shuffle.partitions": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         "spark.driver.memory": "1g",
     }
     spark = session("sql", spark_jars(), root, settings)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from calque.core.deltalog import log_of
 from calque.core.layout import place
 from calque.model.hive import location_of
 from calque.model.names import TableName
@@ -115,7 +116,7 @@ def test_a_reader_sees_only_versions_of_the_source_one_after_the_other(rig: Rig)
     done = threading.Event()
 
     def read() -> None:
-        while not done.is_set():
+        while not done.wait(0.3):
             try:
                 seen.append(by_text(rig.target.sql(f"SELECT * FROM {D}.t")))
             except RuntimeError as error:
@@ -142,10 +143,10 @@ def test_a_reader_sees_only_versions_of_the_source_one_after_the_other(rig: Rig)
         at = found
     assert len({str(rows) for rows in seen}) > 3
     log = Path(place(rig.location("t")).path, "_delta_log")
-    assert max(int(path.stem) for path in log.glob("*.json")) == newest
-    assert list(log.glob("*.checkpoint.*"))
-    for path in sorted(log.glob("*.json")):
-        version = int(path.stem)
+    there = log_of(path.name for path in log.iterdir())
+    assert there.commits == set(range(newest + 1))
+    assert there.checkpoints
+    for version in sorted(there.commits):
         assert version_of(rig.target, f"delta.`{rig.location('t')}`", version) == versions[version]
     verified = rig.deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
