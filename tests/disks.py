@@ -93,7 +93,7 @@ class DiskWorld(World):
         self.disk = Disk()
         self.disk.between = death
         wanted = Policy("dr", "hq", include=("d*.*",), warehouse=f"{self.root}/target", grace=0.0)
-        super().__init__(1, HIVE_3, replace(wanted, **policy), self.disk, self.root)  # type: ignore[arg-type]
+        super().__init__(1, HIVE_3, replace(wanted, **policy), storage=self.disk, root=self.root)  # type: ignore[arg-type]
         self.clock.now = time.time_ns() + 10**12
         source, side = self.source_side, self.side
         self.source_side = replace(

@@ -99,13 +99,19 @@ class _Way:
             if path in self.sums or names[path] not in there or there[names[path]].size != file.size
         }
         for path, copied in zip(tasks, self.storage.copy(list(tasks.values())) if tasks else (), strict=True):
-            if not copied.problem and copied.checksum == self.sums.get(path, copied.checksum):
+            if not copied.problem and self.is_read(path, names[path], copied.checksum):
                 self.done.append(copied)
             elif not copied.problem:
                 self.storage.remove([names[path]])
                 raise VersionLost(join(self.source, path), "another log lies there now")
             elif needed(path):
                 raise VersionLost(join(self.source, path), copied.problem)
+
+    def is_read(self, path: str, at: str, checksum: str) -> bool:
+        """Whether a copy is the commit that was read, if it is one. Stores that copy inside themselves name none."""
+        if path not in self.sums:
+            return True
+        return (checksum or self.storage.checksums([at]).get(at)) == self.sums[path]
 
     def name(self, path: str, event_id: EventId | None) -> str:
         return join(self.target, path) if event_id is None else staged_name(self.target, path, event_id)
