@@ -63,6 +63,12 @@ def natural_place(hand: Hand, table: TableName, source: Table) -> str:
         outside = external_location(location, policy.external_base, policy.locations)
         if outside is not None:
             return outside
+        if policy.strict_locations:
+            raise Refused(
+                f"No place at the target is said for {location}",
+                'strict_locations is set, and no prefix in "locations" fits',
+                "Add a prefix for it, and release the table from quarantine",
+            )
     return natural_location(policy.warehouse, at.database, at.table)
 
 
