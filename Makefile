@@ -34,14 +34,15 @@ demo: install
 	$(BIN)/calque demo
 
 test: install
-	$(BIN)/python -m pytest --ignore=tests/bench --ignore=tests/prove
+	$(BIN)/python -m pytest tests/unit tests/property -n 2
+	$(BIN)/python -m pytest tests/contract tests/integration
 
 check: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/unit tests/property --hypothesis-profile=check
+	$(BIN)/python -m pytest tests/unit tests/property --hypothesis-profile=check -n 2
 
 prove: install
 	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) --hypothesis-profile=prove --timeout=0

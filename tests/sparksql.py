@@ -44,8 +44,10 @@ class SparkSql:
 
     def close(self) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(60)
+        self._process.stdout.close()
 
 
 def serve(uri: str, root: Path) -> None:

@@ -16,18 +16,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from calque.core.admit import Admission
-from calque.core.image import INCARNATION, is_ours
+from calque.core.image import INCARNATION, SOURCE, is_ours
 from calque.core.layout import COPYING, STAGE, VERSIONS, join, place
 from calque.engine.world import TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import OURS, EventId, Span, TableName, table_name
-from calque.ports import CatalogReader, EvidenceStore, Found, Journal, Ledger, Storage
+from calque.ports import Catalog, CatalogReader, Conflict, EvidenceStore, Found, Journal, Ledger, Storage
 
 OWNER = f"{OURS}_owner."
 DATABASE = ".db"
@@ -43,7 +44,8 @@ AT_ONCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """`what` is "directory" (replaced, dropped, or never used) or "staging" (copies that were never published)."""
+    """`what` is "directory" (replaced, dropped, or never used), "staging" (copies that were never published), or
+    "hidden table" (by its name: one that a death left half-built, or renamed away)."""
 
     location: str
     what: str
@@ -75,9 +77,10 @@ def sweep_target(
     if standing is None or side.policy.data == "none":
         return Swept(noted=noted)
     grace_ns = int(side.policy.grace * 1e9)
+    hidden = hidden_tables(side) if standing.idle else []
     unneeded = Unneeded(side, standing, references_of(side), now_ns - grace_ns, others)
     unneeded.look()
-    if not unneeded.directories and not unneeded.staging:
+    if not unneeded.directories and not unneeded.staging and not hidden:
         return Swept(epochs=forget_epochs(side.ledger, now_ns - grace_ns))
     # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
     references = references_of(side)
@@ -86,6 +89,12 @@ def sweep_target(
     since = ended_ns(side.ledger, now_ns - grace_ns) if standing.idle and again == standing else now_ns
     kept: dict[str, int] = {}
     removed = [remove_staging(side.storage, node) for node in unneeded.staging]
+    for name in hidden:
+        first = noted.get(str(name), since)
+        if again == standing and first <= now_ns - grace_ns:
+            removed.append(drop_hidden(side.catalog, name))
+        else:
+            kept[str(name)] = first
     for node in unneeded.directories:
         if references.within(node.key):
             continue
@@ -138,6 +147,28 @@ def ended_ns(ledger: Ledger, after_ns: int) -> int:
 
 def published_ns(epoch: Epoch) -> int:
     return int(datetime.fromisoformat(epoch.published_at).timestamp() * 1000) * 1_000_000
+
+
+def hidden_tables(side: TargetSide) -> list[TableName]:
+    """Tables in the hidden database that this target built: when nothing is to be done nobody builds them."""
+    names = (table_name(OURS, table) for table in side.catalog.tables(OURS))
+    tables = ((name, side.catalog.table(name)) for name in names)
+    return [name for name, table in tables if table is not None and is_built_for(side, name, table)]
+
+
+def is_built_for(side: TargetSide, name: TableName, table: Table) -> bool:
+    """Whether the target takes the table that the hidden one says it is of, under the name that it was built for."""
+    if not is_ours(table.parameters, side.policy.source):
+        return False
+    said = (table.parameters or {})[SOURCE].partition(":")[2]
+    at = side.admission.name_at_target(table_name(*said.partition(".")[::2]))
+    return name.table.startswith(f"{OURS}_{at.database}_{at.table}_")
+
+
+def drop_hidden(catalog: Catalog, name: TableName) -> Removed:
+    with suppress(Conflict):
+        catalog.drop_table(name)
+    return Removed(str(name), "hidden table", 0, 0)
 
 
 # What is referred to
