@@ -212,7 +212,7 @@ def test_a_delta_version_is_told_by_its_commit_and_not_by_its_time(world: World)
 
 def test_files_are_looked_at_by_their_paths(world: World) -> None:
     table = world.path("t")
-    names = [name for name in AWKWARD if world.directories or name != "::"]
+    names = [name for name in AWKWARD if "::" not in name and "\\" not in name]
     for name in names:
         world.writer.write(join(table, name), b"content")
     wanted = [join(table, name) for name in names]
