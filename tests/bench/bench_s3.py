@@ -7,7 +7,10 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from rig import arguments, tell_machine
 
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import Own, Systems
@@ -15,14 +18,16 @@ from calque.ports import CopyTask
 from calque.sandbox import ObjectStore
 from calque.sandbox.objects import weed
 
-SMALL = int(os.environ.get("CALQUE_BENCH_FILES", "20000"))
-BIG = int(os.environ.get("CALQUE_BENCH_BIG_MB", "512")) << 20
 
-
-def test_copies_into_s3() -> None:
+def main(given: Sequence[str] | None = None) -> None:
+    options = arguments(__doc__, files=20_000, kib=16, big=2, mib=512).parse_args(given)
+    tell_machine()
     with tempfile.TemporaryDirectory(prefix="calque-bench-") as folder, ObjectStore.start(Path(folder)) as store:
         source = Path(folder) / "source"
-        for name, count, size in (("small", SMALL, 16 << 10), ("big", 2, BIG)):
+        for name, count, size in (
+            ("small", options.files, options.kib << 10),
+            ("big", options.big, options.mib << 20),
+        ):
             write(source / name, count, size)
             ours = copied(store, source / name)
             theirs = bulk(store, source / name)
@@ -66,3 +71,11 @@ def bulk(store: ObjectStore, folder: Path) -> float:
         [str(weed()), "-logtostderr=true", "filer.copy", str(folder), target], check=True, capture_output=True
     )
     return time.perf_counter() - start
+
+
+def test_copies_into_an_object_store_are_measured() -> None:
+    main(["--files", "20", "--mib", "10"])
+
+
+if __name__ == "__main__":
+    main()
