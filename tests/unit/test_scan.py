@@ -235,3 +235,10 @@ def test_a_memory_that_is_lost_makes_what_is_younger_than_the_journal_new_again(
     case.scans.remember(Memory())
     case.scanner = case.new_scanner()
     assert case.scan() == [("d.plain", {"": ["f", "g"]})]
+
+
+def test_a_directory_that_can_not_be_listed_costs_no_other_table_its_scan(case: Case) -> None:
+    case.storage.remove([PLAIN])
+    case.storage.write(PLAIN, b"no directory")
+    case.storage.write(f"{PARTED}/p=a/g", b"2")
+    assert case.scan() == [("d.t", {"p=a": ["f", "g"]})]

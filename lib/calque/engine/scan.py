@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calque.core.layout import join
+from calque.engine.listings import list_what_can_be
 from calque.engine.places import Places
 from calque.engine.read import wait_for_journal
 from calque.engine.unfinished import has_drafts, has_workplace
@@ -70,6 +71,7 @@ class Scanner:
         self.seen: EventId | None = None
         self.rounds: dict[TableName, int] = {}
         self.due_ns: dict[TableName, int] = {}
+        self.unlisted: set[str] = set()
         self.remember_ns = 0
         self.changed = False
         self.stopping = threading.Event()
@@ -191,15 +193,24 @@ class Scanner:
     def differing(self, names: Sequence[TableName]) -> dict[ObjectKey, Watched]:
         """What is not as it was last seen, as it is now."""
         moved = self.moved(names)
-        listings = self.source.storage.list(sorted({item.location for item in moved.values()}))
+        listings = self.listed(moved.values())
         found: dict[ObjectKey, Watched] = {}
         for key, item in moved.items():
-            listing = listings[item.location]
+            if (listing := listings.get(item.location)) is None:
+                continue
             now = replace(item, fingerprint=listing.fingerprint())
             if self.is_news(self.watched.get(key), now, listing):
                 found[key] = now
             else:
                 self.note({key: self.timed(now, listing, key)})
+        return found
+
+    def listed(self, items: Iterable[Watched]) -> Mapping[str, Listing]:
+        """What lies in the directories that can be listed; of each that can't be it is told once."""
+        found, refused = list_what_can_be(self.source.storage, sorted({item.location for item in items}))
+        for location in refused.keys() - self.unlisted:
+            LOG.warning("scan: %s", refused[location])
+        self.unlisted = (self.unlisted | refused.keys()) - found.keys()
         return found
 
     def moved(self, names: Sequence[TableName]) -> dict[ObjectKey, Watched]:
@@ -239,13 +250,14 @@ class Scanner:
         """Look again after a moment; what is the same, finished, and touched by no event becomes entries."""
         self.source.clock.sleep(SETTLED_SECONDS)
         self.learn()
-        locations = sorted({item.location for item in looks.values()})
-        listings = self.source.storage.list(locations)
+        listings = self.listed(looks.values())
         current = self.learn()
         same = {
             key: listings[item.location]
             for key, item in looks.items()
-            if self.is_there(key, item) and listings[item.location].fingerprint() == item.fingerprint
+            if item.location in listings
+            and self.is_there(key, item)
+            and listings[item.location].fingerprint() == item.fingerprint
         }
         settled = self.finished(same)
         if not settled:
