@@ -8,6 +8,7 @@ import pytest
 
 from calque.core.layout import join
 from calque.engine.pins import Limits, release
+from calque.errors import Unavailable
 from calque.model.hive import is_partitioned, is_view, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
@@ -78,3 +79,23 @@ def test_with_pins_readers_see_only_states_of_the_source_and_nothing_is_left_pin
     assert shown == world.source_states(), "\n".join(world.writer.done)
     release(pins, [world.ledger], WIDE, world.clock.now_ns())
     assert list(pins.events()) == []
+
+
+def test_where_pins_can_not_be_written_evidence_comes_all_the_same() -> None:
+    world = pinned_world(1)
+    name, at = plain_table(world)
+    world.settle()
+
+    def full(call: str, about: str) -> None:
+        if call == "copy" and about.startswith(at):
+            raise Unavailable("No room to write below file:/pins", "it is full", "Free some")
+
+    world.storage.before = full
+    world.source.insert(name, [world.writer.put_file(at)])
+    world.note()
+    world.capture_all()
+    world.storage.before = lambda _call, _about: None
+    world.work()
+    assert world.target_states()[name] == world.source_states()[name]
+    assert world.source_side.pins is not None
+    assert world.source_side.pins.events() == []

@@ -17,7 +17,7 @@ from calque.core.moves import may_move, move_of
 from calque.core.rows import entries_of
 from calque.engine.listings import list_what_can_be
 from calque.engine.world import SourceSide
-from calque.errors import Broken, CalqueError, Refused
+from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, agree
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
@@ -208,8 +208,13 @@ class Gatherer:
             listing = evidence.listing
             if listing.missing or listing.version is not None:
                 continue
-            if not self.source.pins.keep(evidence.event_id, listing):
-                LOG.info("evidence: %s changed before it was pinned", listing.location)
+            try:
+                kept = self.source.pins.keep(evidence.event_id, listing)
+            except (Unavailable, Refused) as error:
+                LOG.warning("evidence: %s is not pinned: %s", listing.location, error)
+            else:
+                if not kept:
+                    LOG.info("evidence: %s changed before it was pinned", listing.location)
 
     def locations(self) -> set[str]:
         """Directories of events whose files are not known yet."""

@@ -30,14 +30,17 @@ class StoredPins:
         pin = self._pin(event_id, listing.location)
         if self._storage.exists(pin):
             self._storage.remove([pin])
-        left = [file for file in listing.files if not (self._links and linked(listing.location, pin, file))]
-        tasks = [
-            CopyTask(join(listing.location, file.path), join(pin, file.path), file.size, file.modified_ns)
-            for file in left
-        ]
-        kept = not any(copied.problem for copied in self._storage.copy(tasks)) if tasks else True
-        if not kept:
-            self._storage.remove([pin])
+        kept = False
+        try:
+            left = [file for file in listing.files if not (self._links and linked(listing.location, pin, file))]
+            tasks = [
+                CopyTask(join(listing.location, file.path), join(pin, file.path), file.size, file.modified_ns)
+                for file in left
+            ]
+            kept = not any(copied.problem for copied in self._storage.copy(tasks)) if tasks else True
+        finally:
+            if not kept:
+                self._storage.remove([pin])
         return kept
 
     def at(self, event_id: EventId, location: str) -> str:
