@@ -221,3 +221,22 @@ def test_files_are_told_from_what_both_sides_reach(url: str, copied: bool) -> No
 
 def test_equal_files_of_one_name_are_one_file() -> None:
     assert address("/w", "c", "hdfs://a/x.jar") == address("/w", "c", "s3a://b/y/x.jar") == "/w/_calque/files/c/x.jar"
+
+
+def test_a_file_that_many_partitions_share_is_looked_at_once(world: World) -> None:
+    world.storage.write(SCHEMA, b"{}")
+    create(world, table(partition_keys=(Column("p", "string"),)))
+    rows = [
+        Partition((str(at),), "d1", "t", storage=replace(table().storage, location=f"file:/source/d1.db/t/p={at}"))
+        for at in range(50)
+    ]
+    world.writer.source.add_partitions(T, rows)
+    world.settle()
+    looked: list[str] = []
+    world.storage.before = lambda call, about: looked.append(about) if call == "checksum" and about == SCHEMA else None
+    world.replica.reread(lambda _: True, "the test wants it", {TableState.LIVE})
+    world.settle()
+    assert len(looked) <= 2
+    looked.clear()
+    assert verify(world.source_side, world.side).differences == ()
+    assert len(looked) <= 2

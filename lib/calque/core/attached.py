@@ -41,11 +41,6 @@ def urls_of(thing: Table | Partition) -> list[str]:
     return [url for values in parameters_of(thing) if (url := values.get(KEY)) and is_file(url)]
 
 
-def parked_urls(thing: Table | Partition) -> list[str]:
-    """The source's URLs of a definition at a target."""
-    return [values[PARKED] for values in parameters_of(thing) if PARKED in values]
-
-
 def parameters_of(thing: Table | Partition) -> list[Mapping[str, str]]:
     """Where a URL may stand."""
     storage = thing.storage

@@ -14,7 +14,6 @@ from calque.core.attached import (
     function_pointing,
     is_file,
     parameters_of,
-    parked_urls,
     pointing,
 )
 from calque.core.compare import Difference, DifferenceKind
@@ -71,19 +70,26 @@ def address_of(storage: Storage, warehouse: str, url: str) -> str | None:
     return None if checksum is None else address(warehouse, checksum, url)
 
 
-def as_found(side: TargetSide, thing: Thing) -> Thing:
-    """A definition at the target as an exact read takes it: where a file that it points to is another by now, or is
-    gone, it equals none."""
-    if side.policy.data == "none" or not parked_urls(thing):
-        return thing
-    stale = stale_files(side.storage, side, thing)
-    return doubted(thing) if stale else thing
+@dataclass(slots=True)
+class Doubts:
+    """Looks at each file that definitions at a target share once, at the `source`'s storage and at the target's."""
 
+    source: Storage
+    side: TargetSide
+    known: dict[tuple[str, str], bool] = field(default_factory=dict)
 
-def stale_files(source: Storage, side: TargetSide, thing: Table | Partition) -> list[tuple[str, str]]:
-    """The source's URLs whose content is not what lies at the target's addresses, with these."""
-    pairs = [(values[PARKED], values.get(KEY, "")) for values in parameters_of(thing) if PARKED in values]
-    return [pair for pair in pairs if not is_same(source, side, *pair)]
+    def as_found(self, thing: Thing) -> Thing:
+        """A definition at the target as an exact read takes it: where a file that it points to is another by now, or
+        is gone, it equals none."""
+        return doubted(thing) if self.side.policy.data != "none" and self.stale(thing) else thing
+
+    def stale(self, thing: Table | Partition) -> list[tuple[str, str]]:
+        """The source's URLs whose content is not what lies at the target's addresses, with these."""
+        pairs = [(values[PARKED], values.get(KEY, "")) for values in parameters_of(thing) if PARKED in values]
+        for pair in pairs:
+            if pair not in self.known:
+                self.known[pair] = is_same(self.source, self.side, *pair)
+        return [pair for pair in pairs if not self.known[pair]]
 
 
 def is_same(source: Storage, side: TargetSide, url: str, at: str) -> bool:
@@ -96,10 +102,11 @@ def compare_files_of(
     source: Storage, side: TargetSide, name: TableName, things: Iterable[tuple[str, Table | Partition]]
 ) -> list[Difference]:
     """Schema files of a table and its partitions (by name, `""`: the table) at the target that are not the source's."""
+    doubts = Doubts(source, side)
     return [
         Difference(name, partition, DifferenceKind.CONTENT, f"parameters.{KEY}: other content", url, at)
         for partition, thing in things
-        for url, at in stale_files(source, side, thing)
+        for url, at in doubts.stale(thing)
     ]
 
 

@@ -17,7 +17,7 @@ from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, problem_of
 from calque.core.state import Content, departure
 from calque.engine.apply import Applied, Applier, Images
-from calque.engine.attached import as_found
+from calque.engine.attached import Doubts
 from calque.engine.facets import changes_of
 from calque.engine.iceberg import mend
 from calque.engine.images import EventImages, ReadImages, versions_of
@@ -26,7 +26,7 @@ from calque.engine.read import Exact
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken
-from calque.model.files import Listing, delta_version
+from calque.model.files import Listing
 from calque.model.hive import is_partitioned, location_of
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
@@ -181,14 +181,12 @@ def planned(
     observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
     policy = side.policy
     contents = {data: (listing.fingerprint(), listing.size) for data, listing in listings.items()}
-    files = {contents[data][0]: frozenset(listing.files) for data, listing in listings.items()}
+    known = {contents[data][0]: listing for data, listing in listings.items()}
     for table in shown.values():
         if table is not None:
-            files |= {listing.fingerprint(): frozenset(listing.files) for listing in table.listings.values()}
-
-    versions = {
-        content: version for content, found in files.items() if (version := delta_version(tuple(found))) is not None
-    }
+            known |= {listing.fingerprint(): listing for listing in table.listings.values()}
+    files = {content: frozenset(listing.files) for content, listing in known.items()}
+    versions = {content: listing.version for content, listing in known.items() if listing.version is not None}
 
     def listed(data: Data) -> tuple[Content, int] | None:
         return ("", 0) if policy.data == "none" else contents.get(data)
@@ -359,6 +357,7 @@ def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
     locations = {partition: listing.location for partition, listing in exact.listings.items()}
     if side.policy.data == "none":
         locations = {partition: location_of(value) or "" for partition, value in exact.partitions.items()}
+    doubts = Doubts(side.storage, side)
     chain = landing(
         name,
         exact.exact_at,
@@ -366,8 +365,8 @@ def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
         exact.partitions,
         locations,
         side.imaging,
-        as_found(side, there.table) if there else None,
-        {key: as_found(side, part) for key, part in there.partitions.items()} if there else {},
+        doubts.as_found(there.table) if there else None,
+        {key: doubts.as_found(part) for key, part in there.partitions.items()} if there else {},
     )
     listings = {Data(exact.exact_at, listing.location): listing for listing in exact.listings.values()}
     return planned(side, chain, shown, listings, ANY_MARK)
