@@ -17,7 +17,7 @@ from calque.core.rows import table_of
 from calque.engine.sweep import Forgotten, Swept, forget_journal, sweep_target
 from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
 from calque.model.ledger import TableRow, TableState
-from calque.model.names import TableName
+from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from worlds import World
 
@@ -367,3 +367,24 @@ def test_new_partitions_of_a_renamed_table_that_is_set_aside_stay_below_its_old_
     assert sweeper.sweep(hours=4).removed == ()
     world.ledger.remove_tables([("table", "d1", "u")])
     assert [item.location for item in sweeper.sweep(hours=6).removed] == [join(root, "p=9")]
+
+
+def test_hidden_tables_that_a_death_left_go_when_nothing_is_to_be_done_and_those_of_others_stay() -> None:
+    world = with_table()
+    store = world.target_store
+    stored = store.the_table(TableName("d1", "t")).table
+    store.create_database(Database(OURS))
+    left = replace(stored, database=OURS, name=f"{OURS}_d1_t_old_7")
+    another = replace(stored, database=OURS, name=f"{OURS}_elsewhere_t_9")
+    foreign = replace(left, name=f"{OURS}_d1_t_1", parameters={})
+    for table in (left, another, foreign):
+        store.create_table(table)
+    world.source.alter_table(
+        TableName("d1", "t"), replace(world.source.the_table(TableName("d1", "t")).table, owner="o")
+    )
+    world.capture_all()
+    assert [item for item in Sweeper(world).sweep(hours=3).removed if item.what == "hidden table"] == []
+    world.settle()
+    removed = [item for item in Sweeper(world).sweep(hours=3).removed if item.what == "hidden table"]
+    assert [item.location for item in removed] == [f"{OURS}.{left.name}"]
+    assert sorted(store.tables(OURS)) == sorted([another.name, foreign.name])

@@ -5,8 +5,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+import pytest
+
+from calque.commands.status import copying as shown
 from calque.engine.progress import Copying, Progress
 from calque.ports import Copied, CopyTask
+from calque.streams import copying_of
 
 SECOND = 1_000_000_000
 MB = 1_000_000
@@ -98,3 +102,16 @@ def test_threads_lose_no_report() -> None:
         found = copying.look()
     assert found is not None
     assert (found.files_done, found.bytes_done, found.ends_ns) == (4000, 4000, 100 * SECOND)
+
+
+def test_the_status_tells_how_far_copies_are() -> None:
+    record = copying_of(Progress(100 * SECOND, 101 * SECOND, 10, 1000 * MB, 4, 250 * MB))
+    assert record == {
+        "files": 10,
+        "bytes": 1000 * MB,
+        "files_done": 4,
+        "bytes_done": 250 * MB,
+        "ends_at": pytest.approx(104, abs=0.1),
+    }
+    assert copying_of(None) is None
+    assert shown(record).startswith("copying: 4 of 10 files, 250.0 MB of 1.0 GB, done about ")
