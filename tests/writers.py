@@ -46,10 +46,11 @@ class Directories:
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage = storage
 
+    def make(self, location: str) -> None:
+        self.storage.make_directories([location])
+
     def move(self, source: str, target: str) -> None:
-        prefix = f"{source.rstrip('/')}/"
-        moved = [path for path in self.storage.paths() if path.startswith(prefix)]
-        self.storage.publish([(path, join(target, path[len(prefix) :])) for path in moved])
+        self.storage.move(source, target)
 
     def remove(self, location: str) -> None:
         self.storage.remove([location])

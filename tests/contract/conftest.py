@@ -52,8 +52,12 @@ Writer = HiveClient | MemoryMetastore
 class RecordedDirectories:
     """What a metastore in memory would have done to data."""
 
+    made: list[str] = field(default_factory=list)
     moved: list[tuple[str, str]] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+
+    def make(self, location: str) -> None:
+        self.made.append(location)
 
     def move(self, source: str, target: str) -> None:
         self.moved.append((source, target))

@@ -16,7 +16,7 @@ from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.world import Probed, listening, probed, server_version
 from calque.errors import Refused, Unavailable
-from calque.model.hive import Column, Database, Function, Order, Partition, Resource, Skew, Storage, Table
+from calque.model.hive import Column, Database, Function, Order, Partition, Resource, Skew, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
 from calque.ports import Conflict
 
@@ -367,6 +367,17 @@ def test_of_writers_who_compare_and_swap_each_success_counts(world: World) -> No
     with ThreadPoolExecutor(4) as pool:
         successes = sum(pool.map(increments, range(4)))
     assert event_of(world, name) == str(successes)
+
+
+def test_the_directories_of_tables_and_partitions_are_made(world: World, build_partition: Build) -> None:
+    world.create_database()
+    table = world.table("orders", ["day"])
+    day = world.place("data", "orders", "1")
+    world.catalog.add_partitions(world.created(table), [build_partition(table, ("1",), day)])
+    if world.directories is not None:
+        assert world.directories.made == [location_of(table), day]
+    else:
+        assert (world.root / "data" / "orders" / "1").is_dir()
 
 
 def test_no_data_are_deleted_whatever_is_dropped(world: World, build_partition: Build) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from calque.model.hive import Column, Database, Storage, Table, location_of
+from dataclasses import replace
+
+from calque.engine.read import read_exact
+from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from worlds import World
@@ -52,3 +55,45 @@ def test_what_can_not_be_listed_is_quarantined_with_the_reason_in_the_end() -> N
     world.work()
     row = world.replica.tables.rows[BAD]
     assert (row.state, place_of(world, BAD) in row.reason) == (TableState.QUARANTINED, True)
+
+
+def test_a_partition_that_a_rename_moved_before_it_was_committed_is_not_taken_for_empty() -> None:
+    world, days, fresh = with_tables(), TableName("d1", "days"), TableName("d1", "fresh")
+    table = replace(world.source.the_table(GOOD).table, name="days", partition_keys=(Column("day", "string"),))
+    world.source.create_table(replace(table, storage=Storage((Column("x", "int"),))))
+    world.settle()
+    place = place_of(world, days)
+    world.storage.write(f"{place}/day=1/f", b"1")
+    world.source.add_partitions(days, [Partition(("1",), *days, storage=Storage((Column("x", "int"),)))])
+    world.storage.move(place, place.replace("days", "fresh"))
+    world.capture_all()
+    world.work()
+    world.source.alter_table(days, replace(world.source.the_table(days).table, name="fresh"))
+    world.settle()
+    assert world.target_states()[fresh] == world.source_states()[fresh]
+    assert world.storage.contents(f"{place_of(world, fresh)}/day=1") == [("f", b"1")]
+
+
+def test_an_exact_read_waits_for_the_rename_that_moved_the_directory() -> None:
+    world = with_tables()
+    was, now = place_of(world, GOOD), place_of(world, GOOD).replace("good", "fresh")
+    world.storage.write(f"{was}/f", b"1")
+    world.storage.move(was, now)
+    renamed = replace(world.source.the_table(GOOD).table, name="fresh")
+    rounds = iter(range(9))
+
+    def commit(method: str) -> None:
+        if method == "current" and next(rounds, 0) == 3:
+            world.source.alter_table(GOOD, renamed)
+
+    world.between = commit
+    assert read_exact(world.source_side, GOOD).table is None
+
+
+def test_a_directory_that_stays_away_is_empty() -> None:
+    world = with_tables()
+    world.storage.remove([place_of(world, GOOD)])
+    world.source.insert(GOOD, [f"{place_of(world, GOOD)}/f"])
+    world.settle()
+    assert world.target_states()[GOOD] == world.source_states()[GOOD]
+    assert read_exact(world.source_side, GOOD).listings[""].missing

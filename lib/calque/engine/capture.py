@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from calque.core.moves import may_move, move_of
 from calque.core.rows import entries_of
-from calque.engine.listings import list_what_can_be
+from calque.engine.listings import Missing, list_what_can_be
 from calque.engine.world import SourceSide
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, agree
@@ -86,6 +86,7 @@ class Gatherer:
     def __init__(self, source: SourceSide, takes: Callable[[TableName], bool]) -> None:
         self.source, self.takes = source, takes
         self.pending: dict[ObjectKey, Pending] = {}
+        self.missing = Missing()
         self.upto: EventId = 0
         self.considered: EventId = 0
         self.changed = threading.Condition()
@@ -175,12 +176,14 @@ class Gatherer:
         first, refused = list_what_can_be(self.source.storage, locations)
         second, more = list_what_can_be(self.source.storage, sorted(first)) if first else ({}, {})
         self.give_up(todo, refused | more)
+        now_ns = self.source.clock.now_ns()
         settled = {
             key: Evidence(item.event_id, second[item.location])
             for key, item in todo.items()
             if item.location in second
             and agree(first[item.location], second[item.location])
             and second[item.location].is_settled(item.read_ns)
+            and self.missing.is_certain(second[item.location], now_ns)
         }
         self.pin(settled.values())
         if not settled or not self.wait_for(self.source.log.current()):

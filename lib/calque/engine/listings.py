@@ -1,12 +1,31 @@
-"""Listings of many directories, of which some can't be listed."""
+"""Listings of many directories: some can't be listed, some are on the move."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from calque.errors import Refused
 from calque.model.files import Listing
 from calque.ports import Storage
+
+MOVING_NS = 2_000_000_000
+"""For how long a directory may be on its way to another place, before the event that says so is there."""
+
+
+@dataclass(slots=True)
+class Missing:
+    """Since when directories are missing. A metastore moves a renamed table's directory first and commits then: what is
+    missing may lie elsewhere, and no event says so yet."""
+
+    since: dict[str, int] = field(default_factory=dict)
+
+    def is_certain(self, listing: Listing, now_ns: int) -> bool:
+        """Whether the directory is there, or has been missing for longer than any move takes."""
+        if not listing.missing:
+            self.since.pop(listing.location, None)
+            return True
+        return now_ns - self.since.setdefault(listing.location, now_ns) >= MOVING_NS
 
 
 def list_what_can_be(storage: Storage, locations: Sequence[str]) -> tuple[dict[str, Listing], dict[str, Refused]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from calque.core.iceberg import is_iceberg
 from calque.core.layout import join
+from calque.engine.listings import Missing
 from calque.engine.world import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.files import DELTA_LOG, Listing, agree
@@ -48,6 +49,7 @@ class _Reading:
     listings: dict[str, Listing] = field(default_factory=dict)
     whole: bool = True
     doubtful: set[str] = field(default_factory=set)
+    missing: Missing = field(default_factory=Missing)
 
 
 def read_exact(source: SourceSide, name: TableName, with_files: bool = True) -> Exact:
@@ -92,16 +94,17 @@ def read_round(source: SourceSide, name: TableName, reading: _Reading) -> Sequen
 
 
 def list_files(source: SourceSide, reading: _Reading, read: Sequence[str], started_ns: int) -> set[str]:
-    """List the directories of `read` twice; those that do not agree, or hold files younger than the round, are
-    unsettled."""
+    """List the directories of `read` twice; those that do not agree, hold files younger than the round, or went missing
+    a moment ago, are unsettled."""
     places = {partition: at for partition in read if (at := place_of(reading, partition)) is not None}
     locations = sorted(set(places.values()))
     first, second = source.storage.list(locations), source.storage.list(locations)
-    limit = started_ns - PATIENCE_NS
+    limit, now_ns = started_ns - PATIENCE_NS, source.clock.now_ns()
     unsettled = set()
     for partition, location in places.items():
         listing = reading.listings[partition] = second[location]
-        if not agree(first[location], listing) or not listing.is_settled(limit):
+        certain = reading.missing.is_certain(listing, now_ns)
+        if not certain or not agree(first[location], listing) or not listing.is_settled(limit):
             unsettled.add(partition)
     return unsettled
 

@@ -163,6 +163,18 @@ class MemoryStorage:
         with self._lock:
             self._put(_key(location), self._files[_key(location)].content)
 
+    def move(self, source: str, target: str) -> None:
+        """A directory with all that is in it, as a metastore moves a renamed table's."""
+        was, now = _key(source), _key(target)
+        with self._lock:
+            for path in [path for path in self._directories if path == was or path.startswith(was + "/")]:
+                del self._directories[path]
+                self._add_directory(now + path[len(was) :])
+            for path in [path for path in self._files if path.startswith(was + "/")]:
+                self._files[now + path[len(was) :]] = self._files.pop(path)
+            self.changes += 1
+            self._changed(_above(was))
+
     def paths(self) -> Sequence[str]:
         """Every file, hidden ones too, sorted."""
         with self._lock:

@@ -39,7 +39,9 @@ NAME = re.compile(r"\w+", re.ASCII)
 
 
 class Directories(Protocol):
-    """Where the data lie that a metastore moves and deletes on its own."""
+    """Where the data lie that a metastore moves and deletes on its own, in directories that it makes."""
+
+    def make(self, location: str) -> None: ...
 
     def move(self, source: str, target: str) -> None: ...
 
@@ -48,6 +50,8 @@ class Directories(Protocol):
 
 class NoDirectories:
     """Nobody cares about data."""
+
+    def make(self, location: str) -> None: ...
 
     def move(self, source: str, target: str) -> None: ...
 
@@ -146,6 +150,8 @@ class MemoryMetastore:
             created = replace(dated(stored_table(table), now), create_time=now, id=table_id)
             if not location_of(created) and not is_view(created):
                 created = placed(created, self._managed_place(name))
+            if not is_view(created):
+                self.directories.make(str(location_of(created)))
             self._tables[name] = Stored(created, self._tables_made)
             self._write(notices.table_created(self._as_logged(created, table)))
 
@@ -214,6 +220,9 @@ class MemoryMetastore:
                     partition = placed(partition, partition_place(stored.table, partition))
                 added[partition.values] = partition
             stored.partitions.update(added)
+            for partition in added.values():
+                if location := location_of(partition):
+                    self.directories.make(location)
             self._write(notices.partitions_added(stored.table, tuple(added.values()), self.habits))
 
     def append_partition(self, name: TableName, values: Sequence[str]) -> Partition:
