@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.files import Evidence, File, Listing
+from calque.model.gaps import Gap
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Entry, Event
 from calque.model.ledger import Epoch, ObjectRow, TableRow
@@ -167,6 +168,17 @@ class Journal(Protocol):
     def restart(self, at: EventId) -> None:
         """Remove all rows and begin anew after event `at`, above or below `last()`: after a gap in the log, or a log
         that went back."""
+
+
+class Gaps(Protocol):
+    """Where the journal does not continue the log, in the order in which that was found."""
+
+    def found(self) -> Sequence[Gap]:
+        """All of them, ascending by number. Cheap: called for every window."""
+
+    def add(self, gap: Gap) -> None:
+        """Make the next gap durable. `Broken` unless its number is the next one; one that is there already, equal in
+        all but `found_at`, is fine."""
 
 
 class EvidenceStore(Protocol):

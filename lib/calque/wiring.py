@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calque.adapters.control import ControlStore
+from calque.adapters.control import ControlGaps, ControlStore
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.scans import DeltaScans
@@ -98,6 +98,7 @@ class Wiring:
                 self.storage(Systems(revealed(self.config.source.storage))),
                 scans=self.scans(),
                 pins=self.pins(),
+                gaps=guard(ControlGaps(self.control), "gaps", self.hit),
             )
         return self._source
 

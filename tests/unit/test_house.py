@@ -20,6 +20,7 @@ JOBS = sorted((ROOT / "jobs").glob("*.py"))
 PORTS = {
     "catalog": ports.Catalog,
     "journal": ports.Journal,
+    "gaps": ports.Gaps,
     "evidence": ports.EvidenceStore,
     "pins": ports.Pins,
     "scans": ports.Scans,
@@ -33,6 +34,7 @@ READS = {
         *("table_statistics", "partition_statistics"),
     },
     "journal": {"last", "oldest", "entries", "events"},
+    "gaps": {"found"},
     "evidence": {"considered", "evidence"},
     "pins": {"at", "events", "held"},
     "scans": {"last", "entries", "listings", "remembered"},
@@ -45,7 +47,7 @@ ONLY_READ = {
     ports.Clock: {"now_ns", "sleep"},
 }
 """Sockets that leave nothing behind."""
-WITHOUT_CALLERS = {("journal", "restart")}
+WITHOUT_CALLERS = {("journal", "restart"), ("gaps", "add")}
 """Effects that need no failpoint, as long as nothing of ours calls them."""
 
 PLACES = r"/(?:home|root|Users|work|mnt|opt|srv|usr/local)/"

@@ -14,9 +14,13 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from calque.core.continuity import next_gap
 from calque.errors import Broken, Refused, Unavailable
+from calque.model.gaps import Cause, Gap
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 Stamp = tuple[int, int, int]
@@ -25,6 +29,7 @@ Stamp = tuple[int, int, int]
 MISSING: Stamp = (0, 0, 0)
 WORD = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 SUFFIX = ".json"
+GAPS = "gaps"
 
 
 class ControlStore:
@@ -106,6 +111,25 @@ class ControlStore:
                 "Use another name",
             )
         return self._folder.joinpath(*words[:-1], words[-1] + SUFFIX)
+
+
+class ControlGaps:
+    """The port `Gaps` in one record: written by the process that captures, read by all."""
+
+    def __init__(self, control: ControlStore) -> None:
+        self._control = control
+
+    def found(self) -> Sequence[Gap]:
+        record: Any = self._control.read(GAPS)
+        try:
+            return [Gap(**{**row, "cause": Cause(row["cause"])}) for row in record["gaps"]] if record else []
+        except (KeyError, TypeError, ValueError) as error:
+            raise Broken("The record of gaps can't be read", str(error), "Restore it from a backup") from error
+
+    def add(self, gap: Gap) -> None:
+        known = self.found()
+        if next_gap(known, gap):
+            self._control.put(GAPS, {"gaps": [{**asdict(one), "cause": one.cause.value} for one in [*known, gap]]})
 
 
 def write_atomically(file: Path, data: bytes) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from calque.core.digest import digest_of, sealed
 from calque.errors import Broken, Refused
+from calque.model.gaps import Gap
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.names import EventId
 
@@ -51,6 +52,20 @@ def check_there(first: EventId, upto: EventId, oldest: EventId, last: EventId) -
             f"Its oldest event is {oldest}; older ones were removed, or never came",
             f"Begin at event {oldest} or later, or have the tables read again (calque bootstrap)",
         )
+
+
+def next_gap(known: Sequence[Gap], gap: Gap) -> bool:
+    """Whether the gap is to be added to those that are known; not when it is there. `Broken` when its number does not
+    follow, or is another gap's."""
+    if gap.number == len(known) + 1:
+        return True
+    if 0 < gap.number <= len(known) and replace(gap, found_at=known[gap.number - 1].found_at) == known[gap.number - 1]:
+        return False
+    raise Broken(
+        f"Gap {gap.number} can't follow gap {len(known)}",
+        "Numbers rise one by one, so another process has captured into this state folder",
+        "Make sure that one calque only captures, then start it again",
+    )
 
 
 def next_epoch(last: Epoch | None, epoch: Epoch, objects: Sequence[ObjectRow]) -> Epoch | None:

@@ -34,6 +34,7 @@ EFFECTS = {
         "drop_function",
     ),
     "journal": ("append", "forget"),
+    "gaps": ("add",),
     "evidence": ("append", "forget"),
     "pins": ("keep", "release"),
     "scans": ("append", "forget", "remember"),

@@ -13,7 +13,19 @@ from calque.engine.attended import attended
 from calque.engine.progress import Copying
 from calque.engine.waiting import WaitingKeys
 from calque.model.policy import Policy
-from calque.ports import Catalog, CatalogReader, Clock, EventLog, EvidenceStore, Journal, Ledger, Pins, Scans, Storage
+from calque.ports import (
+    Catalog,
+    CatalogReader,
+    Clock,
+    EventLog,
+    EvidenceStore,
+    Gaps,
+    Journal,
+    Ledger,
+    Pins,
+    Scans,
+    Storage,
+)
 
 
 class SystemClock:
@@ -41,6 +53,8 @@ class SourceSide:
     """None where nothing looks for changes without events."""
     pins: Pins | None = None
     """None where files at the source are not kept."""
+    gaps: Gaps | None = None
+    """None where the journal is taken to continue the log."""
 
 
 @dataclass(frozen=True, slots=True)

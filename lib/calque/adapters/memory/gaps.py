@@ -1,0 +1,22 @@
+"""Gaps in memory: the port `Gaps` for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from calque.core.continuity import next_gap
+from calque.model.gaps import Gap
+
+
+class MemoryGaps:
+    """Nothing outlives it."""
+
+    def __init__(self) -> None:
+        self._gaps: list[Gap] = []
+
+    def found(self) -> Sequence[Gap]:
+        return list(self._gaps)
+
+    def add(self, gap: Gap) -> None:
+        if next_gap(self._gaps, gap):
+            self._gaps.append(gap)

@@ -1,0 +1,49 @@
+"""The port `Gaps`: every adapter keeps them in order, whole, and each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.control import ControlGaps, ControlStore
+from calque.adapters.memory.gaps import MemoryGaps
+from calque.errors import Broken
+from calque.model.gaps import Cause, Gap
+from calque.ports import Gaps
+
+FIRST = Gap(1, 812, 900, Cause.PURGED, "2026-01-01T00:00:00Z")
+SECOND = Gap(2, 950, 700, Cause.WENT_BACK, "2026-01-02T00:00:00Z")
+
+
+@pytest.fixture(params=["memory", "control"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Gaps]:
+    """Opens the same gaps, again and again."""
+    if request.param == "control":
+        return lambda: ControlGaps(ControlStore(tmp_path))
+    gaps = MemoryGaps()
+    return lambda: gaps
+
+
+def test_gaps_are_found_again_in_their_order(opened: Callable[[], Gaps]) -> None:
+    assert list(opened().found()) == []
+    for gap in (FIRST, SECOND):
+        opened().add(gap)
+    assert list(opened().found()) == [FIRST, SECOND]
+    assert [gap.span for gap in opened().found()] == [(813, 900), (701, 950)]
+
+
+def test_a_gap_that_is_added_again_is_there_once(opened: Callable[[], Gaps]) -> None:
+    for gap in (FIRST, replace(FIRST, found_at="2026-01-01T00:00:09Z")):
+        opened().add(gap)
+    assert list(opened().found()) == [FIRST]
+
+
+@pytest.mark.parametrize("gap", [replace(FIRST, number=3), replace(FIRST, at=901), replace(FIRST, number=0)])
+def test_a_number_that_does_not_follow_is_broken(opened: Callable[[], Gaps], gap: Gap) -> None:
+    opened().add(FIRST)
+    with pytest.raises(Broken):
+        opened().add(gap)
+    assert list(opened().found()) == [FIRST]
