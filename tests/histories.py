@@ -53,9 +53,11 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The tables that are to be read exactly are read, and land; groups that left the window are copied."""
+    """The tables that are to be read exactly are read, and land; groups that left the window are copied. Of all that
+    waits for it only the first `limit`."""
 
     meanwhile: Meanwhile = QUIET
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ class Story:
     """Everything is live before the first action."""
     patient: bool = True
     """Copies may hold up a window; otherwise all of them are made beside the windows, in `Read`."""
+    opening: Meanwhile = QUIET
+    """What comes between the calls with which the source is listed."""
 
 
 HOLES = (Reread("d1"), Reread("d2"), Restart(), Wait(), Release())
@@ -149,10 +153,15 @@ class Player:
             self.write(write)
         self.world.writer.source = noting
         self.world.history.states.clear()
+        self.world.history.noted.clear()
         self.world.note()
         self.world.begin = self.world.capture.after = self.world.source.current()
         self.world.gatherer.resume(self.world.begin, self.world.begin)
+        self.meanwhile(self.story.opening)
+        self.world.mortal = True
         self.world.open()
+        self.world.mortal = False
+        self.meanwhile(QUIET)
         if self.story.settled:
             self.world.settle()
 
@@ -171,9 +180,9 @@ class Player:
             case Capture(limit, meanwhile):
                 self.meanwhile(meanwhile)
                 world.capture_all(limit)
-            case Read(meanwhile):
+            case Read(meanwhile, limit):
                 self.meanwhile(meanwhile)
-                world.read()
+                world.read(limit)
             case Window(percent, meanwhile):
                 self.meanwhile(meanwhile)
                 world.survive(lambda: world.window(self.upto(percent)))

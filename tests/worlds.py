@@ -4,6 +4,7 @@ every state the source showed."""
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -75,15 +76,19 @@ class DeferredExecutor(InlineExecutor):
     def __init__(self) -> None:
         super().__init__()
         self.waiting: list[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
+        self.run_with: list[tuple[Any, ...]] = []
+        """The arguments of everything that was run."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
         future: Future[Any] = Future()
         self.waiting.append((future, fn, args))
         return future
 
-    def run(self) -> None:
-        waiting, self.waiting = self.waiting, []
+    def run(self, limit: int | None = None) -> None:
+        """What waits, or the first `limit` of it."""
+        waiting, self.waiting = self.waiting[:limit], self.waiting[len(self.waiting[:limit]) :]
         for future, fn, args in waiting:
+            self.run_with.append(args)
             try:
                 result = fn(*args)
             except Exception as error:
@@ -180,13 +185,23 @@ class History:
 
     states: dict[TableName, list[tuple[int, State]]] = field(default_factory=dict)
     reached: dict[TableName, int] = field(default_factory=dict)
+    noted: list[int] = field(default_factory=list)
+    """The event ids at which the source was looked at."""
 
     def note(self, event_id: int, seen: Mapping[TableName, State]) -> None:
+        self.noted.append(event_id)
         for name in seen.keys() | self.states.keys():
             rows = self.states.setdefault(name, [(0, ABSENT)])
             state = seen.get(name, ABSENT)
             if rows[-1][1] != state:
                 rows.append((event_id, state))
+
+    def at(self, name: TableName, event_id: int) -> list[State]:
+        """The table's state at the event; where that is one of several of a call, those before and after the call."""
+        place = bisect_left(self.noted, event_id)
+        exact = place < len(self.noted) and self.noted[place] == event_id
+        looks = self.noted[place : place + 1] if exact else self.noted[max(place - 1, 0) : place + 1]
+        return [[state for since, state in self.states.get(name, [(0, ABSENT)]) if since <= look][-1] for look in looks]
 
     def check(self, seen: Mapping[TableName, State]) -> list[tuple[TableName, str]]:
         """What a reader must not see: a state that the source never had, or an older one than was seen before."""
@@ -247,7 +262,9 @@ class World:
         self.policy = policy or Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target")
         self.history = History()
         self.journal, self.evidence = MemoryJournal(), MemoryEvidence()
-        self.ledger = MemoryLedger(lambda _: self.perhaps_die())
+        self.ledger = MemoryLedger(self.recorded)
+        self.published: Callable[[], None] = lambda: None
+        """Called after each epoch, before anybody does anything else."""
         self.between: Callable[[str], None] = lambda _: None
         self.looks: list[Look] = []
         self.seen: dict[TableName, tuple[State, bool]] = {}
@@ -291,6 +308,12 @@ class World:
 
     def returned(self, method: str) -> None:
         self.looked(method)
+        self.perhaps_die()
+
+    def recorded(self, failpoint: str) -> None:
+        if failpoint == "ledger.epoch":
+            with self.uninterrupted():
+                self.published()
         self.perhaps_die()
 
     def perhaps_die(self) -> None:
@@ -347,9 +370,9 @@ class World:
         self.read()
         self.window_alone()
 
-    def read(self) -> None:
-        """Background reads."""
-        self.survive(self.background.run)
+    def read(self, limit: int | None = None) -> None:
+        """Background reads: all, or the first `limit`."""
+        self.survive(lambda: self.background.run(limit))
 
     def window_alone(self) -> None:
         self.survive(self.window)
