@@ -49,7 +49,7 @@ TRIES = 9
 FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
 """What may keep a group from going through a window."""
 BEGIN = ("cursor", "*", "*")
-"""The ledger's row for the event id at which a bootstrap began."""
+"""The ledger's row for the event id at which a bootstrap began (`shows`), and that after its listing (`since_event`)."""
 
 
 @dataclass(slots=True)
@@ -104,6 +104,8 @@ class Replica:
             source, side, self.databases, wake, lambda name: self.tables.busy(name, TableState.STAGING), pool
         )
         self.cursor: EventId = 0
+        self.listed: EventId = 0
+        """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
         self.epoch: Epoch | None = None
         self.unpublished: list[ObjectRow] = []
         self.failures: dict[TableName, int] = {}
@@ -139,7 +141,7 @@ class Replica:
         if self.epoch is not None:
             self.cursor = self.epoch.event_id
         elif BEGIN in rows:
-            self.cursor = rows[BEGIN].shows or 0
+            self.cursor, self.listed = rows[BEGIN].shows or 0, rows[BEGIN].since_event or 0
         elif self.side.policy.start is not None:
             self.cursor = self.side.policy.start
         else:
@@ -170,8 +172,10 @@ class Replica:
         self.functions.bootstrap(low)
         rows = [TableRow(*name, TableState.UNKNOWN, None, "bootstrap", low) for name in found]
         kind, database, table = BEGIN
-        self.side.ledger.put_tables([*rows, TableRow(database, table, TableState.LIVE, low, kind=kind)])
-        self.cursor = low
+        listed = self.source.log.current()
+        begun = TableRow(database, table, TableState.LIVE, low, since_event=listed, kind=kind)
+        self.side.ledger.put_tables([*rows, begun])
+        self.cursor, self.listed = low, listed
         LOG.info("%s: bootstrap of %d tables from event %d", self.name, len(found), low)
 
     def close(self) -> None:
@@ -185,6 +189,10 @@ class Replica:
     def position(self) -> EventId | None:
         """The last event id that every live table shows; None before the first epoch."""
         return self.epoch.event_id if self.epoch is not None else None
+
+    def bootstrapping(self, upto: EventId) -> bool:
+        """Whether a window to `upto` is too early for the first epoch."""
+        return self.epoch is None and (upto < self.listed or bool(self.tables.in_state(*OUT)))
 
     # Tables that leave the window
 
@@ -290,7 +298,7 @@ class Replica:
         quiet = quiet and not self.scanned.news()
         if self.epoch is not None and self.consistency.owes(self.not_shown_as_is()):
             quiet = False
-        if quiet and upto <= self.cursor and (self.epoch is not None or self.tables.in_state(*OUT)):
+        if quiet and upto <= self.cursor and (self.epoch is not None or self.bootstrapping(upto)):
             return None
         upto = self.end_of_run(max(upto, self.cursor))
         while True:
@@ -596,7 +604,7 @@ class Replica:
         self.unpublished += window.applied.objects
         window.announced = self.side.announced.waiting()
         ledger = self.side.ledger
-        bootstrapping = self.epoch is None and bool(self.tables.in_state(*OUT))
+        bootstrapping = self.bootstrapping(upto)
         news = upto != self.cursor or self.epoch is None or bool(self.unpublished or window.announced)
         taken = self.scanned.row()
         rows = [taken] if taken is not None else []
