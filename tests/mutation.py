@@ -28,6 +28,9 @@ from hypothesis import HealthCheck, Phase, settings
 ROOT = Path(__file__).parents[1]
 CORE = ("unit/test_fold.py", "unit/test_seed_examples.py", "property/test_plans.py")
 ENGINE = ("unit/test_apply.py",)
+BOOTSTRAP = ("unit/test_bootstrap.py",)
+READS = ("engine/read.py", "engine/spread.py", "engine/replica.py", "engine/databases.py")
+"""Modules that make tables exact beside the windows."""
 EXAMPLES = 200
 """Of each property test; always the same ones."""
 LATE = ("core/land.py",)
@@ -107,13 +110,20 @@ class Verdict:
             self.killer = report.nodeid
 
 
+def killers_in(module: str) -> Sequence[str]:
+    """The tests that must fail of a mutant of the module."""
+    if module in READS:
+        return BOOTSTRAP
+    return ENGINE if module in LATE or module.startswith("engine/") else CORE
+
+
 def killer_of(mutant: Mutant | None) -> str:
     """The first test that fails with the mutant, or with the source as it is; empty when all pass."""
-    killers = (*CORE, *ENGINE)
+    killers = (*CORE, *ENGINE, *BOOTSTRAP)
     if mutant is not None:
         sys.meta_path.insert(0, Alteration(mutant))
         import_module(mutant.imported_as())
-        killers = ENGINE if mutant.module in LATE or mutant.module.startswith("engine/") else CORE
+        killers = killers_in(mutant.module)
     verdict = Verdict()
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
         code = pytest.main(

@@ -172,7 +172,7 @@ def test_a_table_never_has_the_columns_of_one_incarnation_and_partitions_of_anot
     case.add(A, "1", "2")
     case.open()
     case.at(method, number, lambda: case.create_again(A, "2", "3", columns=("y", "z")))
-    exact = read_exact(case.world.source_side, A)
+    exact = read_exact(case.world.source_side, A, with_files=False)
     assert exact.table is not None
     assert [column.name for column in (exact.table.storage or Storage()).columns or ()] == ["y", "z"]
     for partition in exact.partitions.values():
@@ -228,12 +228,14 @@ def test_a_table_is_not_covered_by_an_epoch_below_the_event_that_it_shows() -> N
     case.settle()
     case.world.replica.reread(lambda name: name == A, "the test wants it", {TableState.LIVE})
     before = case.world.source.current()
-    case.source.alter_table(A, replace(case.table(A), parameters={"v": "1"}))
-    case.source.alter_table(B, replace(case.table(B), parameters={"v": "1"}))
+    for name in (B, A):
+        case.source.alter_table(name, replace(case.table(name), parameters={"v": "1"}))
     case.world.capture_all()
     case.world.read()
     case.world.window(before + 1)
+    assert case.states()[A] is not TableState.LIVE
     case.world.window(before + 2)
+    assert case.states()[A] is TableState.LIVE
     case.settle()
 
 
@@ -251,6 +253,18 @@ def test_a_table_that_was_not_read_and_is_renamed_is_read_under_its_new_name() -
     assert set(case.states().values()) == {TableState.READING}
     case.settle()
     assert sorted(case.states()) == [A, B]
+
+
+def test_a_rename_that_a_read_has_seen_already_costs_a_read_of_its_other_name_alone() -> None:
+    case = Case()
+    case.create(A)
+    case.open()
+    case.rename(A, B)
+    case.create(A, "p")
+    case.world.capture_all()
+    case.world.read()
+    case.settle()
+    assert case.world.reads_of() == {A: 1, B: 1}
 
 
 def test_two_tables_that_swap_names_of_which_only_one_was_read_are_both_read() -> None:
