@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.image import INCARNATION, MARKS, canonical
 from calque.core.kinds import kind_of
+from calque.engine.building import BATCH
 from calque.engine.functions import same_function
 from calque.engine.staging import PATIENCE
 from calque.model.ledger import TableState
@@ -117,6 +118,8 @@ class Story:
     """Copies may hold up a window; otherwise all of them are made beside the windows, in `Read`."""
     opening: Meanwhile = QUIET
     """What comes between the calls with which the source is listed."""
+    batch: int = BATCH
+    """Partitions that are held at a time: of tables with more, those that the target lacks are built in batches."""
 
 
 HOLES = (Reread("d1"), Reread("d2"), Restart(), Wait(), Release())
@@ -139,7 +142,7 @@ class Player:
     def __init__(self, story: Story) -> None:
         self.story = story
         patience = PATIENCE if story.patient else 0.0
-        self.world = World(0, HIVE_3 if story.hive == 3 else HIVE_4, story.policy, patience)
+        self.world = World(0, HIVE_3 if story.hive == 3 else HIVE_4, story.policy, patience, batch=story.batch)
         self.writes: list[tuple[int, Write, bool]] = []
         self.deaths: list[int] = []
         self.calls = self.points = self.farthest = 0
@@ -396,6 +399,7 @@ def stories(
         st.just(seen),
         st.sampled_from([True, True, True, False]),
         st.sampled_from([True, True, False]),
+        st.sampled_from([BATCH, 2, 1]),
     )
 
 

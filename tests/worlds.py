@@ -29,6 +29,7 @@ from calque.core.image import MARKS, STATISTICS, Imaging, Marks, canonical
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.announced import BRIDGE
+from calque.engine.building import BATCH
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.replica import Replica, Window
 from calque.engine.staging import PATIENCE
@@ -247,8 +248,9 @@ class World:
         root: str = "file:",
         scans: Scans | None = None,
         pins: bool = False,
+        batch: int = BATCH,
     ) -> None:
-        self.patience = patience
+        self.patience, self.batch = patience, batch
         self.rng = random.Random(seed)
         self.clock = WorldClock()
         self.clock.asleep = self.capture_all
@@ -304,7 +306,10 @@ class World:
         def pool(_: int, name: str) -> Executor:
             return self.background if name.startswith(("read", "copy")) else InlineExecutor()
 
-        return Replica(self.source_side, self.side, lambda: self.begin, lambda: None, pool, patience=self.patience)
+        patience, batch = self.patience, self.batch
+        return Replica(
+            self.source_side, self.side, lambda: self.begin, lambda: None, pool, patience=patience, batch=batch
+        )
 
     def returned(self, method: str) -> None:
         self.looked(method)

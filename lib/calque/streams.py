@@ -353,6 +353,7 @@ class TargetPart(Part):
             lambda: after,
             lambda: bump(self.wake_file),
             spread=self.wiring.spread(self.name),
+            readers=self.wiring.config.source.connections,
         )
         self.replica.open()
         stream = JournalStream(

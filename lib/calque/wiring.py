@@ -87,7 +87,8 @@ class Wiring:
 
     def source(self) -> SourceSide:
         if self._source is None:
-            client = Client(",".join(self.config.source.metastore))
+            uris, connections = ",".join(self.config.source.metastore), self.config.source.connections
+            client = Client(uris, connections=connections)
             journal, evidence = self.open_journal()()
             self._source = SourceSide(
                 self.config.source.name,

@@ -105,6 +105,7 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "name": "hq",
             "metastore": ("thrift://127.0.0.1:9083",),
             "poll": 0.25,
+            "connections": 4,
             "pin": "none",
             "pins": "",
             "pin_bytes": 10_000_000_000,

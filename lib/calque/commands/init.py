@@ -19,6 +19,7 @@ TEMPLATE = """\
 name = "hq"
 metastore = "thrift://127.0.0.1:9083"       # a comma-separated list fails over
 poll = "250ms"                              # how often the log is asked for news
+connections = 4                             # calls to it at a time; so many tables are read at once
 pin = "none"                                # none | hardlink | copy: keep event-time files until every target has them
 pins = ""                                   # where; best on the source's file system. Default: in the state folder
 pin_bytes = "10GB"                          # so much at most, and so long: then states that a target lacks are skipped

@@ -48,6 +48,7 @@ class Source(Section):
     name: Name
     metastore: Metastores
     poll: PositiveDuration = 0.25
+    connections: Annotated[int, Field(ge=1, le=256)] = 4
     pin: Literal["none", "hardlink", "copy"] = "none"
     pins: OptionalLocation = ""
     pin_bytes: Size = 10 * 10**9

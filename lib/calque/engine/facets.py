@@ -49,8 +49,16 @@ def changes_of(journal: Journal, events: Iterable[FacetEvent]) -> dict[TableName
     return found
 
 
-def copy_facets(source: SourceSide, side: TargetSide, exact: Exact, landing: GroupPlan, applied: Applied) -> None:
-    """Write the facets of a table that has just landed, a batch of partitions at a time.
+def copy_facets(
+    source: SourceSide,
+    side: TargetSide,
+    exact: Exact,
+    landing: GroupPlan,
+    applied: Applied,
+    partitions: Sequence[str] | None = None,
+) -> None:
+    """Write the facets of a table that has just landed, a batch of partitions at a time: of all that were read, or of
+    `partitions`.
 
     They are read later than the table: what events change of them meanwhile, the windows write again. Raises
     `Unavailable` where names came to mean others meanwhile."""
@@ -62,7 +70,7 @@ def copy_facets(source: SourceSide, side: TargetSide, exact: Exact, landing: Gro
     new = any(isinstance(hop.operation, CreateTable | HiddenBuild) for hop in landing.hops)
     columns = [column.name for column in columns_of(exact.table)]
     copy_columns(hand, exact.name, {"": source.catalog.table_statistics(exact.name, columns)}, [""], new)
-    for names in batches(list(exact.partitions), AT_ONCE):
+    for names in batches(list(exact.partitions) if partitions is None else partitions, AT_ONCE):
         found = source.catalog.partition_statistics(exact.name, columns, names)
         if found or not new:
             shown.partitions = dict(side.catalog.partitions(hand.at(exact.name), names))

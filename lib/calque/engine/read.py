@@ -21,10 +21,16 @@ from calque.model.names import EventId, Span, TableName
 
 ROUNDS = 60
 PATIENCE_NS = 20_000_000
+PAGE = 20_000
+"""Events of the journal that are looked through at a time."""
 
 
 class TooBusy(Exception):
     """The table changes faster than it can be read."""
+
+
+class Large(Exception):
+    """The table has more partitions than are to be held at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +58,15 @@ class _Reading:
     missing: Missing = field(default_factory=Missing)
 
 
-def read_exact(source: SourceSide, name: TableName, with_files: bool = True) -> Exact:
+def read_exact(source: SourceSide, name: TableName, with_files: bool = True, most: int | None = None) -> Exact:
     """The table, exact at the event id that ended its last bracket; each bracket begins where the one before ended, so
-    that no event falls between. Raises `TooBusy`, `Unavailable`."""
+    that no event falls between. Raises `TooBusy`, `Unavailable`, and `Large` where there are more than
+    `most` partitions."""
     reading = _Reading()
     low = source.log.current()
     for attempt in range(ROUNDS):
         started_ns = source.clock.now_ns()
-        read = read_round(source, name, reading)
+        read = read_round(source, name, reading, most)
         unsettled = list_files(source, reading, read, started_ns) if with_files else set()
         high = source.log.current()
         touched = touching(source, name, Span(low, high))
@@ -74,7 +81,7 @@ def read_exact(source: SourceSide, name: TableName, with_files: bool = True) -> 
     raise TooBusy(f"{name} changes faster than it can be read: {ROUNDS} rounds did not settle it")
 
 
-def read_round(source: SourceSide, name: TableName, reading: _Reading) -> Sequence[str]:
+def read_round(source: SourceSide, name: TableName, reading: _Reading, most: int | None = None) -> Sequence[str]:
     """Read what is in doubt; the partitions that were read (`""`: the table itself)."""
     reading.table = source.catalog.table(name)
     if reading.whole:
@@ -82,6 +89,8 @@ def read_round(source: SourceSide, name: TableName, reading: _Reading) -> Sequen
         if reading.table is None or not is_partitioned(reading.table):
             return [""]
         names = source.catalog.partition_names(name)
+        if most is not None and len(names) > most:
+            raise Large(f"{name} has {len(names)} partitions")
         reading.partitions = dict(source.catalog.partitions(name, names))
         return names
     wanted = sorted(partition for partition in reading.doubtful if partition)
@@ -94,19 +103,28 @@ def read_round(source: SourceSide, name: TableName, reading: _Reading) -> Sequen
 
 
 def list_files(source: SourceSide, reading: _Reading, read: Sequence[str], started_ns: int) -> set[str]:
-    """List the directories of `read` twice; those that do not agree, hold files younger than the round, or went missing
-    a moment ago, are unsettled."""
+    """List the directories of `read`; those that are unsettled."""
     places = {partition: at for partition in read if (at := place_of(reading, partition)) is not None}
+    listings, unsettled = listed(source, places, started_ns, reading.missing)
+    reading.listings |= listings
+    return unsettled
+
+
+def listed(
+    source: SourceSide, places: Mapping[str, str], started_ns: int, missing: Missing
+) -> tuple[dict[str, Listing], set[str]]:
+    """List directories, by partition, twice; those that do not agree, hold files younger than the reading, or went
+    missing a moment ago, are unsettled."""
     locations = sorted(set(places.values()))
     first, second = source.storage.list(locations), source.storage.list(locations)
     limit, now_ns = started_ns - PATIENCE_NS, source.clock.now_ns()
-    unsettled = set()
+    listings, unsettled = {}, set()
     for partition, location in places.items():
-        listing = reading.listings[partition] = second[location]
-        certain = reading.missing.is_certain(listing, now_ns)
+        listing = listings[partition] = second[location]
+        certain = missing.is_certain(listing, now_ns)
         if not certain or not agree(first[location], listing) or not listing.is_settled(limit):
             unsettled.add(partition)
-    return unsettled
+    return listings, unsettled
 
 
 def require_log(reading: _Reading) -> None:
@@ -139,11 +157,13 @@ def place_of(reading: _Reading, partition: str) -> str | None:
 
 
 def touching(source: SourceSide, name: TableName, span: Span) -> list[Entry]:
-    """Events of the span on the table; waits until the journal has them all."""
+    """Events of the span on the table; waits until the journal has them all, and looks through it page by page."""
     if not len(span):
         return []
     wait_for_journal(source, span.upto)
-    return [entry for entry in source.journal.entries(span) if name in (entry.keys.table, entry.keys.other)]
+    pages = (Span(after, min(after + PAGE, span.upto)) for after in range(span.after, span.upto, PAGE))
+    entries = (entry for page in pages for entry in source.journal.entries(page))
+    return [entry for entry in entries if name in (entry.keys.table, entry.keys.other)]
 
 
 def wait_for_journal(source: SourceSide, event_id: EventId, seconds: float = 60.0) -> None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from calque.core.decode import Undecodable
 from calque.core.kinds import obstacle
+from calque.engine.building import BATCH, build
 from calque.engine.databases import Databases
 from calque.engine.facets import copy_facets
 from calque.engine.group import Advanced, Unreachable, land
 from calque.engine.observe import NotOurs
-from calque.engine.read import TooBusy, read_exact
+from calque.engine.read import Large, TooBusy, read_exact
 from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken, Refused, Unavailable
@@ -49,12 +50,16 @@ class Reading:
         wake: Callable[[], None],
         staging: Callable[[TableName], None],
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
+        readers: int = READERS,
+        batch: int = BATCH,
     ) -> None:
         self.source, self.side, self.databases = source, side, databases
         self.wake, self.staging = wake, staging
         self.finished: queue.Queue[Read] = queue.Queue()
+        self.batch = batch
+        self.tell = lambda *_: None
         self.stopping = threading.Event()
-        self.pool = pool(READERS, f"read-{side.policy.target}")
+        self.pool = pool(readers, f"read-{side.policy.target}")
 
     def submit(self, name: TableName, delay: float = 0.0) -> None:
         """Read the table, not before `delay` seconds."""
@@ -85,7 +90,18 @@ class Reading:
         self.wake()
 
     def read_and_land(self, name: TableName) -> Read:
-        exact = read_exact(self.source, name, self.side.policy.data != "none")
+        with_files = self.side.policy.data != "none"
+        try:
+            exact = read_exact(self.source, name, with_files, self.batch)
+        except Large:
+            self.databases.ensure(name)
+            self.staging(name)
+            built = build(self.source, self.side, name, self.batch, self.tell)
+            if built is not None:
+                advanced = built.advanced
+                copy_facets(self.source, self.side, built.exact, advanced.plan, advanced.applied, built.partitions)
+                return Read(name, built.exact.exact_at, advanced)
+            exact = read_exact(self.source, name, with_files)
         if exact.table is not None:
             if problem := obstacle(exact.table):
                 return Read(name, exact.exact_at, problem=problem)

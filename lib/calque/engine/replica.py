@@ -19,13 +19,14 @@ from calque.core.kinds import ACID, REASONS
 from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
+from calque.engine.building import BATCH
 from calque.engine.cascade import cascaded
 from calque.engine.consistency import Consistency, order_of
 from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import Functions
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.observe import NotOurs
-from calque.engine.reading import Read, Reading
+from calque.engine.reading import READERS, Read, Reading
 from calque.engine.runs import Runs
 from calque.engine.scanned import Scanned
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of
@@ -81,7 +82,8 @@ class Window:
 
 class Replica:
     """A target. `begin` says where the journal begins; `wake` is called when a background read is finished; `spread`
-    prepares the groups of windows of more than `large` events."""
+    prepares the groups of windows of more than `large` events; `readers` tables are read at a time, and
+    those with more than `batch` partitions built in batches."""
 
     def __init__(
         self,
@@ -93,6 +95,8 @@ class Replica:
         spread: Spread | None = None,
         large: int = LARGE,
         patience: float = PATIENCE,
+        readers: int = READERS,
+        batch: int = BATCH,
     ) -> None:
         self.source, self.side, self.begin = source, side, begin
         self.databases = Databases(source, side)
@@ -101,7 +105,14 @@ class Replica:
         self.tables = Tables()
         self.scanned = Scanned(source, side, self.tables)
         self.reading = Reading(
-            source, side, self.databases, wake, lambda name: self.tables.busy(name, TableState.STAGING), pool
+            source,
+            side,
+            self.databases,
+            wake,
+            lambda name: self.tables.busy(name, TableState.STAGING),
+            pool,
+            readers,
+            batch,
         )
         self.cursor: EventId = 0
         self.listed: EventId = 0
@@ -217,6 +228,10 @@ class Replica:
             else:
                 self.unknown(name, reason, self.cursor)
         return found
+
+    def stages(self, name: TableName) -> None:
+        """The table was read, and its files begin to be copied."""
+        self.tables.busy(name, TableState.STAGING)
 
     def submit(self, name: TableName, delay: float = 0.0) -> None:
         self.tables.busy(name, TableState.READING)

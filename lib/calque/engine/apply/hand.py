@@ -124,19 +124,27 @@ class Hand:
         placed: Placed | None = None,
     ) -> None:
         """A row for the ledger; without `placed` the object's files are the ones it had."""
-        row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change)
         if not partition:
             placed = self.made.pop(table, placed)
-        if placed is not None:
-            listing = Listing(placed.location, tuple(sorted(placed.files)))
-            row = replace(
-                row,
-                location=placed.location,
-                files=placed.files,
-                fingerprint=listing.fingerprint(),
-                delta_version=listing.version,
-            )
-        self.applied.objects.append(row)
+        listing = Listing(placed.location, placed.files) if placed is not None else None
+        self.applied.objects.append(row_of(table, partition, incarnation, event_id, change, listing))
+
+
+def row_of(
+    table: TableName, partition: str, incarnation: str, event_id: EventId, change: str, listing: Listing | None
+) -> ObjectRow:
+    """The ledger's row of an object, with what lies in its directory where that was written."""
+    row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change)
+    if listing is None:
+        return row
+    files = replace(listing, files=tuple(sorted(listing.files)))
+    return replace(
+        row,
+        location=listing.location,
+        files=listing.files,
+        fingerprint=files.fingerprint(),
+        delta_version=files.version,
+    )
 
 
 def batches(items: Sequence[T], size: int) -> Iterator[list[T]]:

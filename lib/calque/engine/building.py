@@ -1,0 +1,328 @@
+"""A large table that the target does not have: read and built hidden, batch by batch, and renamed in by one call.
+
+Brackets as in `engine.read`, drawn out: what was built was so at the event that began its bracket, and is still so
+unless an event has touched it since. A build that a death left behind therefore needs no record of its own. Its
+header's mark says where its bracket began, and it goes on from there as long as the journal reaches back. Held at a
+time are the definitions of one batch, and for each partition its row for the ledger.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from calque.core.image import INCARNATION, SOURCE, Marks, source_mark
+from calque.core.kinds import obstacle
+from calque.core.land import NEW, unchanged
+from calque.engine.apply import Applied
+from calque.engine.apply.hand import Hand, batches, row_of
+from calque.engine.apply.hidden import clear, ensure_hidden_database, hidden_name
+from calque.engine.apply.partitions import new_partitions
+from calque.engine.apply.tables import new_table
+from calque.engine.group import Advanced, Unreachable
+from calque.engine.images import ReadImages
+from calque.engine.listings import Missing
+from calque.engine.observe import Shown, event_of
+from calque.engine.read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed, touching
+from calque.engine.stage import ContentLost
+from calque.engine.world import SourceSide, TargetSide
+from calque.errors import Unavailable
+from calque.model.files import Listing
+from calque.model.hive import Partition, Table, is_partitioned, location_of
+from calque.model.journal import Entry, Kind
+from calque.model.ledger import ObjectRow
+from calque.model.names import EventId, Span, TableName
+from calque.model.plan import Data, GroupPlan, Head, HiddenBuild, Hop, Part, Version
+from calque.ports import Conflict
+
+LOG = logging.getLogger(__name__)
+BATCH = 2000
+"""Partitions that are held at a time; a table with more of them is built batch by batch."""
+ENDS = frozenset({Kind.CREATE_TABLE, Kind.DROP_TABLE, Kind.RENAME_TABLE, Kind.UNKNOWN})
+"""After which the name may mean another table."""
+Tell = Callable[[TableName, int, int], None]
+"""Takes the table, how many of its partitions are built, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A table that the target shows now, as it was at `exact.exact_at`; `exact` holds no partitions, `partitions` their
+    names."""
+
+    exact: Exact
+    partitions: Sequence[str]
+    advanced: Advanced
+
+
+def build(source: SourceSide, side: TargetSide, name: TableName, batch: int, tell: Tell) -> Built | None:
+    """Build the table, or go on with what a death left of it; None where that is not the way: something stands at the
+    target under its name, it is no partitioned table of a kind that is replicated, or the catalog takes any difference
+    at once. Raises `TooBusy`, `Unreachable`, `Unavailable`, `Refused`."""
+    if side.catalog.abilities().any_difference or side.catalog.table(side.admission.name_at_target(name)) is not None:
+        return None
+    try:
+        return Building(source, side, name, batch, tell).run()
+    except Conflict as conflict:
+        raise Unreachable(f"{name} was changed at the target by another while it was being built") from conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Partitions as they were read. `names` were asked for; those of `unsettled` files are left for later."""
+
+    names: Sequence[str]
+    partitions: Mapping[str, Partition]
+    listings: Mapping[str, Listing]
+    unsettled: Collection[str]
+
+
+@dataclass(slots=True)
+class Building:
+    """One build. `low` is where the bracket of the next round begins. `rows` has all that is built; `doubtful` is to be
+    read again; with `whole` everything that is not built, with `again` that too."""
+
+    source: SourceSide
+    side: TargetSide
+    name: TableName
+    batch: int
+    tell: Tell
+    hand: Hand = field(init=False)
+    hidden: TableName = field(init=False)
+    low: EventId = 0
+    incarnation: str = ""
+    table: Table | None = None
+    rows: dict[str, ObjectRow] = field(default_factory=dict)
+    doubtful: set[str] = field(default_factory=set)
+    whole: bool = True
+    again: bool = False
+    total: int = 0
+    bytes: int = 0
+    missing: Missing = field(default_factory=Missing)
+
+    def __post_init__(self) -> None:
+        nothing = ReadImages(Exact(self.name, 0))
+        self.hand = Hand(self.side, nothing, lambda data: Listing(data.location, ()), {}, Applied())
+        gaps = self.source.gaps.found() if self.source.gaps is not None else ()
+        self.hidden = hidden_name(self.side.admission.name_at_target(self.name), f"read{len(gaps)}")
+
+    def run(self) -> Built | None:
+        for attempt in range(ROUNDS):
+            if not self.begin():
+                return None
+            high, quiet = self.round()
+            if not self.doubtful and not self.whole:
+                return self.finish(high)
+            self.low = high
+            if quiet:
+                self.source.clock.sleep(min(0.02 * (attempt + 1), 0.5))
+        raise TooBusy(f"{self.name} changes faster than it can be read: {ROUNDS} rounds did not settle it")
+
+    # Begin
+
+    def begin(self) -> bool:
+        """Read the header; at first, go on with a build or begin one. False where there is nothing to build."""
+        if not self.incarnation:
+            self.low = self.source.log.current()
+        table = self.table = self.source.catalog.table(self.name)
+        if table is None or not is_partitioned(table) or obstacle(table):
+            clear(self.hand, self.hidden)
+            return False
+        if not self.incarnation and not self.take_up():
+            self.start()
+        return True
+
+    def start(self) -> None:
+        """An empty table under the hidden name."""
+        self.incarnation = f"r{self.low}"
+        definition = self.definition(self.low)
+        ensure_hidden_database(self.side)
+        clear(self.hand, self.hidden)
+        hidden = replace(definition, database=self.hidden.database, name=self.hidden.table)
+        self.hand.call(self.side.catalog.create_table, hidden)
+
+    def take_up(self) -> bool:
+        """Whether a build that was left behind can go on: it is of this header, and the journal has all since."""
+        there = self.side.catalog.table(self.hidden)
+        parameters = (there.parameters if there is not None else None) or {}
+        low = event_of(parameters)
+        if there is None or parameters.get(SOURCE) != source_mark(self.side.policy.source, self.name):
+            return False
+        if not low <= self.low or not reaches_back(self.source, low):
+            return False
+        self.incarnation = parameters.get(INCARNATION, "")
+        at = self.side.admission.name_at_target(self.name)
+        wanted = self.definition(low)
+        if location_of(there) != location_of(wanted) or not unchanged(
+            replace(there, database=at.database, name=at.table), wanted
+        ):
+            self.incarnation = ""
+            return False
+        self.low = low
+        for names in batches(list(self.side.catalog.partition_names(self.hidden)), self.batch):
+            self.remember_left(self.side.catalog.partitions(self.hidden, names))
+        text = "%s: %s goes on with %d partitions from event %d"
+        LOG.info(text, self.side.policy.target, self.name, len(self.rows), low)
+        return True
+
+    def remember_left(self, left: Mapping[str, Partition]) -> None:
+        files = self.files_there(left)
+        for name, partition in left.items():
+            row = row_of(
+                self.name, name, self.incarnation, event_of(partition.parameters), "add_partition", files.get(name)
+            )
+            self.rows[name] = row
+
+    def definition(self, event_id: EventId) -> Table:
+        """The table's image, its directory made."""
+        assert self.table is not None
+        self.hand.images = ReadImages(Exact(self.name, event_id, self.table))
+        head = Head(NEW, Version(event_id, -1), self.incarnation, None, event_id)
+        definition, _ = new_table(self.hand, self.name, head)
+        self.hand.shown[self.name] = Shown(definition)
+        return definition
+
+    # Rounds
+
+    def round(self) -> tuple[EventId, bool]:
+        """Read what is in doubt and build it, then look what events touched meanwhile. The last batch is only built
+        when that is known, so that a short round ends before its files are copied. The end of the bracket, and whether
+        no event touched the table."""
+        held: Batch | None = None
+        later: set[str] = set()
+        for names in batches(self.todo(), self.batch):
+            if held is not None:
+                later |= self.put(held, ())
+            held = self.read(names)
+        high = self.source.log.current()
+        touched = touching(self.source, self.name, Span(self.low, high)) if high > self.low else []
+        if any(entry.keys.kind in ENDS for entry in touched):
+            self.give_up()
+            return high, False
+        self.whole = self.again = any(is_of_all(entry) for entry in touched)
+        doubtful = {part for entry in touched for part in (*entry.keys.partitions, *entry.keys.others)}
+        if held is not None:
+            later |= self.put(held, doubtful)
+        self.doubtful = doubtful | later
+        return high, not touched
+
+    def todo(self) -> list[str]:
+        if not self.whole:
+            self.total = max(self.total, len(self.rows.keys() | self.doubtful))
+            return sorted(self.doubtful)
+        names = self.source.catalog.partition_names(self.name)
+        self.total = len(names)
+        self.drop(self.rows.keys() - set(names))
+        again = self.again
+        return [name for name in names if again or name not in self.rows or name in self.doubtful]
+
+    def give_up(self) -> None:
+        """The name may mean another table now: begin anew."""
+        self.incarnation, self.rows, self.doubtful, self.whole, self.again = "", {}, set(), True, False
+        clear(self.hand, self.hidden)
+
+    def read(self, names: Sequence[str]) -> Batch:
+        if self.side.stopping.is_set():
+            raise Unavailable(f"{self.name} is not built yet", "calque ends", "It goes on when it runs again")
+        started_ns = self.source.clock.now_ns()
+        found = self.source.catalog.partitions(self.name, names)
+        if self.side.policy.data == "none":
+            return Batch(names, found, {}, ())
+        places = {name: at for name, partition in found.items() if (at := location_of(partition)) is not None}
+        return Batch(names, found, *listed(self.source, places, started_ns, self.missing))
+
+    def put(self, batch: Batch, doubtful: Collection[str]) -> set[str]:
+        """Have the batch in the hidden table, but for those in doubt; what could not be copied."""
+        left = {*doubtful, *batch.unsettled}
+        names = [name for name in batch.names if name not in left]
+        same = self.same(batch, [name for name in names if name in self.rows and name in batch.partitions])
+        self.drop([name for name in names if name in self.rows and name not in same])
+        missing = set(batch.unsettled)
+        try:
+            self.add(batch, [name for name in names if name in batch.partitions and name not in same])
+        except ContentLost as lost:
+            LOG.info("%s: a batch of %s is read again: %s", self.side.policy.target, self.name, lost)
+            missing |= {name for name in names if name not in same}
+        self.tell(self.name, len(self.rows), self.total)
+        return missing
+
+    def same(self, batch: Batch, names: Sequence[str]) -> set[str]:
+        """Those of the built partitions that look as they were read."""
+        there = self.side.catalog.partitions(self.hidden, names) if names else {}
+        files = self.files_there(there)
+        at, found = self.side.admission.name_at_target(self.name), set()
+        for name, partition in there.items():
+            wanted = self.side.imaging.partition(batch.partitions[name], self.name, Marks(self.low, ""), None)
+            same_files = name not in files or files[name].fingerprint() == batch.listings[name].fingerprint()
+            if same_files and unchanged(replace(partition, database=at.database, table=at.table), wanted):
+                found.add(name)
+        return found
+
+    def files_there(self, partitions: Mapping[str, Partition]) -> dict[str, Listing]:
+        """What lies in the directories of partitions at the target."""
+        if self.side.policy.data == "none":
+            return {}
+        places = {name: at for name, partition in partitions.items() if (at := location_of(partition)) is not None}
+        listings = self.side.storage.list(sorted(set(places.values())))
+        return {name: listings[at] for name, at in places.items()}
+
+    def add(self, batch: Batch, names: Sequence[str]) -> None:
+        low, hand = self.low, self.hand
+        some = {name: batch.partitions[name] for name in names}
+        listings = {listing.location: listing for listing in batch.listings.values()}
+        hand.images = ReadImages(Exact(self.name, low, self.table, some))
+        hand.listing = lambda data: listings.get(data.location, Listing(data.location, ()))
+        parts = [
+            (name, Part(f"{name}@{low}", Version(low, index), self.data(batch, name), self.incarnation, low))
+            for index, name in enumerate(names)
+        ]
+        written = new_partitions(hand, self.name, hand.seen(self.name), parts)
+        moved = replace_table((one.definition for one in written.values()), self.hidden)
+        hand.add_partitions(self.hidden, moved)
+        for name, one in written.items():
+            placed = one.placed
+            listing = Listing(placed.location, placed.files) if placed is not None else None
+            self.rows[name] = row_of(self.name, name, self.incarnation, low, one.change, listing)
+
+    def data(self, batch: Batch, name: str) -> Data:
+        if self.side.policy.data == "none":
+            return Data(self.low, location_of(batch.partitions[name]) or "")
+        return Data(self.low, batch.listings[name].location if name in batch.listings else "")
+
+    def drop(self, names: Iterable[str]) -> None:
+        gone = list(names)
+        self.hand.drop_partitions(self.hidden, gone)
+        for name in gone:
+            del self.rows[name]
+
+    # End
+
+    def finish(self, high: EventId) -> Built:
+        """Rename it in: everything in it is so at `high`."""
+        definition, hand = self.definition(high), self.hand
+        hand.call(self.side.catalog.alter_table, self.hidden, definition)
+        place = Listing(location_of(definition) or "", ())
+        row = row_of(self.name, "", self.incarnation, high, "create_table", place)
+        hand.applied.objects = [row, *self.rows.values()]
+        head = Head(NEW, Version(high, -1), self.incarnation, None, high)
+        hop = Hop(high, HiddenBuild(self.name, head, ()), len(self.rows), hand.applied.bytes)
+        plan = GroupPlan((self.name,), 1, (hop,))
+        advanced = Advanced((self.name,), plan, True, high, frozenset({self.name}), hand.applied)
+        return Built(Exact(self.name, high, self.table), list(self.rows), advanced)
+
+
+def reaches_back(source: SourceSide, event_id: EventId) -> bool:
+    """Whether the journal has, or will have, all events after this one."""
+    oldest, last = source.journal.oldest(), source.journal.last()
+    return (last is None or last <= event_id) or (oldest is not None and oldest <= event_id + 1)
+
+
+def is_of_all(entry: Entry) -> bool:
+    """Whether the event may have changed any partition."""
+    if entry.keys.kind is Kind.FACET:
+        return False
+    return entry.keys.kind not in PARTITION_KINDS or not (entry.keys.partitions or entry.keys.others)
+
+
+def replace_table(partitions: Iterable[Partition], at: TableName) -> list[Partition]:
+    return [replace(partition, database=at.database, table=at.table) for partition in partitions]
