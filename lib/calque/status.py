@@ -60,6 +60,7 @@ def of_target(wiring: Wiring, name: str, head: EventId | None) -> Document:
         "quarantined": [quarantined(row) for row in rows if row.state is TableState.QUARANTINED],
         "bridges": sum(len(found.bridges) for found in ledger.epochs()),
         "copying": live.get("copying") if live else None,
+        "reading": live.get("reading") if live else None,
         "last_error": live.get("last_error") if live else None,
     }
 

@@ -33,6 +33,7 @@ from calque.core.standing import Standing, standing
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.pins import Keeper, Limits
 from calque.engine.progress import Progress
+from calque.engine.reads import Headway
 from calque.engine.replica import Replica
 from calque.engine.scan import Chosen, Scanner
 from calque.errors import Broken, CalqueError, Refused, Unavailable
@@ -433,13 +434,15 @@ class TargetPart(Part):
             states |= {str(name): replica.tables.rows[name].state.value for name in busy}
             beside = (name for job in list(replica.staging.jobs) for name in job.names)
             states |= {str(name): TableState.STAGING.value for name in beside}
+        copying = self.wiring.target(self.name).copying.look()
         return {
             "pid": os.getpid(),
             "at": time.time(),
             "state": self.state,
             "last_error": self.last_error,
             "states": states,
-            "copying": copying_of(self.wiring.target(self.name).copying.look()),
+            "copying": copying_of(copying),
+            "reading": reading_of(replica.reading.reads.look() if replica is not None else None, copying),
         }
 
     def close(self) -> None:
@@ -451,6 +454,23 @@ class TargetPart(Part):
 def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
     return bool(replica.waiting_since) or not replica.reading.finished.empty() or replica.scanned.owes()
+
+
+def reading_of(headway: Headway | None, copying: Progress | None) -> Json:
+    """What the status tells of exact reads. Bytes count when their table is shown; known are those, and what is being
+    copied."""
+    if headway is None:
+        return None
+    left = copying.bytes - copying.bytes_done if copying is not None else 0
+    return {
+        "tables": headway.tables,
+        "tables_done": headway.tables_done,
+        "partitions": headway.partitions,
+        "partitions_done": headway.partitions_done,
+        "bytes": headway.bytes_done + left,
+        "bytes_done": headway.bytes_done,
+        "ends_at": None if headway.ends_ns is None else round(headway.ends_ns / 1e9, 1),
+    }
 
 
 def copying_of(progress: Progress | None) -> Json:

@@ -12,6 +12,9 @@ from calque.commands.options import Settings, examples, shared
 if TYPE_CHECKING:
     from calque.config import Config
 
+ROWS = 20
+"""Tables of one target that are set aside, and are shown to people one by one."""
+
 
 @click.command("status", epilog=examples("calque status", "calque status --watch", "calque status --json"))
 @click.option("--watch", is_flag=True, help="Show it again and again until interrupted.")
@@ -67,10 +70,14 @@ def show(document: Mapping[str, Any]) -> None:
     headings = ("target", "state", "position", "lag", "epoch", "live", "being read", "waiting", "quarantined", "error")
     print_table(headings, [(name, *cells(target)) for name, target in document["targets"].items()])
     for name, target in document["targets"].items():
+        if target["reading"] is not None:
+            print_line(f"{name}: {reading(target['reading'])}")
         if target["copying"] is not None:
             print_line(f"{name}: {copying(target['copying'])}")
-        for row in target["set_aside"]:
+        for row in target["set_aside"][:ROWS]:
             print_line(f"{name}: {row['table']} is {row['state']}, shows event {row['shows']}: {row['reason']}")
+        if len(target["set_aside"]) > ROWS:
+            print_line(f"{name}: and {len(target['set_aside']) - ROWS} more that are set aside")
         for row in target["quarantined"]:
             print_line(f"{name}: {row['table']} is quarantined since event {row['since_event']}: {row['reason']}")
 
@@ -92,14 +99,27 @@ def cells(target: Mapping[str, Any]) -> tuple[object, ...]:
     )
 
 
-def copying(found: Mapping[str, Any]) -> str:
-    """How far copies are, and when they may be done."""
+def reading(found: Mapping[str, Any]) -> str:
+    """How far exact reads are, and when they may be done."""
+    from rich.filesize import decimal
+
+    tables = f"{found['tables_done']} of {found['tables']} tables"
+    partitions = f"{found['partitions_done']} of {found['partitions']} known partitions"
+    amount = f"{decimal(found['bytes_done'])} of {decimal(found['bytes'])}"
+    return f"reading: {tables}, {partitions}, {amount}{about(found['ends_at'])}"
+
+
+def about(ends: float | None) -> str:
+    """When something may be done."""
     from datetime import datetime
 
+    return f", done about {datetime.fromtimestamp(ends).astimezone():%H:%M:%S}" if ends is not None else ""
+
+
+def copying(found: Mapping[str, Any]) -> str:
+    """How far copies are, and when they may be done."""
     from rich.filesize import decimal
 
     files = f"{found['files_done']} of {found['files']} files"
     amount = f"{decimal(found['bytes_done'])} of {decimal(found['bytes'])}"
-    ends = found["ends_at"]
-    when = f", done about {datetime.fromtimestamp(ends).astimezone():%H:%M:%S}" if ends is not None else ""
-    return f"copying: {files}, {amount}{when}"
+    return f"copying: {files}, {amount}{about(found['ends_at'])}"

@@ -17,7 +17,7 @@ from calque.core.kinds import obstacle
 from calque.core.land import NEW, unchanged
 from calque.engine.apply import Applied
 from calque.engine.apply.hand import Hand, batches, row_of
-from calque.engine.apply.hidden import clear, ensure_hidden_database, hidden_name
+from calque.engine.apply.hidden import begin, clear, hidden_name
 from calque.engine.apply.partitions import new_partitions
 from calque.engine.apply.tables import new_table
 from calque.engine.group import Advanced, Unreachable
@@ -136,10 +136,7 @@ class Building:
         """An empty table under the hidden name."""
         self.incarnation = f"r{self.low}"
         definition = self.definition(self.low)
-        ensure_hidden_database(self.side)
-        clear(self.hand, self.hidden)
-        hidden = replace(definition, database=self.hidden.database, name=self.hidden.table)
-        self.hand.call(self.side.catalog.create_table, hidden)
+        begin(self.hand, self.hidden, definition)
 
     def take_up(self) -> bool:
         """Whether a build that was left behind can go on: it is of this header, and the journal has all since."""

@@ -62,23 +62,33 @@ def copy_facets(
 
     They are read later than the table: what events change of them meanwhile, the windows write again. Raises
     `Unavailable` where names came to mean others meanwhile."""
-    there = side.catalog.table(side.admission.name_at_target(exact.name))
-    if exact.table is None or there is None or is_view(there):
+    if exact.table is None or is_view(exact.table):
         return
-    shown = Shown(there)
-    hand = Hand(side, ReadImages(exact), no_files, {exact.name: shown}, applied)
+    hand = Hand(side, ReadImages(exact), no_files, {}, applied)
     new = any(isinstance(hop.operation, CreateTable | HiddenBuild) for hop in landing.hops)
     columns = [column.name for column in columns_of(exact.table)]
-    copy_columns(hand, exact.name, {"": source.catalog.table_statistics(exact.name, columns)}, [""], new)
+    of_table = source.catalog.table_statistics(exact.name, columns)
+    if of_table or not new:
+        if not look(hand, exact.name):
+            return
+        copy_columns(hand, exact.name, {"": of_table}, [""], new)
     for names in batches(list(exact.partitions) if partitions is None else partitions, AT_ONCE):
         found = source.catalog.partition_statistics(exact.name, columns, names)
-        if found or not new:
-            shown.partitions = dict(side.catalog.partitions(hand.at(exact.name), names))
+        if (found or not new) and look(hand, exact.name):
+            hand.seen(exact.name).partitions = dict(side.catalog.partitions(hand.at(exact.name), names))
             copy_columns(hand, exact.name, found, names, new)
     copy_constraints(source, hand, exact.name, new)
     later = touching(source, exact.name, Span(exact.exact_at, source.log.current()))
     if any(entry.keys.kind in NAMING for entry in later):
         raise Unavailable(f"{exact.name} was renamed, or made anew, while its facets were read", "", "It is read again")
+
+
+def look(hand: Hand, name: TableName) -> bool:
+    """Whether the table is at the target, seen once."""
+    if name not in hand.shown:
+        there = hand.side.catalog.table(hand.at(name))
+        hand.shown[name] = Shown(there) if there is not None else None
+    return hand.shown[name] is not None
 
 
 NAMING = frozenset({Kind.CREATE_TABLE, Kind.DROP_TABLE, Kind.RENAME_TABLE, Kind.RENAME_PARTITION, Kind.UNKNOWN})

@@ -17,9 +17,11 @@ from calque.engine.facets import copy_facets
 from calque.engine.group import Advanced, Unreachable, land
 from calque.engine.observe import NotOurs
 from calque.engine.read import Large, TooBusy, read_exact
+from calque.engine.reads import Reads
 from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken, Refused, Unavailable
+from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 
 LOG = logging.getLogger(__name__)
@@ -40,7 +42,8 @@ class Read:
 
 
 class Reading:
-    """`finished` holds outcomes; `wake` is called after each, `staging` when a table's files begin to be copied."""
+    """`finished` holds outcomes; `wake` is called after each, `busy` when a table begins to be read, and when its files
+    begin to be copied."""
 
     def __init__(
         self,
@@ -48,21 +51,22 @@ class Reading:
         side: TargetSide,
         databases: Databases,
         wake: Callable[[], None],
-        staging: Callable[[TableName], None],
+        busy: Callable[[TableName, TableState], None],
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
         readers: int = READERS,
         batch: int = BATCH,
     ) -> None:
         self.source, self.side, self.databases = source, side, databases
-        self.wake, self.staging = wake, staging
+        self.wake, self.busy = wake, busy
         self.finished: queue.Queue[Read] = queue.Queue()
         self.batch = batch
-        self.tell = lambda *_: None
+        self.reads = Reads(source.clock.now_ns)
         self.stopping = threading.Event()
         self.pool = pool(readers, f"read-{side.policy.target}")
 
     def submit(self, name: TableName, delay: float = 0.0) -> None:
         """Read the table, not before `delay` seconds."""
+        self.reads.begin(name)
         if not self.stopping.is_set():
             self.pool.submit(self.run, name, delay)
 
@@ -90,25 +94,28 @@ class Reading:
         self.wake()
 
     def read_and_land(self, name: TableName) -> Read:
+        self.busy(name, TableState.READING)
         with_files = self.side.policy.data != "none"
         try:
             exact = read_exact(self.source, name, with_files, self.batch)
         except Large:
             self.databases.ensure(name)
-            self.staging(name)
-            built = build(self.source, self.side, name, self.batch, self.tell)
+            self.busy(name, TableState.STAGING)
+            built = build(self.source, self.side, name, self.batch, self.reads.built)
             if built is not None:
                 advanced = built.advanced
                 copy_facets(self.source, self.side, built.exact, advanced.plan, advanced.applied, built.partitions)
+                self.reads.landed(name, len(built.partitions), advanced.applied.bytes)
                 return Read(name, built.exact.exact_at, advanced)
             exact = read_exact(self.source, name, with_files)
         if exact.table is not None:
             if problem := obstacle(exact.table):
                 return Read(name, exact.exact_at, problem=problem)
             self.databases.ensure(name)
-            self.staging(name)
+            self.busy(name, TableState.STAGING)
         landed = land(self.side, exact)
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied)
+        self.reads.landed(name, len(exact.partitions), landed.applied.bytes)
         return Read(name, exact.exact_at, landed)
 
     def drain(self) -> list[Read]:

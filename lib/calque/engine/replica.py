@@ -104,16 +104,7 @@ class Replica:
         self.consistency = Consistency(side, self.databases)
         self.tables = Tables()
         self.scanned = Scanned(source, side, self.tables)
-        self.reading = Reading(
-            source,
-            side,
-            self.databases,
-            wake,
-            lambda name: self.tables.busy(name, TableState.STAGING),
-            pool,
-            readers,
-            batch,
-        )
+        self.reading = Reading(source, side, self.databases, wake, self.tables.busy, pool, readers, batch)
         self.cursor: EventId = 0
         self.listed: EventId = 0
         """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
@@ -229,12 +220,7 @@ class Replica:
                 self.unknown(name, reason, self.cursor)
         return found
 
-    def stages(self, name: TableName) -> None:
-        """The table was read, and its files begin to be copied."""
-        self.tables.busy(name, TableState.STAGING)
-
     def submit(self, name: TableName, delay: float = 0.0) -> None:
-        self.tables.busy(name, TableState.READING)
         self.scanned.leave(name)
         self.reading.submit(name, delay)
 
@@ -255,6 +241,7 @@ class Replica:
             if outcome.broken is not None:
                 raise outcome.broken
             if not self.tables.is_(name, OUT):
+                self.reading.reads.leave(name)
                 continue
             if outcome.problem:
                 self.failed(outcome)
@@ -278,6 +265,7 @@ class Replica:
             LOG.info("%s: reading %s failed and is tried again: %s", self.name, name, outcome.problem)
             self.submit(name, min(0.2 * 2**tries, 30.0))
         else:
+            self.reading.reads.leave(name)
             self.quarantine(name, outcome.problem, self.cursor)
 
     def land_staged(self, window: Window) -> None:

@@ -44,9 +44,10 @@ class Tables:
             self.changed.add(name)
 
     def busy(self, name: TableName, state: TableState) -> None:
-        """READING or STAGING, for the status; after a restart it is UNKNOWN again."""
-        self.rows[name] = replace(self.rows[name], state=state)
-        self.not_live.add(name)
+        """READING or STAGING, of a table that is to be read, for the status; after a restart it is UNKNOWN again."""
+        row = self.rows.get(name)
+        if row is not None and row.state in OUT:
+            self.rows[name] = replace(row, state=state)
 
     def forget(self, name: TableName) -> None:
         if self.rows.pop(name, None) is not None:

@@ -38,8 +38,6 @@ def build(hand: Hand, operation: HiddenBuild) -> None:
     shown = Shown(definition)
     partitions = new_partitions(hand, table, shown, operation.partitions)
     hidden = hidden_name(hand.at(table), shown.incarnation())
-    ensure_hidden_database(hand.side)
-    clear(hand, hidden)
     make(hand, hidden, definition, definitions(partitions))
     hand.call(hand.side.catalog.alter_table, hidden, definition)
     created(hand, table, head, shown, placed)
@@ -112,8 +110,6 @@ def swap(
     catalog, at = hand.side.catalog, hand.at(table)
     hidden = hidden_name(at, f"{Shown(definition).incarnation()}_{event_id}")
     away = hidden_name(at, f"old_{event_id}")
-    ensure_hidden_database(hand.side)
-    clear(hand, hidden)
     clear(hand, away)
     make(hand, hidden, definition, partitions)
     current = catalog.table(hand.at(was)) if was is not None else None
@@ -127,8 +123,20 @@ def swap(
 
 def make(hand: Hand, hidden: TableName, definition: Table, partitions: Iterable[Partition]) -> None:
     """The table with its partitions under the hidden name."""
-    hand.call(hand.side.catalog.create_table, replace(definition, database=hidden.database, name=hidden.table))
+    begin(hand, hidden, definition)
     hand.add_partitions(hidden, [replace(part, database=hidden.database, table=hidden.table) for part in partitions])
+
+
+def begin(hand: Hand, hidden: TableName, definition: Table) -> None:
+    """The table alone under the hidden name. Whether the database is there, and nothing that a crash left, is only
+    asked where that fails."""
+    empty = replace(definition, database=hidden.database, name=hidden.table)
+    try:
+        hand.call(hand.side.catalog.create_table, empty)
+    except Conflict:
+        ensure_hidden_database(hand.side)
+        clear(hand, hidden)
+        hand.call(hand.side.catalog.create_table, empty)
 
 
 def clear(hand: Hand, hidden: TableName) -> None:

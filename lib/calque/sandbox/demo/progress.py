@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from calque.commands.status import reading
 from calque.errors import CalqueError
 from calque.model.ledger import Epoch
 from calque.status import snapshot
@@ -151,7 +152,7 @@ class Progress:
         if not self.view.status:
             return heading
         source = Text(f"Source at event {self.view.head}, {self._changes()} changes")
-        return Group(heading, source, table(self.view))
+        return Group(heading, source, table(self.view), *map(Text, reads(self.view)))
 
 
 def table(view: View) -> Table:
@@ -168,14 +169,26 @@ def table(view: View) -> Table:
     return drawn
 
 
+def reads(view: View) -> list[str]:
+    """How far each target is that reads tables."""
+    targets = view.status.get("targets", {}).items()
+    return [f"{name}: {reading(target['reading'])}" for name, target in targets if target["reading"] is not None]
+
+
 def line(view: View, changes: int) -> str:
     """All targets in one line."""
     targets = (
         f"{name} {target['state']} at {target['position'] or 0}"
-        f" ({view.work[name].events} events in {view.work[name].hops} hops)"
+        f" ({view.work[name].events} events in {view.work[name].hops} hops{tables(target)})"
         for name, target in view.status["targets"].items()
     )
     return f"  source at {view.head} after {changes} changes; " + "; ".join(targets)
+
+
+def tables(target: Mapping[str, Any]) -> str:
+    """How many tables are read by now, while some are not."""
+    found = target["reading"]
+    return f", {found['tables_done']} of {found['tables']} tables read" if found is not None else ""
 
 
 def size(count: int) -> str:

@@ -1,0 +1,95 @@
+"""How far the exact reads of a target are, and when they may be done: `Reads`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+from calque.model.names import TableName
+
+TABLE_WEIGHT = 16
+"""What a table costs beside its partitions, in partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headway:
+    """Tables that are to be read, of which some are done: the target shows them, or they are gone. Partitions and bytes
+    are those that are known of by now. Times are nanoseconds since the epoch."""
+
+    began_ns: int
+    at_ns: int
+    tables: int
+    tables_done: int
+    partitions: int
+    partitions_done: int
+    bytes_done: int
+
+    @property
+    def ends_ns(self) -> int | None:
+        """When all are done if those that were not begun are like those that are done; None before one is."""
+        done = self.tables_done * TABLE_WEIGHT + self.partitions_done
+        if not done:
+            return None
+        waiting = self.tables - self.tables_done
+        mean = self.partitions_done / self.tables_done if self.tables_done else 0
+        left = waiting * (TABLE_WEIGHT + mean)
+        left = max(left, waiting * TABLE_WEIGHT + self.partitions - self.partitions_done)
+        return self.at_ns + int((self.at_ns - self.began_ns) * left / done)
+
+
+class Reads:
+    """Collects what the readers of one target report, from any thread. What is done counts until nothing is left to
+    read, so that a bootstrap is one thing that grows."""
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._lock = Lock()
+        self._left: dict[TableName, tuple[int, int]] = {}
+        """Of each table that is to be read, how many of its partitions are built, and how many there are."""
+        self._began_ns = 0
+        self._tables = self._partitions = self._bytes = 0
+
+    def begin(self, name: TableName) -> None:
+        """The table is to be read."""
+        with self._lock:
+            if not self._left:
+                self._began_ns = self._now_ns()
+                self._tables = self._partitions = self._bytes = 0
+            self._left.setdefault(name, (0, 0))
+
+    def built(self, name: TableName, built: int, partitions: int) -> None:
+        """So many of the table's partitions are built by now."""
+        with self._lock:
+            if name in self._left:
+                self._left[name] = (built, partitions)
+
+    def landed(self, name: TableName, partitions: int, size: int) -> None:
+        """The target shows the table."""
+        with self._lock:
+            if self._left.pop(name, None) is not None:
+                self._tables += 1
+                self._partitions += partitions
+                self._bytes += size
+
+    def leave(self, name: TableName) -> None:
+        """The table is not read any more."""
+        with self._lock:
+            self._left.pop(name, None)
+
+    def look(self) -> Headway | None:
+        """None while nothing is read."""
+        with self._lock:
+            if not self._left:
+                return None
+            built = sum(done for done, _ in self._left.values())
+            known = sum(of for _, of in self._left.values())
+            return Headway(
+                self._began_ns,
+                self._now_ns(),
+                self._tables + len(self._left),
+                self._tables,
+                self._partitions + known,
+                self._partitions + built,
+                self._bytes,
+            )

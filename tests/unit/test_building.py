@@ -1,0 +1,241 @@
+"""Tables with more partitions than are held at a time: built hidden in batches, beside a source that goes on changing."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from calque.adapters.memory.metastore import HIVE_4
+from calque.adapters.memory.metastore.catalog import MemoryReader
+from calque.core.image import EVENT, INCARNATION
+from calque.model.gaps import Cause, Gap
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.ledger import TableState
+from calque.model.names import OURS, TableName
+from calque.model.policy import Policy
+from worlds import INPUT, OUTPUT, SERDE, Died, World
+
+ORDERS = TableName("d1", "orders")
+AT = TableName("d1_dr", "orders")
+POLICY = Policy("dr", "hq", include=("d1.*",), rename={"d1": "d1_dr"}, warehouse="file:/target")
+COLUMNS = (Column("x", "int"), Column("y", "string"))
+STORAGE = Storage(COLUMNS, None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+PARTITIONS = 20
+BATCH = 3
+
+
+class Counting(MemoryReader):
+    """The source, and how many partitions were read of it."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.source, before=world.called)
+        self.read: list[int] = []
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        found = super().partitions(name, names)
+        self.read.append(len(found))
+        return found
+
+
+@dataclass
+class Gaps:
+    """Gaps that a test says were found."""
+
+    rows: list[Gap]
+
+    def found(self) -> Sequence[Gap]:
+        return self.rows
+
+    def add(self, gap: Gap) -> None:
+        self.rows.append(gap)
+
+
+def begun(partitions: int = PARTITIONS, **more: Any) -> tuple[World, Counting]:
+    """A bootstrap of one table, which no reader has begun."""
+    world = World(1, HIVE_4, replace(POLICY, **more), batch=BATCH)
+    counting = Counting(world)
+    world.source_side = replace(world.source_side, catalog=counting, gaps=Gaps([]))
+    world.replica = world.new_replica()
+    world.writer.source.create_database(Database("d1"))
+    create(world, partitions)
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    world.open()
+    return world, counting
+
+
+def create(world: World, partitions: int) -> None:
+    keys, kind = (Column("p", "string"),), "MANAGED_TABLE"
+    table = Table(ORDERS.table, ORDERS.database, "me", storage=STORAGE, partition_keys=keys, parameters={}, type=kind)
+    world.writer.source.create_table(table)
+    added = [Partition((f"{value:03}",), *ORDERS, storage=STORAGE, parameters={}) for value in range(partitions)]
+    world.writer.source.add_partitions(ORDERS, added)
+
+
+def at_call(world: World, method: str, count: int, action: Any) -> None:
+    """Do something ahead of the call of that number, once."""
+    left = count
+
+    def between(called: str) -> None:
+        nonlocal left
+        left -= called == method
+        if called == method and left == 0:
+            action()
+
+    world.between = between
+
+
+def die() -> None:
+    raise Died
+
+
+def finished(world: World) -> None:
+    world.between = lambda _: None
+    world.settle()
+    assert not world.problems
+    assert world.target_states()[ORDERS] == world.source_states()[ORDERS]
+    assert not [table for table in world.target_store.tables(OURS) if ORDERS.table in table]
+    assert not world.replica.tables.in_state(TableState.QUARANTINED)
+    rows = {row.partition for epoch in world.ledger.epochs() for row in world.ledger.objects(epoch.epoch)}
+    assert rows >= {"", *world.source_side.catalog.partition_names(ORDERS)}
+
+
+@pytest.mark.parametrize("data", ["copy", "none"])
+def test_no_more_than_a_batch_is_read_at_a_time_and_nothing_twice(data: str) -> None:
+    world, counting = begun(data=data)
+    finished(world)
+    assert max(counting.read) <= BATCH
+    assert sum(counting.read) == PARTITIONS
+
+
+@pytest.mark.parametrize("method", ["add_partitions", "alter_table"])
+def test_a_build_that_a_death_left_goes_on_and_reads_only_what_was_not_built(method: str) -> None:
+    world, counting = begun()
+    at_call(world, method, 4 if method == "add_partitions" else 1, die)
+    world.survive(world.background.run)
+    built = len(world.source_side.catalog.partition_names(ORDERS)) if method == "alter_table" else 3 * BATCH
+    counting.read.clear()
+    finished(world)
+    assert sum(counting.read) == PARTITIONS - built
+
+
+def test_what_changed_while_nobody_built_is_read_again_and_nothing_else() -> None:
+    world, counting = begun()
+    at_call(world, "add_partitions", 4, die)
+    world.survive(world.background.run)
+    source = world.writer.source
+    stored = world.source.the_table(ORDERS)
+    changed = replace(stored.partitions["001",], parameters={"changed": "yes"})
+    source.alter_partitions(ORDERS, [changed])
+    source.drop_partitions(ORDERS, ["p=002"])
+    source.add_partitions(ORDERS, [Partition(("new",), *ORDERS, storage=STORAGE, parameters={})])
+    counting.read.clear()
+    finished(world)
+    assert sum(counting.read) == (PARTITIONS - 3 * BATCH + 1) + 2
+
+
+@pytest.mark.parametrize(
+    "change", ["cascade", "drop", "drop and create", "rename", "partition anew", "header", "files", "add and drop"]
+)
+@pytest.mark.parametrize("moment", [1, 3, 7])
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_table_that_changes_while_it_is_built_is_shown_as_it_was_at_one_event(
+    change: str, moment: int, dies: bool
+) -> None:
+    world, _ = begun()
+    source = world.writer.source
+
+    def happen() -> None:
+        stored = world.source.the_table(ORDERS)
+        table = stored.table
+        match change:
+            case "cascade":
+                wider = replace(table, storage=replace(table.storage, columns=(*COLUMNS, Column("z", "int"))))
+                source.alter_table(ORDERS, wider, cascade=True)
+            case "drop":
+                source.drop_table(ORDERS)
+            case "drop and create":
+                source.drop_table(ORDERS)
+                world.clock.now += 2_000_000_000
+                create(world, PARTITIONS + 1)
+            case "rename":
+                source.alter_table(ORDERS, replace(table, name="others"))
+                create(world, 2)
+            case "partition anew":
+                partition = stored.partitions["001",]
+                source.drop_partitions(ORDERS, ["p=001"])
+                place = replace(partition.storage, location=f"{partition.storage.location}.2")
+                source.add_partitions(ORDERS, [replace(partition, storage=place)])
+            case "header":
+                source.alter_table(ORDERS, replace(table, owner="you"))
+            case "files":
+                partition = stored.partitions["000",]
+                world.storage.write(f"{partition.storage.location}/more", b"rows")
+                source.alter_partitions(ORDERS, [replace(partition, parameters={"rows": "more"})])
+            case _:
+                source.add_partitions(ORDERS, [Partition(("a",), *ORDERS, storage=STORAGE, parameters={})])
+                source.drop_partitions(ORDERS, ["p=004", "p=019"])
+        if dies:
+            die()
+
+    at_call(world, "partitions", moment, happen)
+    world.survive(world.background.run)
+    world.between = lambda _: None
+    world.settle()
+    assert not world.problems
+    shown = {name: state for name, state in world.target_states().items() if state is not None}
+    assert shown == world.source_states()
+
+
+def test_marks_say_events_at_which_the_partitions_were_so() -> None:
+    world, _ = begun()
+    stored = world.source.the_table(ORDERS)
+    changed = replace(stored.partitions["001",], parameters={"changed": "yes"})
+    at_call(world, "partitions", 3, lambda: world.writer.source.alter_partitions(ORDERS, [changed]))
+    finished(world)
+    there = world.target_store.the_table(AT)
+    marks = {values: int((one.parameters or {})[EVENT]) for values, one in there.partitions.items()}
+    assert marks.pop(("001",)) == world.source.current()
+    assert set(marks.values()) == {world.begin}
+    assert {(one.parameters or {})[INCARNATION] for one in there.partitions.values()} == {f"r{world.begin}"}
+
+
+def test_a_build_from_before_a_gap_is_not_gone_on_with() -> None:
+    world, counting = begun()
+    at_call(world, "add_partitions", 4, die)
+    world.survive(world.background.run)
+    assert world.source_side.gaps is not None
+    world.source_side.gaps.add(Gap(1, world.begin, world.begin, Cause.PURGED, ""))
+    counting.read.clear()
+    world.between = lambda _: None
+    world.settle()
+    assert sum(counting.read) == PARTITIONS
+
+
+def test_memory_grows_with_names_and_rows_not_with_definitions() -> None:
+    """Ten times the partitions cost less than half of what their definitions would."""
+
+    def peak(partitions: int, batch: int) -> int:
+        world = World(1, HIVE_4, replace(POLICY, data="none"), batch=batch)
+        world.source.create_database(Database("d1"))
+        world.writer.source = world.source
+        create(world, partitions)
+        world.begin = world.capture.after = world.source.current()
+        world.gatherer.resume(world.begin, world.begin)
+        world.open()
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        world.capture_all()
+        world.background.run()
+        return tracemalloc.get_traced_memory()[1] - before
+
+    tracemalloc.start()
+    try:
+        whole, batched = peak(2000, 10_000), peak(2000, 50)
+    finally:
+        tracemalloc.stop()
+    assert batched < whole
