@@ -1,0 +1,76 @@
+"""A source that makes the partitions of one table as they are asked for, and a target that keeps none of them: so that
+what calque itself holds can be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+
+from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryReader
+from calque.engine.databases import Databases
+from calque.engine.reading import Read, Reading
+from calque.engine.world import TargetSide
+from calque.model.facets import Statistics
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.names import TableName
+from calque.model.policy import Policy
+from worlds import INPUT, OUTPUT, SERDE, InlineExecutor, World
+
+ORDERS = TableName("d1", "orders")
+KEYS = (Column("p", "string"),)
+
+
+def storage(place: str | None = None) -> Storage:
+    """Nothing of it is shared with another, as in what a server sends."""
+    columns = tuple(Column(f"column_{number}", "decimal(10,2)") for number in range(8))
+    return Storage(
+        columns, place, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={"serialization.format": "1"})
+    )
+
+
+class Source(MemoryReader):
+    count = 0
+
+    def partition_names(self, _name: TableName) -> Sequence[str]:
+        return [f"p={number:06}" for number in range(self.count)]
+
+    def partitions(self, _name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        return {one: self.partition(one) for one in names}
+
+    def partition(self, name: str) -> Partition:
+        parameters = {"numRows": name[2:], "totalSize": "100", "transient_lastDdlTime": "1700000000"}
+        place = f"file:/warehouse/d1.db/orders/{name}"
+        return Partition((name[2:],), *ORDERS, create_time=1, storage=storage(place), parameters=parameters)
+
+    def partition_statistics(
+        self, _name: TableName, _columns: Sequence[str], _partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        return {}
+
+
+class Target(MemoryCatalog):
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        """They are forgotten at once."""
+
+
+def pool(_workers: int, _name: str) -> Executor:
+    return InlineExecutor()
+
+
+def read(partitions: int, batch: int) -> Read:
+    """Read and build the table, with so many partitions held at a time."""
+    policy = Policy("dr", "hq", include=("d1.*",), warehouse="file:/target", data="none")
+    world = World(1, HIVE_4, policy)
+    world.source.create_database(Database("d1"))
+    world.source.create_table(
+        Table(*reversed(ORDERS), "me", storage=storage(), partition_keys=KEYS, parameters={}, type="MANAGED_TABLE")
+    )
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    catalog = Source(world.source)
+    catalog.count = partitions
+    source = replace(world.source_side, catalog=catalog)
+    side = TargetSide.of(policy, Target(world.target_store), world.ledger, world.storage)
+    reading = Reading(source, side, Databases(source, side), lambda: None, lambda *_: None, pool, batch=batch)
+    return reading.read_and_land(ORDERS)
