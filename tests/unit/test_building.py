@@ -140,7 +140,8 @@ def test_what_changed_while_nobody_built_is_read_again_and_nothing_else() -> Non
 
 
 @pytest.mark.parametrize(
-    "change", ["cascade", "drop", "drop and create", "rename", "partition anew", "header", "files", "add and drop"]
+    "change",
+    ["cascade", "drop", "drop and create", "rename", "partition anew", "header", "files", "content", "add and drop"],
 )
 @pytest.mark.parametrize("moment", [1, 3, 7])
 @pytest.mark.parametrize("dies", [False, True])
@@ -173,6 +174,10 @@ def test_a_table_that_changes_while_it_is_built_is_shown_as_it_was_at_one_event(
                 source.add_partitions(ORDERS, [replace(partition, storage=place)])
             case "header":
                 source.alter_table(ORDERS, replace(table, owner="you"))
+            case "content":
+                partition = stored.partitions["000",]
+                world.storage.write(f"{partition.storage.location}/more", b"rows")
+                source.alter_partitions(ORDERS, [partition])
             case "files":
                 partition = stored.partitions["000",]
                 world.storage.write(f"{partition.storage.location}/more", b"rows")
@@ -190,6 +195,21 @@ def test_a_table_that_changes_while_it_is_built_is_shown_as_it_was_at_one_event(
     assert not world.problems
     shown = {name: state for name, state in world.target_states().items() if state is not None}
     assert shown == world.source_states()
+    if change == "drop and create":
+        created = next(
+            event.event_id for event in reversed(world.source.events(0)) if event.event_type == "CREATE_TABLE"
+        )
+        incarnation = (world.target_store.the_table(AT).table.parameters or {})[INCARNATION]
+        assert int(incarnation.removeprefix("r")) >= created
+
+
+def test_what_went_without_an_event_while_nobody_built_is_not_shown() -> None:
+    world, _ = begun()
+    at_call(world, "add_partitions", 4, die)
+    world.survive(world.background.run)
+    del world.source.the_table(ORDERS).partitions["001",]
+    world.note()
+    finished(world)
 
 
 def test_marks_say_events_at_which_the_partitions_were_so() -> None:
@@ -215,6 +235,24 @@ def test_a_build_from_before_a_gap_is_not_gone_on_with() -> None:
     world.between = lambda _: None
     world.settle()
     assert sum(counting.read) == PARTITIONS
+
+
+def test_a_build_is_begun_anew_where_the_journal_does_not_reach_back_to_it() -> None:
+    world, counting = begun()
+    at_call(world, "add_partitions", 4, die)
+    world.survive(world.background.run)
+    world.between = lambda _: None
+    for owner in ("you", "they", "me"):
+        stored = world.source.the_table(ORDERS)
+        world.writer.source.alter_table(ORDERS, replace(stored.table, owner=owner))
+    world.capture_all()
+    world.journal.forget(world.source.current() - 1)
+    world.begin = world.source.current() - 1
+    world.restart_replica(world.ledger)
+    counting.read.clear()
+    world.background.run()
+    assert sum(counting.read) == PARTITIONS
+    assert world.target_states()[ORDERS] == world.source_states()[ORDERS]
 
 
 def test_memory_does_not_grow_with_definitions() -> None:
