@@ -180,6 +180,13 @@ class Gaps(Protocol):
         """Make the next gap durable. `Broken` unless its number is the next one; one that is there already, equal in
         all but `found_at`, is fine."""
 
+    def settled(self) -> int:
+        """The number of the newest gap behind which the journal and the evidence have begun anew; 0 before the
+        first."""
+
+    def settle(self, number: int) -> None:
+        """Record that of a gap which is there. Never goes back."""
+
 
 class EvidenceStore(Protocol):
     """Listings that belong to states (design §6)."""
@@ -193,6 +200,9 @@ class EvidenceStore(Protocol):
         """By (event id, location)."""
 
     def forget(self, upto: EventId) -> int: ...
+
+    def restart(self, at: EventId) -> None:
+        """Remove all listings; `considered()` is `at` then, above or below what it was. With `Journal.restart`."""
 
 
 class Pins(Protocol):

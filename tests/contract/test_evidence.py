@@ -128,3 +128,15 @@ def test_a_handle_on_a_delta_table_survives_pickling(tmp_path: Path) -> None:
     store.append([Evidence(1, listing("/t", "a"))], considered=1)
     copy: DeltaEvidence = pickle.loads(pickle.dumps(store))
     assert (copy.considered(), copy.evidence([1])) == (1, {(1, "/t"): listing("/t", "a")})
+
+
+@pytest.mark.parametrize("at", [100, 3])
+def test_evidence_restarts_where_the_journal_does_and_no_old_listing_serves_an_id_that_comes_again(
+    open_store: Open, at: int
+) -> None:
+    store, reader = open_store(), open_store()
+    store.append([Evidence(number, listing("/t", "a")) for number in (2, 7)], 9)
+    store.restart(at)
+    assert (reader.considered(), reader.evidence([2, 7])) == (at, {})
+    store.append([Evidence(at + 1, listing("/t", "b"))], at + 1)
+    assert (reader.considered(), reader.evidence([at + 1])) == (at + 1, {(at + 1, "/t"): listing("/t", "b")})

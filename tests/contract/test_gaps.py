@@ -47,3 +47,16 @@ def test_a_number_that_does_not_follow_is_broken(opened: Callable[[], Gaps], gap
     with pytest.raises(Broken):
         opened().add(gap)
     assert list(opened().found()) == [FIRST]
+
+
+def test_a_gap_is_settled_once_and_for_all(opened: Callable[[], Gaps]) -> None:
+    assert opened().settled() == 0
+    with pytest.raises(Broken):
+        opened().settle(1)
+    for gap in (FIRST, SECOND):
+        opened().add(gap)
+    assert opened().settled() == 0
+    for number in (2, 1):
+        opened().settle(number)
+        assert opened().settled() == 2
+    assert list(opened().found()) == [FIRST, SECOND]

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from calque.core.continuity import next_gap
+from calque.core.continuity import next_gap, settled_by
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.gaps import Cause, Gap
 
@@ -120,16 +120,33 @@ class ControlGaps:
         self._control = control
 
     def found(self) -> Sequence[Gap]:
+        return self._read()[0]
+
+    def add(self, gap: Gap) -> None:
+        known, settled = self._read()
+        if next_gap(known, gap):
+            self._put([*known, gap], settled)
+
+    def settled(self) -> int:
+        return self._read()[1]
+
+    def settle(self, number: int) -> None:
+        known, settled = self._read()
+        self._put(known, settled_by(known, settled, number))
+
+    def _read(self) -> tuple[Sequence[Gap], int]:
         record: Any = self._control.read(GAPS)
+        if record is None:
+            return [], 0
         try:
-            return [Gap(**{**row, "cause": Cause(row["cause"])}) for row in record["gaps"]] if record else []
+            known = [Gap(**{**row, "cause": Cause(row["cause"])}) for row in record["gaps"]]
+            return known, int(record["settled"])
         except (KeyError, TypeError, ValueError) as error:
             raise Broken("The record of gaps can't be read", str(error), "Restore it from a backup") from error
 
-    def add(self, gap: Gap) -> None:
-        known = self.found()
-        if next_gap(known, gap):
-            self._control.put(GAPS, {"gaps": [{**asdict(one), "cause": one.cause.value} for one in [*known, gap]]})
+    def _put(self, known: Sequence[Gap], settled: int) -> None:
+        rows = [{**asdict(gap), "cause": gap.cause.value} for gap in known]
+        self._control.put(GAPS, {"gaps": rows, "settled": settled})
 
 
 def write_atomically(file: Path, data: bytes) -> None:

@@ -68,6 +68,17 @@ def next_gap(known: Sequence[Gap], gap: Gap) -> bool:
     )
 
 
+def settled_by(known: Sequence[Gap], settled: int, number: int) -> int:
+    """What is settled with the gap of that number. `Broken` when there is none."""
+    if not 0 < number <= len(known):
+        raise Broken(
+            f"Gap {number} is not known",
+            f"{len(known)} gaps were recorded",
+            "Make sure that one calque only captures, then start it again",
+        )
+    return max(settled, number)
+
+
 def next_epoch(last: Epoch | None, epoch: Epoch, objects: Sequence[ObjectRow]) -> Epoch | None:
     """The epoch as it is published after `last`: sealed. None when it is `last` already, whenever that was published.
     `Broken` when its number does not follow."""

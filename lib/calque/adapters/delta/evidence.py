@@ -56,6 +56,9 @@ class DeltaEvidence:
     def forget(self, upto: EventId) -> int:
         return self._table.forget(upto)
 
+    def restart(self, at: EventId) -> None:
+        self._table.commit(lambda snapshot: Change(remove=snapshot.files, marks={CONSIDERED: at}))
+
 
 def table_of(evidence: Iterable[Evidence], sequence: int) -> pa.Table:
     rows = [

@@ -33,3 +33,8 @@ class MemoryEvidence:
             before = len(self._rows)
             self._rows = [row for row in self._rows if row.event_id > upto]
             return before - len(self._rows)
+
+    def restart(self, at: EventId) -> None:
+        with self._lock:
+            self._rows.clear()
+            self._considered = at

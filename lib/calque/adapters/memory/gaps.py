@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calque.core.continuity import next_gap
+from calque.core.continuity import next_gap, settled_by
 from calque.model.gaps import Gap
 
 
@@ -13,6 +13,7 @@ class MemoryGaps:
 
     def __init__(self) -> None:
         self._gaps: list[Gap] = []
+        self._settled = 0
 
     def found(self) -> Sequence[Gap]:
         return list(self._gaps)
@@ -20,3 +21,9 @@ class MemoryGaps:
     def add(self, gap: Gap) -> None:
         if next_gap(self._gaps, gap):
             self._gaps.append(gap)
+
+    def settled(self) -> int:
+        return self._settled
+
+    def settle(self, number: int) -> None:
+        self._settled = settled_by(self._gaps, self._settled, number)
