@@ -9,9 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from calque.core.mended import states_of
+from calque.core.standing import NO_OBJECTS
 from calque.errors import CalqueError
+from calque.model.gaps import Gap
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
 from calque.wiring import Wiring
@@ -31,16 +35,34 @@ def snapshot(wiring: Wiring) -> Document:
     last = source.journal.last()
     return {
         "source": {"name": source.name, "head": head, "reachable": head is not None},
-        "journal": {"last": last, "oldest": source.journal.oldest(), "gaps": []},
+        "journal": {"last": last, "oldest": source.journal.oldest(), "gaps": gaps_of(wiring)},
         "targets": {name: of_target(wiring, name, head) for name in wiring.config.targets},
     }
+
+
+def gaps_of(wiring: Wiring) -> list[Document]:
+    """Where the journal did not continue the log, and what became of it at the targets. A target that has no ledger yet
+    begins behind them all."""
+    gaps = wiring.gaps().found()
+    rows = [list(wiring.ledger(name).tables().values()) for name in wiring.config.targets] if gaps else []
+    states = states_of(gaps, filter(None, rows))
+    return [
+        {
+            "from": min(gap.span),
+            "to": max(gap.span),
+            "state": states[gap.number].value,
+            "cause": gap.cause.value,
+            "found_at": gap.found_at,
+        }
+        for gap in gaps
+    ]
 
 
 def of_target(wiring: Wiring, name: str, head: EventId | None) -> Document:
     ledger = wiring.ledger(name)
     epoch = ledger.last_epoch()
     position = epoch.event_id if epoch else None
-    rows = [row for row in ledger.tables().values() if row.kind != "cursor"]
+    rows = [row for row in ledger.tables().values() if row.kind not in NO_OBJECTS]
     live = running(wiring, name)
     states = dict(live.get("states", {})) if live else {}
     tables = [row for row in rows if row.kind == "table"]
@@ -99,9 +121,18 @@ def lag_seconds(wiring: Wiring, position: EventId | None) -> float:
     last = journal.last()
     if position is None or last is None or last <= position:
         return 0.0
-    oldest = max(position, (journal.oldest() or 1) - 1)
+    first = journal.oldest()
+    if first is None:
+        # All that the target lacks was lost in a gap: it counts from when that was found.
+        gaps = wiring.gaps().found()
+        return round(max(time.time() - seconds_of(gaps[-1]), 0.0), 1) if gaps else 0.0
+    oldest = max(position, first - 1)
     entries = journal.entries(Span(oldest, oldest + 1))
     return round(max(time.time() - entries[0].event_time, 0.0), 1) if entries else 0.0
+
+
+def seconds_of(gap: Gap) -> float:
+    return datetime.fromisoformat(gap.found_at).timestamp()
 
 
 def set_aside(row: TableRow, states: Mapping[str, str]) -> Document:

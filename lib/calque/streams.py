@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,20 +22,25 @@ from tenacity.wait import wait_base
 from calque.adapters.control import Json, locked, unavailable
 from calque.adapters.metastore.client import Client
 from calque.adapters.spark.archive import archive_path
+from calque.adapters.spark.contiguous import Gap as LogGap
+from calque.adapters.spark.contiguous import Repeated
 from calque.adapters.spark.journal_source import JournalStream
-from calque.adapters.spark.log_source import LogStream, pages
+from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import Apply, Query, Stream, rows_of, start
 from calque.adapters.spark.session import session
 from calque.adapters.spark.watch import bump
+from calque.core.mended import dealt_with
 from calque.core.patterns import chosen
-from calque.core.rows import SCHEMA
 from calque.core.standing import Standing, standing
 from calque.engine.capture import Capture, Gatherer
+from calque.engine.fenced import fenced
+from calque.engine.gaps import Continuity, Interrupted, begin_of, newest
 from calque.engine.pins import Keeper, Limits
 from calque.engine.progress import Progress
 from calque.engine.reads import Headway
 from calque.engine.replica import Replica
 from calque.engine.scan import Chosen, Scanner
+from calque.engine.vigil import Vigil
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span, TableName
@@ -45,7 +50,6 @@ from calque.servers import require_strong_log
 from calque.wiring import Wiring, query_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from calque.core.admit import Admission
@@ -56,6 +60,8 @@ BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
 TICK_SECONDS = 0.5
 BEGIN_SECONDS = 20.0
 CAPTURE = "capture"
+WEAK_EVENTS = 5000
+"""Most events of one batch of a weak log, which the driver reads."""
 QUARANTINED = (TableState.QUARANTINED,)
 SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 
@@ -71,6 +77,8 @@ class Run:
     failure: CalqueError | None = None
     parts: list[Part] = field(default_factory=list)
     starting: threading.Lock = field(default_factory=threading.Lock)
+    looked: threading.Event = field(default_factory=threading.Event)
+    """Capture has looked whether the log goes on where the journal ends, or could not."""
 
     def __post_init__(self) -> None:
         self.wiring.session = self.spark
@@ -85,6 +93,8 @@ class Run:
         begin = Beginning(self.wiring)
         if self.capture:
             self.parts.append(CapturePart(self, begin))
+        else:
+            self.looked.set()
         self.parts += [TargetPart(self, begin, name) for name in self.targets]
         for part in self.parts:
             part.thread.start()
@@ -119,7 +129,7 @@ class Run:
 
 
 class Beginning:
-    """Where the journal begins: fixed once, before anything else, by the first process that asks."""
+    """Where the journal begins: fixed by the first process that asks, before anything else, and by each gap."""
 
     def __init__(self, wiring: Wiring) -> None:
         self.wiring = wiring
@@ -128,6 +138,10 @@ class Beginning:
 
     def event(self) -> EventId:
         """The event id after which the journal begins. Raises `Unavailable`, `Refused`."""
+        return begin_of(self.wiring.gaps(), self.first())
+
+    def first(self) -> EventId:
+        """The same before any gap."""
         with self.lock:
             if self.found is None:
                 if not self.wiring.config.source.allow_weak_log:
@@ -231,10 +245,10 @@ class Part:
     def close(self) -> None:
         """Give back what `once` opened."""
 
-    def follow(self, stream: Stream, apply: Apply) -> None:
-        """Run a query until it ends by itself or the process stops. Queries begin one after the other: each starts
-        several processes, which must answer within Spark's ten seconds. A query that is taken up again runs no batch
-        without news, hence the wake."""
+    def follow(self, stream: Stream, apply: Apply, gap: int) -> None:
+        """Run a query, behind that gap, until it ends by itself or the process stops. Queries begin one after the
+        other: each starts several processes, which must answer within Spark's ten seconds. A query that is taken up
+        again runs no batch without news, hence the wake."""
         with self.run.starting:
             bump(self.wake_file)
             deadline = time.monotonic() + BEGIN_SECONDS
@@ -243,7 +257,7 @@ class Part:
                 stream,
                 apply,
                 name=self.query_name,
-                checkpoint=self.wiring.checkpoint(self.query_name),
+                checkpoint=self.wiring.checkpoint(self.query_name, gap),
             )
             self.query = query
             while query.active and not query.begun.wait(0.05):
@@ -262,37 +276,68 @@ class CapturePart(Part):
         self.gatherer: Gatherer | None = None
         self.scanner: Scanner | None = None
         self.keeper: Keeper | None = None
+        self.vigil: Vigil | None = None
+        self.noticed = ""
 
     def once(self) -> None:
-        source, config = self.wiring.source(), self.wiring.config
-        after = self.begin.event()
+        """Capture; where the log does not continue the journal, let that begin anew, and go on."""
+        suspected = ""
+        while not self.run.stopping.is_set():
+            self.close()
+            try:
+                seam = self.seam()
+                seam.mend(suspected)
+            finally:
+                self.run.looked.set()
+            suspected = self.noticed = ""
+            try:
+                self.capture(seam)
+            except (Interrupted, LogGap, Repeated) as error:
+                suspected = str(error)
+            suspected = suspected or self.noticed
+            if not suspected:
+                return
+
+    def seam(self) -> Continuity:
+        source = self.wiring.config.source
+        stop, weak = source.gap == "stop", source.allow_weak_log
+        return Continuity(self.wiring.source(), self.begin.first(), stop=stop, weak=weak)
+
+    def notice(self, what: str) -> None:
+        self.noticed = what
+        self.stop()
+
+    def capture(self, seam: Continuity) -> None:
+        """Run the query until it ends. Raises `Interrupted`, `LogGap`, `Repeated`."""
+        source, config, after = self.wiring.source(), self.wiring.config, self.begin.event()
         admissions = [self.wiring.target(name).admission for name in config.targets]
 
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions)
 
-        self.close()
         self.gatherer = Gatherer(source, takes)
-        capture = Capture(source, after, self.gatherer)
+        capture = Capture(source, after, self.gatherer, seam)
         self.gatherer.resume(after, capture.last())
         self.gatherer.begin()
         self.scan(source, admissions, after)
         self.keep(source)
+        self.vigil = Vigil(seam, self.notice)
+        self.vigil.begin()
         stream = LogStream(self.wiring.open_log(), capture.last(), self.wake_file, poll=config.source.poll)
+        if seam.weak:
+            stream = replace(stream, max_events=WEAK_EVENTS, small=WEAK_EVENTS)
 
         def apply(span: Span, frame: DataFrame | None, _: int) -> None:
             self.state, self.last_error = "running", None
-            if len(span):
-                capture.append(rows_of(frame, span) if frame is not None else self.read(capture, stream, span))
+            if not len(span):
+                return
+            if frame is None:
+                capture.take(span.upto)
+            else:
+                capture.look()
+                capture.append(rows_of(frame, span))
 
-        self.follow(stream, apply)
-
-    def read(self, capture: Capture, stream: LogStream, span: Span) -> pa.Table:
-        """A small span on the driver."""
-        import pyarrow as pa
-
-        todo = Span(max(span.after, min(capture.last(), span.upto)), span.upto)
-        return pa.Table.from_batches(pages(self.wiring.source().log, todo, stream.page), SCHEMA)
+        self.follow(stream, apply, newest(source.gaps))
 
     def keep(self, source: SourceSide) -> None:
         """Let go of pinned files beside capture, where some are kept."""
@@ -300,7 +345,7 @@ class CapturePart(Part):
         if source.pins is not None:
             ledgers = [self.wiring.ledger(name) for name in config.targets]
             limits = Limits(config.source.pin_bytes, config.source.pin_age)
-            self.keeper = Keeper(source.pins, lambda: ledgers, limits, source.clock)
+            self.keeper = Keeper(source.pins, lambda: ledgers, limits, source.clock, newest(source.gaps))
             self.keeper.begin()
 
     def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
@@ -326,6 +371,8 @@ class CapturePart(Part):
         self.scanner.begin()
 
     def close(self) -> None:
+        if self.vigil is not None:
+            self.vigil.stop()
         if self.keeper is not None:
             self.keeper.stop()
         if self.scanner is not None:
@@ -341,15 +388,35 @@ class TargetPart(Part):
         super().__init__(run, begin, name)
         self.query_name = query_of(name)
         self.replica: Replica | None = None
+        self.gap = 0
+        """The newest gap that the replica knows."""
+        self.mended = 0
         self.reported = threading.Thread(target=self.report, name=f"report-{name}", daemon=True)
 
     def once(self) -> None:
+        """Replicate; with each gap that is found, begin anew behind it."""
         if not self.reported.is_alive():
             self.reported.start()
-        self.close()
-        after = self.begin.event()
+        while not self.run.stopping.is_set():
+            self.close()
+            self.gap = newest(self.wiring.gaps())
+            try:
+                self.replicate(self.begin.event())
+            except Exception as error:
+                if not self.is_behind():
+                    raise
+                LOG.info("%s begins anew behind a gap: %s", self.name, error)
+            if not self.is_behind():
+                return
+
+    def is_behind(self) -> bool:
+        """Whether a gap was found that the replica does not know."""
+        return newest(self.wiring.gaps()) != self.gap
+
+    def replicate(self, after: EventId) -> None:
+        """Run the query over the journal, which begins after that event, until it ends."""
         self.replica = Replica(
-            self.wiring.source(),
+            fenced(self.wiring.source()),
             self.wiring.target(self.name),
             lambda: after,
             lambda: bump(self.wake_file),
@@ -359,24 +426,25 @@ class TargetPart(Part):
         self.replica.open()
         stream = JournalStream(
             self.wiring.open_journal(),
-            self.replica.cursor,
+            after if self.gap else self.replica.cursor,
             self.wake_file,
             max_events=self.wiring.config.window.max_events,
         )
-        self.follow(stream, self.apply)
+        self.follow(stream, self.apply, self.gap)
 
     def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
         """One window; while the target does not answer it is tried again here, so that the query lives on."""
         replica = self.replica
-        if replica is None or self.paused():
-            return
-        self.patiently(lambda: self.windows(replica, span.upto))
+        if replica is not None and not self.is_behind() and not self.paused():
+            self.patiently(lambda: self.windows(replica, span.upto))
+        if self.is_behind():
+            raise Interrupted("A gap was found")
 
     def windows(self, replica: Replica, upto: EventId) -> None:
         """Everything to `upto`. A batch may end far beyond the replica's position (after a pause, a new start): no
         window holds more than `max_events`, and a stop waits for one window only."""
         most = self.wiring.config.window.max_events
-        while True:
+        while not self.is_behind():
             self.window(replica, min(upto, replica.cursor + most))
             if replica.cursor >= upto or self.run.stopping.is_set():
                 return
@@ -408,9 +476,15 @@ class TargetPart(Part):
 
     def standing(self, event_id: EventId) -> Standing:
         replica = self.replica
-        if replica is None:
+        if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
             return Standing.GOING
         return standing(replica.position(), list(replica.tables.rows.values()), event_id).standing
+
+    def is_mended(self) -> bool:
+        """Whether the target has dealt with every gap: until then its position is of another history."""
+        if self.mended < self.gap:
+            self.mended = dealt_with(self.wiring.ledger(self.name).tables().values())
+        return self.mended >= self.gap
 
     def report(self) -> None:
         """Tell the status what only this process knows, and wake the query while something waits."""
@@ -422,7 +496,7 @@ class TargetPart(Part):
                     self.wiring.control.remove(f"running/{self.name}")
                     return
                 self.wiring.control.put(f"running/{self.name}", self.record(replica))
-                if replica is not None and has_more(replica):
+                if replica is not None and (has_more(replica) or self.is_behind()):
                     bump(self.wake_file)
             except (CalqueError, OSError) as error:
                 LOG.warning("status of %s: %s", self.name, error)

@@ -27,7 +27,7 @@ from calque.engine.failpoints import Hit, from_environment, guard
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.policy import Abilities
 from calque.opening import hand_down, open_journal, open_log
-from calque.ports import EventLog, EvidenceStore, Journal, Pins, Scans, Storage
+from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Pins, Scans, Storage
 from calque.spreading import Opening, SparkSpread
 
 if TYPE_CHECKING:
@@ -73,8 +73,12 @@ class Wiring:
         """Let a target's query run a window, an empty one if there are no events."""
         bump(self.wake_file(query_of(target)))
 
-    def checkpoint(self, name: str) -> str:
-        return f"{self.config.state.checkpoints}/{name}"
+    def checkpoint(self, name: str, gap: int = 0) -> str:
+        """Of a query behind that gap: with each the offsets begin anew, and they may go back."""
+        return f"{self.config.state.checkpoints}/{name}" + (f".{gap}" if gap else "")
+
+    def gaps(self) -> Gaps:
+        return guard(ControlGaps(self.control), "gaps", self.hit)
 
     def open_log(self) -> Callable[[], EventLog]:
         """Makes the source's log, also in other processes."""
@@ -99,7 +103,7 @@ class Wiring:
                 self.storage(Systems(revealed(self.config.source.storage))),
                 scans=self.scans(),
                 pins=self.pins(),
-                gaps=guard(ControlGaps(self.control), "gaps", self.hit),
+                gaps=self.gaps(),
             )
         return self._source
 

@@ -77,6 +77,7 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
     then it is where the source is now."""
     from calque.core.patterns import chosen
     from calque.engine.foresee import foresee
+    from calque.engine.gaps import begin_of
     from calque.engine.replica import Replica
     from calque.model.ledger import TableState
     from calque.requests import Action, asked
@@ -84,7 +85,7 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
     source, record = wiring.source(), wiring.control.read("journal")
 
     def begin() -> EventId:
-        return int(str(record["after"])) if record is not None else source.log.current()
+        return begin_of(source.gaps, int(str(record["after"])) if record is not None else source.log.current())
 
     def take_up(replica: Replica) -> None:
         for request in asked(wiring, target):

@@ -94,6 +94,7 @@ def neighbours(config: Config, name: str) -> list[Admission]:
 
 
 def forget(wiring: Wiring) -> Forgotten:
+    from calque.engine.gaps import newest
     from calque.engine.pins import Limits, release
     from calque.engine.scanned import forget_taken
     from calque.engine.sweep import forget_journal
@@ -101,13 +102,14 @@ def forget(wiring: Wiring) -> Forgotten:
 
     source = wiring.source()
     ledgers = [wiring.ledger(name) for name in wiring.config.targets]
+    gap = newest(source.gaps)
     if source.scans is not None:
         forget_taken(source.scans, ledgers)
     if source.pins is not None:
         limits = Limits(wiring.config.source.pin_bytes, wiring.config.source.pin_age)
-        release(source.pins, ledgers, limits, SystemClock().now_ns())
+        release(source.pins, ledgers, limits, SystemClock().now_ns(), gap)
     retention = wiring.config.journal.retention
-    return forget_journal(source.journal, source.evidence, ledgers, SystemClock().now_ns(), retention)
+    return forget_journal(source.journal, source.evidence, ledgers, SystemClock().now_ns(), retention, gap)
 
 
 def document(swept: dict[str, Swept], forgotten: Forgotten) -> object:

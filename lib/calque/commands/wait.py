@@ -37,16 +37,21 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     import time
 
     from calque.commands.output import print_json
-    from calque.core.standing import Standing, standing
+    from calque.core.mended import dealt_with
+    from calque.core.standing import Reached, Standing, standing
+    from calque.engine.gaps import newest
     from calque.errors import Unavailable
     from calque.wiring import Wiring
 
-    ledger = Wiring(config).ledger(target)
+    wiring = Wiring(config)
+    ledger, gaps = wiring.ledger(target), wiring.gaps()
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
     while True:
         epoch = ledger.last_epoch()
         position = epoch.event_id if epoch else None
-        found = standing(position, ledger.tables().values(), event_id)
+        rows = ledger.tables().values()
+        mended = dealt_with(rows) >= newest(gaps)
+        found = standing(position, rows, event_id) if mended else Reached(Standing.GOING)
         if found.standing is Standing.REACHED:
             if settings.json:
                 print_json({"target": target, "event_id": event_id, "position": position})
@@ -60,7 +65,9 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
         if time.monotonic() >= deadline:
             raise Unavailable(
                 f"{target} does not show event {event_id} after {timeout:g} s",
-                f"Its position is {position}" if position is not None else "It has no epoch yet",
+                f"Its position is {position}{'' if mended else ', and it is being repaired behind a gap in the log'}"
+                if position is not None
+                else "It has no epoch yet",
                 "Look at `calque status`, or wait longer",
             )
         time.sleep(POLL_SECONDS)

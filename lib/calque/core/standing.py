@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from calque.core.mended import KIND
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId
+
+NO_OBJECTS = frozenset({"cursor", KIND})
 
 
 class Standing(Enum):
@@ -30,7 +33,7 @@ def standing(position: EventId | None, rows: Iterable[TableRow], event_id: Event
         return Reached(Standing.GOING)
     missing = []
     for row in rows:
-        if row.kind == "cursor" or row.state is TableState.LIVE or (row.shows or 0) >= event_id:
+        if row.kind in NO_OBJECTS or row.state is TableState.LIVE or (row.shows or 0) >= event_id:
             continue
         if row.state is not TableState.QUARANTINED:
             return Reached(Standing.GOING)

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from calque.core.moves import may_move, move_of
 from calque.core.rows import entries_of
+from calque.engine.gaps import Continuity, Interrupted
 from calque.engine.listings import Missing, list_what_can_be
 from calque.engine.world import SourceSide
-from calque.errors import Broken, CalqueError, Refused, Unavailable
+from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, agree
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
@@ -26,25 +27,43 @@ LOG = logging.getLogger(__name__)
 ObjectKey = tuple[TableName, str]
 """A table and a partition (empty: the plain table)."""
 RETRY_SECONDS = 0.25
+LOOK_SECONDS = 1.0
+"""So long a log that was looked at is trusted: no metastore is restored, started and written to in less."""
 ENDS_TABLE = frozenset({Kind.DROP_TABLE, Kind.RENAME_TABLE, Kind.CREATE_TABLE})
 ENDS_PARTITIONS = frozenset({Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
 
 
 class Capture:
-    """Appends batches of the log. `after` is where the journal begins when it is empty."""
+    """Appends batches of the log. `after` is where the journal begins when it is empty; `seam` reads the log and
+    watches over where it meets the journal."""
 
-    def __init__(self, source: SourceSide, after: EventId, gatherer: Gatherer) -> None:
-        self.source, self.after, self.gatherer = source, after, gatherer
+    def __init__(self, source: SourceSide, after: EventId, gatherer: Gatherer, seam: Continuity | None = None) -> None:
+        self.source, self.after, self.gatherer, self.seam = source, after, gatherer, seam
+        self.looked_ns = 0
 
     def last(self) -> EventId:
         """The newest event id in the journal, or where it begins."""
         last = self.source.journal.last()
         return self.after if last is None else last
 
+    def take(self, upto: EventId) -> int:
+        """Read and append the log's events up to `upto`. How many there were. Raises `Interrupted`, `Unavailable`."""
+        assert self.seam is not None
+        self.look()
+        return self.append(self.seam.read(upto)) if upto > self.last() else 0
+
+    def look(self) -> None:
+        """Whether the log still goes on where the journal ends: after a silence another one may answer. Raises
+        `Interrupted`, `Unavailable`."""
+        assert self.seam is not None
+        if self.source.clock.now_ns() - self.looked_ns > LOOK_SECONDS * 1e9:
+            self.seam.require()
+            self.looked_ns = self.source.clock.now_ns()
+
     def append(self, rows: pa.Table) -> int:
         """Append rows of the log; those that are there already are passed over. How many were new.
 
-        Raises `Broken` for a gap or a duplicate among them.
+        Raises `Interrupted` for a gap or a duplicate among them.
         """
         last = self.last()
         ids = rows.column("event_id").to_pylist()
@@ -60,17 +79,10 @@ class Capture:
 
 
 def check_contiguous(last: EventId, ids: Sequence[EventId]) -> None:
-    """Raise `Broken` unless `ids` go on from `last` one by one."""
-    expected = last + 1
-    for event_id in ids:
+    """Raise `Interrupted` unless `ids` go on from `last` one by one."""
+    for expected, event_id in enumerate(ids, last + 1):
         if event_id != expected:
-            what = "twice" if event_id < expected else f"after {expected - 1}"
-            raise Broken(
-                f"The notification log is not contiguous: event {event_id} came {what}",
-                "events are missing, repeated or were purged before they were read",
-                "Check the metastore's log and its time to live, then bootstrap the targets again",
-            )
-        expected += 1
+            raise Interrupted(f"After event {expected - 1} it goes on with event {event_id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +176,8 @@ class Gatherer:
         with self.changed:
             todo, upto = dict(self.pending), self.upto
         proven = self.look(todo)
+        if self.stopped:
+            return
         if proven or upto > self.considered:
             self.source.evidence.append(proven, upto)
         self.considered = max(self.considered, upto)

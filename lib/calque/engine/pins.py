@@ -24,9 +24,10 @@ class Limits:
     age: float
 
 
-def release(pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int) -> Sequence[EventId]:
-    """Let go of what no target needs any more, then, oldest first, of what is beyond the limits. Which events were."""
-    shown = min((shown_by_all(ledger.last_epoch(), ledger.tables().values()) for ledger in ledgers), default=0)
+def release(pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int, gap: int = 0) -> Sequence[EventId]:
+    """Let go of what no target needs any more, then, oldest first, of what is beyond the limits. Which events were.
+    `gap` is the newest one in the log."""
+    shown = min((shown_by_all(one.last_epoch(), list(one.tables().values()), gap) for one in ledgers), default=0)
     events = pins.events()
     gone = [event_id for event_id in events if event_id <= shown]
     held = {event_id: pins.held(event_id) for event_id in events if event_id > shown}
@@ -43,10 +44,12 @@ def release(pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int) 
 
 
 class Keeper:
-    """Lets go at intervals, on a thread beside capture."""
+    """Lets go at intervals, on a thread beside capture. `gap` is the newest one in the log."""
 
-    def __init__(self, pins: Pins, ledgers: Callable[[], Iterable[Ledger]], limits: Limits, clock: Clock) -> None:
-        self.pins, self.ledgers, self.limits, self.clock = pins, ledgers, limits, clock
+    def __init__(
+        self, pins: Pins, ledgers: Callable[[], Iterable[Ledger]], limits: Limits, clock: Clock, gap: int = 0
+    ) -> None:
+        self.pins, self.ledgers, self.limits, self.clock, self.gap = pins, ledgers, limits, clock, gap
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, name="pins", daemon=True)
 
@@ -60,6 +63,6 @@ class Keeper:
     def run(self) -> None:
         while not self.stopping.wait(SECONDS):
             try:
-                release(self.pins, self.ledgers(), self.limits, self.clock.now_ns())
+                release(self.pins, self.ledgers(), self.limits, self.clock.now_ns(), self.gap)
             except CalqueError as error:
                 LOG.warning("pins: %s", error)

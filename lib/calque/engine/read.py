@@ -158,6 +158,8 @@ def place_of(reading: _Reading, partition: str) -> str | None:
 
 def touching(source: SourceSide, name: TableName, span: Span) -> list[Entry]:
     """Events of the span on the table; waits until the journal has them all, and looks through it page by page."""
+    if span.upto < span.after:
+        raise Unavailable("The log went back while a table was read", f"from {span.after} to {span.upto}", "Read again")
     if not len(span):
         return []
     wait_for_journal(source, span.upto)

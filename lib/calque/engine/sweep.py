@@ -23,6 +23,7 @@ from datetime import datetime
 from calque.core.admit import Admission
 from calque.core.image import INCARNATION, SOURCE, is_ours
 from calque.core.layout import COPYING, STAGE, VERSIONS, join, place
+from calque.core.mended import dealt_with
 from calque.engine.world import TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of
@@ -446,10 +447,10 @@ def forget_epochs(ledger: Ledger, before_ns: int) -> int:
 
 
 def forget_journal(
-    journal: Journal, evidence: EvidenceStore, ledgers: Iterable[Ledger], now_ns: int, retention: float
+    journal: Journal, evidence: EvidenceStore, ledgers: Iterable[Ledger], now_ns: int, retention: float, gap: int = 0
 ) -> Forgotten:
-    """Forget events that every target shows and that are older than `retention` seconds."""
-    shown = [shown_by_all(ledger.last_epoch(), ledger.tables().values()) for ledger in ledgers]
+    """Forget events that every target shows and that are older than `retention` seconds. `gap` is the newest one."""
+    shown = [shown_by_all(ledger.last_epoch(), list(ledger.tables().values()), gap) for ledger in ledgers]
     oldest = journal.oldest()
     if oldest is None or not shown:
         return Forgotten()
@@ -459,8 +460,11 @@ def forget_journal(
     return Forgotten(upto, journal.forget(upto), evidence.forget(upto))
 
 
-def shown_by_all(epoch: Epoch | None, rows: Iterable[TableRow]) -> EventId:
-    """The last event that no table of a target waits for; 0 before the first epoch."""
+def shown_by_all(epoch: Epoch | None, rows: Sequence[TableRow], gap: int = 0) -> EventId:
+    """The last event that no table of a target waits for; 0 before the first epoch, and while the target has not dealt
+    with that gap: its position is of another history then."""
+    if dealt_with(rows) < gap:
+        return 0
     waiting = [row.shows or 0 for row in rows if row.kind == "table" and row.state is TableState.WAITING]
     return min([epoch.event_id if epoch else 0, *waiting])
 

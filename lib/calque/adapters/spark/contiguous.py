@@ -12,23 +12,31 @@ class Gap(Broken):
     """Events are gone: the log was purged, or its metastore was restored from a backup or replaced."""
 
 
+class Repeated(Broken):
+    """An event id came twice or out of order: the log is weak."""
+
+
 def checked(ids: Iterable[EventId], after: EventId) -> EventId:
     """The last of `ids`, which continue the log after `after` one by one; `after` itself when there are none.
 
-    Raises `Gap` when ids are missing, `Broken` when one comes twice or out of order.
+    Raises `Gap` when ids are missing, `Repeated` when one comes twice or out of order.
     """
     last = after
     for event_id in ids:
         if event_id > last + 1:
             raise missing(Span(last, event_id - 1), f"the log goes on with event {event_id}")
         if event_id <= last:
-            raise Broken(
-                f"The log gave event {event_id} after event {last}",
-                "Event ids must grow by one; applying events twice or out of order would damage the replica",
-                "Look for a second row with this id in the source's NOTIFICATION_LOG, then start again",
-            )
+            raise repeated(event_id, last)
         last = event_id
     return last
+
+
+def repeated(event_id: EventId, last: EventId) -> Repeated:
+    return Repeated(
+        f"The log gave event {event_id} after event {last}",
+        "Event ids must grow by one; applying events twice or out of order would damage the replica",
+        "Look for a second row with this id in the source's NOTIFICATION_LOG, then start again",
+    )
 
 
 def missing(span: Span, found: str) -> Gap:

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from calque.adapters.spark.contiguous import checked, missing, went_back
+from calque.adapters.spark.contiguous import checked, missing, repeated, went_back
 from calque.adapters.spark.packed import OPTION, pack, unpack
 from calque.adapters.spark.watch import Offset, Watch, count, offset
 from calque.core import rows
@@ -126,13 +126,17 @@ def partitions_of(span: Span, small: int, size: int) -> list[InputPartition]:
 
 
 def pages(log: EventLog, span: Span, page: int) -> Iterator[pa.RecordBatch]:
-    """The rows of exactly `span`, in Arrow batches of at most `page` rows. Raises `Gap` and `Broken`."""
+    """The rows of exactly `span`, in Arrow batches of at most `page` rows. Raises `Gap` and `Repeated`."""
     from calque.core.keys import keys_of
 
     last = span.after
     while last < span.upto:
-        events = log.read(last, min(page, span.upto - last))
+        limit = min(page, span.upto - last)
+        found = log.read(last, limit + 1)
+        events, behind = found[:limit], found[limit:]
         if not events:
             raise missing(Span(last, span.upto), "the log ends there")
         last = checked((event.event_id for event in events), last)
+        if behind and behind[0].event_id == last:
+            raise repeated(last, last)
         yield from rows.table_of((event, keys_of(event)) for event in events).combine_chunks().to_batches()

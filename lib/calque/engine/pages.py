@@ -1,0 +1,28 @@
+"""Read a stretch of the log so that events which share an id are never torn apart by the end of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from calque.model.journal import Event
+from calque.model.names import EventId
+from calque.ports import EventLog
+
+PAGE = 1000
+
+
+def events_after(log: EventLog, after: EventId, upto: EventId, page: int = PAGE) -> Iterator[Event]:
+    """All rows with ids in `(after, upto]`, ascending, as the log has them: with holes, and ids that come twice."""
+    limit = 0
+    while after < upto:
+        limit = max(limit, 2, min(page, upto - after + 1))
+        events = log.read(after, limit)
+        if not events:
+            return
+        edge = events[-1].event_id
+        if len(events) == limit and events[0].event_id == edge:
+            limit *= 2
+            continue
+        full = len(events) == limit
+        yield from (event for event in events if event.event_id <= upto and not (full and event.event_id == edge))
+        after, limit = (edge - 1 if full else edge), 0
