@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,8 +60,6 @@ BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
 TICK_SECONDS = 0.5
 BEGIN_SECONDS = 20.0
 CAPTURE = "capture"
-WEAK_EVENTS = 5000
-"""Most events of one batch of a weak log, which the driver reads."""
 QUARANTINED = (TableState.QUARANTINED,)
 SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 
@@ -277,6 +275,7 @@ class CapturePart(Part):
         self.scanner: Scanner | None = None
         self.keeper: Keeper | None = None
         self.vigil: Vigil | None = None
+        self.seam: Continuity | None = None
         self.noticed = ""
 
     def once(self) -> None:
@@ -285,7 +284,7 @@ class CapturePart(Part):
         while not self.run.stopping.is_set():
             self.close()
             try:
-                seam = self.seam()
+                seam = self.seam = self.seam or self.new_seam()
                 seam.mend(suspected)
             finally:
                 self.run.looked.set()
@@ -298,7 +297,7 @@ class CapturePart(Part):
             if not suspected:
                 return
 
-    def seam(self) -> Continuity:
+    def new_seam(self) -> Continuity:
         source = self.wiring.config.source
         stop, weak = source.gap == "stop", source.allow_weak_log
         return Continuity(self.wiring.source(), self.begin.first(), stop=stop, weak=weak)
@@ -324,8 +323,6 @@ class CapturePart(Part):
         self.vigil = Vigil(seam, self.notice)
         self.vigil.begin()
         stream = LogStream(self.wiring.open_log(), capture.last(), self.wake_file, poll=config.source.poll)
-        if seam.weak:
-            stream = replace(stream, max_events=WEAK_EVENTS, small=WEAK_EVENTS)
 
         def apply(span: Span, frame: DataFrame | None, _: int) -> None:
             self.state, self.last_error = "running", None

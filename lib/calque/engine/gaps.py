@@ -8,24 +8,26 @@ be in the log as they are in the journal. That can't be seen where the log has n
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from calque.core.repeats import covers, joined, of_one_id
+from calque.core.keys import keys_of
 from calque.core.rows import storable, table_of
-from calque.engine.pages import events_after
+from calque.engine.pages import events_after, of_one_id
 from calque.engine.world import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.journal import Event
-from calque.model.names import EventId, Span
+from calque.model.names import EventId
 from calque.ports import Gaps
 
+Sign = tuple[int, str, int]
 LOG = logging.getLogger(__name__)
 TAIL, WEAK_TAIL = 8, 200
-"""Rows of the journal's end that are compared with the log; of a weak log, where a second event may come late, more."""
+"""Events of the journal's end that are compared with the log's; more where second events of an id may come late."""
 AGAIN_SECONDS = 0.5
 """Before what was found is believed: a read may have been served by another server of the source's list."""
 CURE = 'Start again with gap = "when_needed": what may have changed is read anew'
@@ -46,11 +48,14 @@ class Interrupted(Exception):
 
 class Continuity:
     """Watches over the seam between the log and the journal, which begins after event `begun` when nothing else is
-    known. With `stop` a gap is refused; a `weak` log may give one id to several events."""
+    known. With `stop` a gap is refused; in a `weak` log second events of an id may come late."""
 
     def __init__(self, source: SourceSide, begun: EventId, *, stop: bool = False, weak: bool = False) -> None:
         assert source.gaps is not None
-        self.source, self.gaps, self.begun, self.stop, self.weak = source, source.gaps, begun, stop, weak
+        self.source, self.gaps, self.begun, self.stop = source, source.gaps, begun, stop
+        self.tail = WEAK_TAIL if weak else TAIL
+        self.before: Mapping[EventId, Sequence[Sign]] = {}
+        """The log's last events when the journal began anew. Nothing outlives the process."""
 
     def last(self) -> EventId:
         """The newest event id in the journal, or where it begins."""
@@ -62,25 +67,31 @@ class Continuity:
         last, current = self.last(), self.source.log.current()
         if current < last:
             return went_back(f"it ends at event {current}, but event {last} was read already")
-        after = max(last - (WEAK_TAIL if self.weak else TAIL), (self.source.journal.oldest() or last + 1) - 1)
-        return self.compare(after, last) or (self.follow if far else self.next_to)(last, current)
+        return self.compare(last) or (self.follow if far else self.next_to)(last, current)
 
-    def compare(self, after: EventId, last: EventId) -> Break | None:
-        """The journal's last rows with what the log has in their place, where it still has some."""
-        try:
-            known = self.source.journal.events(range(after + 1, last + 1))
-            entries = self.source.journal.entries(Span(after, last))
-        except Refused:
-            return None
-        keys = {entry.event_id: entry.keys for entry in entries}
-        for events in of_one_id(events_after(self.source.log, after, last)):
-            event_id = events[0].event_id
-            others = [event for event in events if not is_same(event, known[event_id])]
-            if len(others) == len(events):
+    def compare(self, last: EventId) -> Break | None:
+        """What was read last with what the log has in its place, where it still has some."""
+        known = self.known(last)
+        for events in of_one_id(events_after(self.source.log, max(last - self.tail, 0), last)):
+            event_id, found = events[0].event_id, [sign_of(event) for event in events]
+            if event_id not in known:
+                continue
+            if not set(known[event_id]) <= set(found):
                 return went_back(f"event {event_id} is not the one that was read before")
-            if not all(covers(keys[event_id], event) for event in others):
+            if len(found) > len(known[event_id]):
                 return came_twice(event_id)
         return None
+
+    def known(self, last: EventId) -> Mapping[EventId, Sequence[Sign]]:
+        """The last events that were read, as they were: the journal's, and before it what the newest gap left."""
+        oldest = self.source.journal.oldest()
+        if oldest is None:
+            return self.before
+        try:
+            found = self.source.journal.events(range(max(last - self.tail + 1, oldest), last + 1))
+        except Refused:
+            return self.before
+        return {**self.before, **{event_id: [sign_of(event)] for event_id, event in found.items()}}
 
     def next_to(self, last: EventId, current: EventId) -> Break | None:
         """Whether the event behind the journal's last is the log's next one."""
@@ -91,29 +102,27 @@ class Continuity:
         return purged(last + 1, found - 1) if found > last + 1 else None
 
     def follow(self, last: EventId, current: EventId) -> Break | None:
-        """The same of all events up to `current`, and whether one row can stand for those that share an id."""
+        """The same of all events up to `current`, and whether one comes twice."""
         for events in of_one_id(events_after(self.source.log, last, current)):
             found = events[0].event_id
             if found > last + 1:
                 return purged(last + 1, found - 1)
-            if len(events) > 1 and (not self.weak or joined(events) is None):
+            if len(events) > 1:
                 return came_twice(found)
             last = found
         return purged(last + 1, current) if last < current else None
 
     def read(self, upto: EventId) -> pa.Table:
         """The journal's next rows, up to that event, which the log has. Raises `Interrupted` where it does not."""
-        last, rows = self.last(), []
-        for events in of_one_id(events_after(self.source.log, last, upto)):
-            row = joined(events) if len(events) == 1 or self.weak else None
-            if events[0].event_id != last + 1 or row is None:
-                what = f"it goes on with event {events[0].event_id}" + (" twice" if len(events) > 1 else "")
-                raise Interrupted(f"After event {last} {what}")
-            rows.append(row)
+        last = self.last()
+        events = list(events_after(self.source.log, last, upto))
+        for event in events:
+            if event.event_id != last + 1:
+                raise Interrupted(f"After event {last} the log goes on with event {event.event_id}")
             last += 1
         if last < upto:
-            raise Interrupted(f"It ends at event {last}, not {upto}")
-        return table_of(rows)
+            raise Interrupted(f"The log ends at event {last}, not {upto}")
+        return table_of((event, keys_of(event)) for event in events)
 
     def require(self) -> None:
         """Raise `Interrupted` unless the log goes on where the journal ends."""
@@ -143,6 +152,8 @@ class Continuity:
         number = len(self.gaps.found()) + 1
         now = datetime.fromtimestamp(self.source.clock.now_ns() / 1e9, UTC).isoformat(timespec="seconds")
         gap = Gap(number, self.last(), self.source.log.current(), found.cause, now)
+        rows = of_one_id(events_after(self.source.log, max(gap.at - self.tail, 0), gap.at))
+        self.before = {events[0].event_id: [sign_of(event) for event in events] for events in rows}
         LOG.warning("%s. %s. The journal begins anew behind event %d", found.what, found.why, gap.at)
         self.gaps.add(gap)
         self.begin_anew(gap)
@@ -181,10 +192,9 @@ def newest(gaps: Gaps | None) -> int:
     return len(gaps.found()) if gaps is not None else 0
 
 
-def is_same(event: Event, known: Event) -> bool:
-    """Whether a row of the log is the journal's."""
-    told = (event.event_time, storable(event.event_type), storable(event.message))
-    return told == (known.event_time, known.event_type, known.message)
+def sign_of(event: Event) -> Sign:
+    """What tells a row from any other of its id, in the log and in the journal."""
+    return event.event_time, storable(event.event_type), hash(storable(event.message))
 
 
 def purged(first: EventId, last: EventId) -> Break:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from calque.model.journal import Event
 from calque.model.names import EventId
@@ -26,3 +27,8 @@ def events_after(log: EventLog, after: EventId, upto: EventId, page: int = PAGE)
         full = len(events) == limit
         yield from (event for event in events if event.event_id <= upto and not (full and event.event_id == edge))
         after, limit = (edge - 1 if full else edge), 0
+
+
+def of_one_id(events: Iterable[Event]) -> Iterator[list[Event]]:
+    """Events by id, in their order."""
+    return (list(found) for _, found in groupby(events, key=lambda event: event.event_id))

@@ -55,8 +55,6 @@ class Places:
                 continue
             if keys.other is not None:
                 self.forget(keys.other)
-                if keys.kind is Kind.UNKNOWN and self.takes(keys.other):
-                    self.stale.add(keys.other)
             if self.takes(keys.table):
                 self.follow(keys.table, keys)
                 locations = dict(zip(keys.partitions or ("",), keys.locations, strict=False))

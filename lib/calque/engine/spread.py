@@ -74,8 +74,7 @@ class Cut:
         if after and before:
             return entry
         if before:
-            kind = Kind.UNKNOWN if keys.kind is Kind.UNKNOWN else Kind.DROP_TABLE
-            return replace(entry, keys=replace(keys, kind=kind, table=keys.other, other=None, locations=()))
+            return replace(entry, keys=replace(keys, kind=Kind.DROP_TABLE, table=keys.other, other=None, locations=()))
         return replace(entry, keys=replace(keys, kind=Kind.UNKNOWN, other=None)) if after else None
 
 
