@@ -15,6 +15,7 @@ from calque.engine.capture import Capture, Gatherer
 from calque.engine.failpoints import EFFECTS, guard
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Continuity, Interrupted, begin_of
+from calque.engine.loglook import newest_rows, weaknesses
 from calque.engine.pages import events_after
 from calque.engine.vigil import Vigil
 from calque.errors import Refused, Unavailable
@@ -355,3 +356,24 @@ def test_no_page_ends_between_events_that_share_an_id(ids: tuple[EventId, ...], 
     for after, upto in spans(max(ids)):
         found = list(events_after(log, after, upto, page))
         assert found == [event for event in log.rows if after < event.event_id <= upto]
+
+
+def test_check_names_what_is_weak_about_the_log_with_its_price_and_cure(site: Site) -> None:
+    def said() -> list[str]:
+        current = site.source.log.current()
+        return [" ".join(parts) for parts in weaknesses(newest_rows(site.source.log, current), current)]
+
+    assert said() == []
+    site.store.purge(2)
+    assert said() == []
+    site.repeat(7)
+    site.lose(4, 5, 10)
+    log = site.store.__dict__[LOG]
+    log[0] = replace(log[0], event_type="CREATE_TABLE", message="{}")
+    twice, lacks, bare = said()
+    assert "event id 7 to two events" in twice
+    assert "lacks events 4 to 5, and 1 others" in lacks
+    assert "1 of the log's newest 6 events" in bare
+    assert ["law 1" in text for text in (twice, lacks, bare)] == [True, True, False]
+    assert "(law 2)" in bare
+    assert all("Let " in text for text in (twice, lacks, bare))

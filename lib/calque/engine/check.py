@@ -16,6 +16,7 @@ from calque.core.admit import Admission
 from calque.core.image import is_ours
 from calque.core.kinds import REASONS, kind_of
 from calque.core.layout import Place, join, place
+from calque.engine.loglook import LAW_1, newest_rows, weaknesses
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Column, Database, SerDe, Table, is_view, location_of
 from calque.model.hive import Storage as Format
@@ -162,7 +163,8 @@ def weakness(server: Server) -> tuple[str, str, str] | None:
     if server.version().startswith("2"):
         return (
             "The log of Hive 2 is weak: two events can get one id",
-            "of changes made in one moment some can be missed, and the replica lacks them until it is read again",
+            "of changes made in one moment some can be missed until an id is seen to come twice, or the table is read "
+            f"again, which costs the promise {LAW_1}",
             "Move the source to Hive 3.0 or later",
         )
     listeners = server.listeners()
@@ -175,10 +177,15 @@ def weakness(server: Server) -> tuple[str, str, str] | None:
     if listeners.afterwards:
         return (
             "The log is weak: events are written after their changes, not with them",
-            "one can be lost or come in another order, and the replica lacks the change until the table is read again",
+            "one can be lost or come in another order, and the replica lacks the change until the table is read again, "
+            f"which costs the promise {LAW_1}",
             f"{cure}; remove the listener from metastore.event.listeners",
         )
-    return "No listener writes the log", "changes raise no events, and nothing would be replicated", cure
+    return (
+        "No listener writes the log",
+        f"changes raise no events, and nothing would be replicated, which costs the promise {LAW_1}",
+        cure,
+    )
 
 
 def check_log(source: Source, findings: Findings) -> None:
@@ -216,7 +223,7 @@ def check_log(source: Source, findings: Findings) -> None:
 def check_notifications(source: Source, findings: Findings) -> None:
     try:
         newest = source.log.current()
-        source.log.read(max(newest - 1, 0), 1)
+        rows = newest_rows(source.log, newest)
     except Unavailable as error:
         # A server that refuses answers with an undeclared exception, one that is gone not at all.
         source.server.version()
@@ -238,6 +245,8 @@ def check_notifications(source: Source, findings: Findings) -> None:
         )
     else:
         findings.add("source", Severity.INFO, f"The newest event is {newest}")
+    for what, why, todo in weaknesses(rows, newest):
+        findings.add("source", Severity.WARNING, what, why, todo)
 
 
 def tables_of(catalog: CatalogReader, admissions: Sequence[Admission]) -> dict[TableName, Table]:

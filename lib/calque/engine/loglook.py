@@ -1,0 +1,58 @@
+"""What the newest rows of a source's log say of its strength: weaknesses, what each costs, and the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from calque.core.keys import keys_of
+from calque.engine.pages import events_after
+from calque.model.journal import Event, Kind
+from calque.model.names import EventId
+from calque.ports import EventLog
+
+ROWS = 500
+LAW_1 = "that a replica equals its source at its position (law 1)"
+LAW_2 = "that only states of the source are shown, one after the other (law 2)"
+Weakness = tuple[str, str, str]
+"""What, why that matters, and what to do."""
+CURE = "Let one transactional DbNotificationListener alone write the log, and nobody delete its rows but the cleaner"
+
+
+def newest_rows(log: EventLog, current: EventId) -> Sequence[Event]:
+    return list(events_after(log, max(current - ROWS, 0), current))
+
+
+def weaknesses(rows: Sequence[Event], current: EventId) -> Iterator[Weakness]:
+    """Of the log that ends with these rows and at event `current`."""
+    ids = [event.event_id for event in rows]
+    twice = [before for before, after in pairwise(ids) if before == after]
+    holes = [(before + 1, after - 1) for before, after in pairwise(ids) if after > before + 1]
+    if ids and ids[-1] < current:
+        holes.append((ids[-1] + 1, current))
+    if twice:
+        yield (
+            f"The log gave event id {twice[0]} to two events" + others(len(twice)),
+            f"it costs the promise {LAW_1} until all tables are compared, which each such id asks for",
+            CURE,
+        )
+    if holes:
+        first, last = holes[0]
+        yield (
+            f"The log lacks events {first} to {last}" + others(len(holes)),
+            f"it costs the promise {LAW_1} until all tables are compared, if calque has not read them yet",
+            CURE,
+        )
+    bare = [event for event in rows if keys_of(event).kind is Kind.UNKNOWN]
+    if bare:
+        kinds = ", ".join(sorted({event.event_type for event in bare}))
+        yield (
+            f"{len(bare)} of the log's newest {len(rows)} events do not say what they made of their object "
+            f"({kinds}; event {bare[0].event_id} first)",
+            f"it costs the promise {LAW_2}: their tables are read again, and what was between is passed over",
+            "Let the source's metastore write messages with objects (metastore.event.message.factory of Hive's own)",
+        )
+
+
+def others(count: int) -> str:
+    return f", and {count - 1} others" if count > 1 else ""

@@ -1,0 +1,184 @@
+"""Gaps in the logs of real metastores: purged by their cleaner, deleted, repeated, gone back with a backup."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.control import ControlGaps, ControlStore
+from calque.adapters.delta.journal import DeltaJournal
+from calque.model.gaps import Cause, Gap
+from calque.model.hive import Column, Database, SerDe, Storage, Table
+from calque.sandbox import Metastore, MetastoreSettings
+from deployments import Deployment
+from worlds import INPUT, OUTPUT, SERDE
+
+NUMBERS = count(700)
+SERVERS = {
+    "source": MetastoreSettings(version="3.1.3"),
+    "cleaned": MetastoreSettings(version="4.2.0", event_ttl=1, cleaner_interval=0.2),
+    "target": MetastoreSettings(version="4.2.0"),
+}
+SAVE = """
+DROP SCHEMA IF EXISTS saved CASCADE; CREATE SCHEMA saved;
+DO $$ DECLARE one text; BEGIN FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+EXECUTE format('CREATE TABLE saved.%I AS TABLE public.%I', one, one); END LOOP; END $$
+"""
+RESTORE = """
+DO $$ DECLARE one text; BEGIN SET LOCAL session_replication_role = replica;
+FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+EXECUTE format('DELETE FROM public.%I', one); END LOOP;
+FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+EXECUTE format('INSERT INTO public.%I SELECT * FROM saved.%I', one, one); END LOOP; END $$
+"""
+REPEAT = """
+INSERT INTO "NOTIFICATION_LOG" SELECT (json_populate_record(l, json_build_object('NL_ID', -%(id)s))).*
+FROM "NOTIFICATION_LOG" l WHERE "EVENT_ID" = %(id)s
+"""
+Deploy = Callable[[str], Deployment]
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+    root = tmp_path_factory.mktemp("servers")
+    with ThreadPoolExecutor(len(SERVERS)) as pool:
+        started = pool.map(lambda item: Metastore.start(item[1], root / item[0]), SERVERS.items())
+        found = dict(zip(SERVERS, started, strict=True))
+    yield found
+    for server in found.values():
+        server.stop()
+
+
+@pytest.fixture
+def deploy(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deploy]:
+    made: list[Deployment] = []
+
+    def deployed(source: str) -> Deployment:
+        made.append(Deployment(tmp_path, next(NUMBERS), servers[source], {"dr": servers["target"]}, seed=1))
+        return made[-1]
+
+    yield deployed
+    for deployment in made:
+        deployment.close()
+
+
+def create(deployment: Deployment, tables: int) -> None:
+    """An event for each, and a file in each."""
+    database = deployment.databases[0]
+    if database not in deployment.source.databases():
+        deployment.source.create_database(Database(database))
+    for _ in range(tables):
+        name = f"t{deployment.source.current()}"
+        location = f"file:{deployment.root}/data/{name}"
+        deployment.files.write(f"{location}/f", name.encode())
+        storage = Storage((Column("x", "int"),), location, INPUT, OUTPUT, serde=SerDe(SERDE, parameters={}))
+        deployment.source.create_table(Table(name, database, storage=storage, type="EXTERNAL_TABLE", parameters={}))
+
+
+def last(deployment: Deployment) -> int | None:
+    """The journal's."""
+    return DeltaJournal(str(deployment.root / "state" / "journal")).last()
+
+
+def found(deployment: Deployment) -> list[Gap]:
+    return list(ControlGaps(ControlStore(deployment.root / "state" / "control")).found())
+
+
+def wait_until(deployment: Deployment, reached: Callable[[], object], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, deployment.tail()
+        time.sleep(0.1)
+
+
+def wait_for_gaps(deployment: Deployment, number: int) -> tuple[int, int, Cause]:
+    """The newest gap, when there are so many and capture has gone on behind it."""
+    wait_until(deployment, lambda: len(found(deployment)) >= number and last(deployment) == found(deployment)[-1].at)
+    assert len(found(deployment)) == number
+    create(deployment, 2)
+    wait_until(deployment, lambda: last(deployment) == deployment.source.current())
+    return *found(deployment)[-1].span, found(deployment)[-1].cause
+
+
+def check_repaired(deployment: Deployment) -> None:
+    """The target has dealt with every gap, and shows what the source has."""
+    deployment.settle()
+    status = json.loads(deployment.calque("status", "--json").stdout)
+    spans = [gap.span for gap in found(deployment)]
+    assert [(gap["from"], gap["to"], gap["state"]) for gap in status["journal"]["gaps"]] == [
+        (min(span), max(span), "repaired") for span in spans
+    ]
+    deployment.check_equal()
+    verified = deployment.calque("verify", "--data", "checksum")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def test_a_log_that_loses_rows_repeats_an_id_and_goes_back_with_a_backup_is_captured_on(
+    deploy: Deploy, servers: Mapping[str, Metastore]
+) -> None:
+    deployment, server = deploy("source"), servers["source"]
+    create(deployment, 5)
+    assert deployment.calque("run", "--until", "head").returncode == 0
+    server.sql(SAVE)
+    shown = deployment.source.current()
+    create(deployment, 8)
+    head = deployment.source.current()
+    server.sql('DELETE FROM "NOTIFICATION_LOG" WHERE "EVENT_ID" BETWEEN %s AND %s', (shown + 3, shown + 5))
+
+    text = deployment.config.read_text()
+    deployment.config.write_text(text.replace("[targets.", 'gap = "stop"\n[targets.', 1))
+    stopped = deployment.calque("run", "--until", "head")
+    assert stopped.returncode == 65, stopped.stderr
+    errors = [line for line in stopped.stderr.splitlines() if line.startswith("calque: ")]
+    assert len(errors) == 1
+    assert f"events {shown + 3} to {shown + 5} are missing" in errors[0]
+    assert "when_needed" in errors[0]
+    assert (last(deployment), found(deployment)) == (shown, [])
+
+    deployment.config.write_text(text)
+    deployment.start()
+    assert wait_for_gaps(deployment, 1) == (shown + 1, head, Cause.PURGED)
+    newest = deployment.source.current()
+    server.sql(REPEAT % {"id": newest})
+    assert wait_for_gaps(deployment, 2)[2] is Cause.REPEATED
+    newest = deployment.source.current()
+    server.kill()
+    server.sql(RESTORE)
+    server.restart()
+    assert deployment.source.current() == shown
+    assert wait_for_gaps(deployment, 3) == (shown + 1, newest, Cause.WENT_BACK)
+    assert deployment.process is not None
+    assert deployment.process.poll() is None
+    check_repaired(deployment)
+    assert deployment.end(signal.SIGTERM) == 0
+
+
+def test_a_purged_log_is_a_gap_when_events_were_lost_and_none_when_the_source_was_idle(
+    deploy: Deploy, servers: Mapping[str, Metastore]
+) -> None:
+    deployment, server = deploy("cleaned"), servers["cleaned"]
+
+    def is_purged() -> bool:
+        return server.sql('SELECT count(*) FROM "NOTIFICATION_LOG"') == [(0,)]
+
+    create(deployment, 5)
+    first = deployment.calque("run", "--until", "head")
+    assert first.returncode == 0, first.stderr
+    shown = deployment.source.current()
+    wait_until(deployment, is_purged)
+    idle = deployment.calque("run", "--until", "head")
+    assert (idle.returncode, found(deployment)) == (0, []), idle.stderr
+    create(deployment, 8)
+    head = deployment.source.current()
+    wait_until(deployment, is_purged)
+    deployment.start()
+    assert wait_for_gaps(deployment, 1) == (shown + 1, head, Cause.PURGED)
+    check_repaired(deployment)
+    assert deployment.end(signal.SIGTERM) == 0
