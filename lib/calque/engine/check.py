@@ -163,8 +163,10 @@ def weakness(server: Server) -> tuple[str, str, str] | None:
     if server.version().startswith("2"):
         return (
             "The log of Hive 2 is weak: two events can get one id",
-            "of changes made in one moment some can be missed until an id is seen to come twice, or the table is read "
-            f"again, which costs the promise {LAW_1}",
+            (
+                "of changes made in one moment some can be missed until an id is seen to come twice, or the table is "
+                f"read again, which costs the promise {LAW_1}"
+            ),
             "Move the source to Hive 3.0 or later",
         )
     listeners = server.listeners()
@@ -177,8 +179,10 @@ def weakness(server: Server) -> tuple[str, str, str] | None:
     if listeners.afterwards:
         return (
             "The log is weak: events are written after their changes, not with them",
-            "one can be lost or come in another order, and the replica lacks the change until the table is read again, "
-            f"which costs the promise {LAW_1}",
+            (
+                "one can be lost or come in another order, and the replica lacks the change until the table is read "
+                f"again, which costs the promise {LAW_1}"
+            ),
             f"{cure}; remove the listener from metastore.event.listeners",
         )
     return (

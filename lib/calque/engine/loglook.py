@@ -47,8 +47,10 @@ def weaknesses(rows: Sequence[Event], current: EventId) -> Iterator[Weakness]:
     if bare:
         kinds = ", ".join(sorted({event.event_type for event in bare}))
         yield (
-            f"{len(bare)} of the log's newest {len(rows)} events do not say what they made of their object "
-            f"({kinds}; event {bare[0].event_id} first)",
+            (
+                f"{len(bare)} of the log's newest {len(rows)} events do not say what they made of their object "
+                f"({kinds}; event {bare[0].event_id} first)"
+            ),
             f"it costs the promise {LAW_2}: their tables are read again, and what was between is passed over",
             "Let the source's metastore write messages with objects (metastore.event.message.factory of Hive's own)",
         )
