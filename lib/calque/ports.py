@@ -344,6 +344,10 @@ class Storage(Protocol):
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         """xxh3-128 (hexadecimal) of each file's whole content, by full path; those that are not there are left out."""
 
+    def date(self, times: Mapping[str, int]) -> None:
+        """Give files, by full path, the times that `list` tells from now on, as a copy gets its source's. What is not
+        there, or belongs to another user, is passed over; where the storage takes no times nothing happens."""
+
     def read(self, path: str) -> bytes | None:
         """A small file's whole content; None when there is none."""
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import assert_never
 
+from calque.core.patterns import chosen, covering
+from calque.engine.adopt import adopt
+from calque.engine.asked import How
+from calque.engine.replay import replay
+from calque.engine.replica import Replica
+from calque.errors import Refused
+from calque.model.ledger import TableState
+from calque.model.names import EventId, TableName
 from calque.wiring import Wiring
+
+LOG = logging.getLogger(__name__)
+SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 
 
 class Action(StrEnum):
@@ -17,21 +30,24 @@ class Action(StrEnum):
     BOOTSTRAP = "bootstrap"
     RELEASE = "release"
     REPAIR = "repair"
+    REPLAY = "replay"
+    ADOPT = "adopt"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`tables` are patterns; none means all that the action concerns."""
+    """`tables` are patterns; none means all that the action concerns. `after` is the event of a replay."""
 
     name: str
     action: Action
     tables: tuple[str, ...]
+    after: EventId = 0
 
 
-def ask(wiring: Wiring, target: str, action: Action, tables: Sequence[str]) -> None:
+def ask(wiring: Wiring, target: str, action: Action, tables: Sequence[str], after: EventId = 0) -> None:
     """Leave a request for the target and wake it."""
     name = f"requests/{target}/{time.time_ns()}-{uuid.uuid4().hex[:8]}"
-    wiring.control.put(name, {"action": action.value, "tables": list(tables)})
+    wiring.control.put(name, {"action": action.value, "tables": list(tables), "after": after})
     wiring.wake(target)
 
 
@@ -43,8 +59,29 @@ def asked(wiring: Wiring, target: str) -> list[Request]:
         if record is not None:
             tables = record.get("tables")
             patterns = tuple(str(item) for item in tables) if isinstance(tables, list) else ()
-            found.append(Request(name, Action(str(record["action"])), patterns))
+            found.append(Request(name, Action(str(record["action"])), patterns, int(str(record.get("after", 0)))))
     return found
+
+
+def take_up(replica: Replica, request: Request) -> Sequence[TableName]:
+    """Have the replica do what was asked for; which tables are read. Only between windows."""
+    takes, reason = chosen(request.tables), f"asked for by {request.action.value}"
+    match request.action:
+        case Action.RELEASE:
+            return replica.reread(takes, reason, (TableState.QUARANTINED,))
+        case Action.BOOTSTRAP:
+            return replica.reread(takes, reason, SETTLED)
+        case Action.REPAIR:
+            return replica.reread(takes, reason, SETTLED, How.LOOK)
+        case Action.ADOPT:
+            return adopt(replica, takes, covering(request.tables), reason)
+        case Action.REPLAY:
+            try:
+                return replay(replica, request.after, takes, reason)
+            except Refused as refused:
+                LOG.warning("%s: %s", replica.name, refused)
+                return ()
+    assert_never(request.action)
 
 
 def done(wiring: Wiring, request: Request) -> None:

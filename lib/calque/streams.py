@@ -30,7 +30,6 @@ from calque.adapters.spark.query import Apply, Query, Stream, rows_of, start
 from calque.adapters.spark.session import session
 from calque.adapters.spark.watch import bump
 from calque.core.mended import dealt_with
-from calque.core.patterns import chosen
 from calque.core.standing import Standing, standing
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.fenced import fenced
@@ -44,7 +43,7 @@ from calque.engine.vigil import Vigil
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span, TableName
-from calque.requests import Action, asked, done
+from calque.requests import asked, done, take_up
 from calque.sandbox.cache import cache_folder
 from calque.servers import require_strong_log
 from calque.wiring import Wiring, query_of
@@ -60,8 +59,6 @@ BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
 TICK_SECONDS = 0.5
 BEGIN_SECONDS = 20.0
 CAPTURE = "capture"
-QUARANTINED = (TableState.QUARANTINED,)
-SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 
 
 @dataclass(slots=True)
@@ -448,8 +445,7 @@ class TargetPart(Part):
 
     def window(self, replica: Replica, upto: EventId) -> None:
         for request in asked(self.wiring, self.name):
-            states = QUARANTINED if request.action is Action.RELEASE else SETTLED
-            names = replica.reread(chosen(request.tables), f"asked for by {request.action.value}", states)
+            names = take_up(replica, request)
             LOG.info("%s: %s of %d tables", self.name, request.action.value, len(names))
             replica.tables.record(replica.record_states)
             done(self.wiring, request)
@@ -474,6 +470,8 @@ class TargetPart(Part):
     def standing(self, event_id: EventId) -> Standing:
         replica = self.replica
         if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
+            return Standing.GOING
+        if asked(self.wiring, self.name):
             return Standing.GOING
         return standing(replica.position(), list(replica.tables.rows.values()), event_id).standing
 

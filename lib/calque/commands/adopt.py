@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, not_built, pattern, shared, target_option
+from calque.commands.options import Settings, examples, pattern, shared, target_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
     """Take over objects at the target that are not ours.
 
-    Without it such objects are never overwritten or dropped, and their tables are quarantined.
+    Without it such objects are never overwritten or dropped, and their tables are quarantined. With it they become
+    replicas where they lie: what has the same size and checksum is not copied again, what differs is replaced, extra
+    partitions go. Replicas of another calque's source are taken over, too. A pattern for a whole database takes over
+    the database itself and its functions. What the source does not have is left alone.
     """
     config = settings.load()
     config.select((target,))
@@ -37,4 +40,16 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
 
 
 def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
-    not_built("adopt", settings, config, target, tables)
+    from calque.commands.output import print_json, print_line
+    from calque.requests import Action, ask
+    from calque.status import running
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    ask(wiring, target, Action.ADOPT, tables)
+    if settings.json:
+        print_json({"target": target, "tables": list(tables)})
+    else:
+        when = "now" if running(wiring, target) is not None else "as soon as `calque run` runs"
+        print_line(f"{target}: {', '.join(tables)}: taken over {when}, and read exactly; see `calque status`")
+    return 0

@@ -75,25 +75,24 @@ def require_captured(wiring: Wiring, upto: EventId | None) -> None:
 def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
     """The target's next window, with what operators asked for. Where the journal begins is for `run` to fix; until
     then it is where the source is now."""
-    from calque.core.patterns import chosen
     from calque.engine.foresee import foresee
     from calque.engine.gaps import begin_of
     from calque.engine.replica import Replica
-    from calque.model.ledger import TableState
-    from calque.requests import Action, asked
+    from calque.requests import asked, take_up
 
     source, record = wiring.source(), wiring.control.read("journal")
 
     def begin() -> EventId:
-        return begin_of(source.gaps, int(str(record["after"])) if record is not None else source.log.current())
+        if record is not None:
+            return begin_of(source.gaps, int(str(record["after"])))
+        now, start = source.log.current(), wiring.config.policy(target).start
+        return now if start is None else min(now, start)
 
-    def take_up(replica: Replica) -> None:
+    def take_up_all(replica: Replica) -> None:
         for request in asked(wiring, target):
-            settled = (TableState.LIVE, TableState.WAITING) if request.action is not Action.RELEASE else ()
-            states = (*settled, TableState.QUARANTINED)
-            replica.reread(chosen(request.tables), f"asked for by {request.action.value}", states)
+            take_up(replica, request)
 
-    return foresee(source, wiring.target(target), begin, upto, wiring.config.window.max_events, take_up)
+    return foresee(source, wiring.target(target), begin, upto, wiring.config.window.max_events, take_up_all)
 
 
 # For programs

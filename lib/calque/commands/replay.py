@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import EVENT_ID, Settings, examples, not_built, shared, tables_option, target_option
+from calque.commands.options import EVENT_ID, Settings, examples, shared, tables_option, target_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,5 +35,22 @@ def command(settings: Settings, target: str, after: int, tables: Sequence[str]) 
 
 
 def run(settings: Settings, config: Config, target: str, after: int, tables: Sequence[str]) -> int:
-    """No `tables` means all."""
-    not_built("replay", settings, config, target, after, tables)
+    """No `tables` means all. Raises `Refused` where the journal does not reach back."""
+    from calque.commands.output import print_json, print_line
+    from calque.core.patterns import chosen
+    from calque.engine.replay import tables_of, touched
+    from calque.requests import Action, ask
+    from calque.status import running
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    source, admission = wiring.source(), wiring.target(target).admission
+    entries = touched(source, after, source.journal.last() or 0)
+    names = sorted(str(name) for name in tables_of(entries, chosen(tables)) if admission.takes(name))
+    ask(wiring, target, Action.REPLAY, tables, after)
+    if settings.json:
+        print_json({"target": target, "from": after, "tables": names})
+    else:
+        when = "now" if running(wiring, target) is not None else "as soon as `calque run` runs"
+        print_line(f"{target}: {len(names)} tables were touched after event {after}: read again {when}")
+    return 0

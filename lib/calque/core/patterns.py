@@ -76,6 +76,12 @@ def chosen(texts: Iterable[str]) -> Callable[[TableName], bool]:
     return lambda name: not patterns or any(matches(pattern, name) for pattern in patterns)
 
 
+def covering(texts: Iterable[str]) -> Callable[[str], bool]:
+    """Whether any of the patterns chooses a whole database; no pattern at all chooses every one."""
+    patterns = [parse_pattern(text) for text in texts]
+    return lambda database: not patterns or any(covers(pattern, database) for pattern in patterns)
+
+
 def covers(pattern: Pattern, database: str) -> bool:
     """Whether `pattern` plainly matches every table of the database, whatever its name.
 

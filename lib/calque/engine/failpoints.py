@@ -39,7 +39,7 @@ EFFECTS = {
     "pins": ("keep", "release"),
     "scans": ("append", "forget", "remember"),
     "ledger": ("publish", "put_tables", "remove_tables", "forget"),
-    "storage": ("copy", "publish", "make_directories", "write", "remove"),
+    "storage": ("copy", "publish", "make_directories", "date", "write", "remove"),
 }
 """The methods of each port that leave something behind."""
 

@@ -24,6 +24,7 @@ from calque.engine.images import EventImages, ReadImages, versions_of
 from calque.engine.observe import NotOurs, Shown, as_observed, observe, read_files
 from calque.engine.read import Exact
 from calque.engine.stage import ContentLost, Lost
+from calque.engine.takeover import look, mark_partitions, record_kept, take_over
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken
 from calque.model.files import Listing
@@ -317,17 +318,25 @@ def contents_of(chain: Chain) -> Iterable[Data]:
 
 
 def land(side: TargetSide, exact: Exact) -> Advanced:
-    """Take one table from what the target shows to what was read. Raises `NotOurs`, `Unreachable`."""
+    """Take one table from what the target shows to what was read; one that is not ours where that was asked for.
+    Raises `NotOurs`, `Unreachable`, `Refused`."""
     applied = Applied()
     for _ in range(ATTEMPTS):
+        if side.asked.adopts(exact.name):
+            try:
+                take_over(side, exact)
+            except Conflict:
+                continue
         prepared = prepare_landing(side, exact)
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
         mend_lake(side, exact, prepared.shown[exact.name])
         try:
             perform(side, ready_of(prepared, exact.exact_at), ReadImages(exact), {}, applied)
+            mark_partitions(side, exact, prepared.shown[exact.name], applied)
         except Conflict:
             continue
+        record_kept(side, exact, prepared.shown[exact.name], applied)
         return outcome(prepared, applied, exact.exact_at)
     raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
 
@@ -354,6 +363,8 @@ def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
         there.partitions.update(side.catalog.partitions(at, side.catalog.partition_names(at)))
     if side.policy.data != "none":
         read_files(side, shown)
+        if there is not None:
+            look(side, exact, there)
     locations = {partition: listing.location for partition, listing in exact.listings.items()}
     if side.policy.data == "none":
         locations = {partition: location_of(value) or "" for partition, value in exact.partitions.items()}

@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calque.core.decode import Undecodable
 from calque.core.kinds import obstacle
@@ -21,7 +21,7 @@ from calque.engine.reads import Reads
 from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken, Refused, Unavailable
-from calque.model.ledger import TableState
+from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName
 
 LOG = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ class Read:
     retry: bool = False
     broken: Broken | None = None
     """An invariant fell: whoever takes the outcome must stop."""
+    asked: frozenset[TableRow] = frozenset()
+    """What had been asked for of the table when the read began."""
 
 
 class Reading:
@@ -79,6 +81,7 @@ class Reading:
         """Never raises: whatever happens becomes an outcome."""
         if self.stopping.wait(delay):
             return
+        asked = self.side.asked.of(name)
         try:
             outcome = self.read_and_land(name)
         except (NotOurs, TooBusy, Refused, Undecodable) as error:
@@ -90,7 +93,7 @@ class Reading:
         except Exception as error:
             LOG.exception("%s: reading %s", self.side.policy.target, name)
             outcome = Read(name, problem=f"{type(error).__name__}: {error}", retry=True)
-        self.finished.put(outcome)
+        self.finished.put(replace(outcome, asked=asked))
         self.wake()
 
     def read_and_land(self, name: TableName) -> Read:

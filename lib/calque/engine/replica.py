@@ -18,6 +18,7 @@ from calque.core.fold import Unfoldable
 from calque.core.kinds import ACID, REASONS
 from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
+from calque.engine.asked import How
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.engine.building import BATCH
 from calque.engine.cascade import cascaded
@@ -32,6 +33,7 @@ from calque.engine.scanned import Scanned
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
+from calque.engine.start import start_at
 from calque.engine.tables import ASIDE, OUT, Tables
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused, Unavailable
@@ -145,10 +147,12 @@ class Replica:
         elif BEGIN in rows:
             self.cursor, self.listed = rows[BEGIN].shows or 0, rows[BEGIN].since_event or 0
         elif self.side.policy.start is not None:
-            self.cursor = self.side.policy.start
+            self.start(self.side.policy.start)
+            rows = self.side.ledger.tables()
         else:
             self.bootstrap()
             rows = self.side.ledger.tables()
+        self.side.asked.load(rows.values())
         self.tried = self.source.journal.last() or 0
         self.tables.load(rows.values(), self.cursor)
         self.side.announced.load(rows.values(), self.cursor)
@@ -157,6 +161,8 @@ class Replica:
         for name in self.tables.in_state(*OUT):
             self.consistency.rebase(name.database)
             self.submit(name)
+        for name, reason in self.side.asked.reasons().items():
+            self.unknown(name, reason, self.cursor)
         LOG.info("%s opens at event %d, epoch %s", self.name, self.cursor, self.epoch.epoch if self.epoch else "none")
 
     def bootstrap(self) -> None:
@@ -179,6 +185,14 @@ class Replica:
         self.side.ledger.put_tables([*rows, begun])
         self.cursor, self.listed = low, listed
         LOG.info("%s: bootstrap of %d tables from event %d", self.name, len(found), low)
+
+    def start(self, event_id: EventId) -> None:
+        """Take the target as the source was at the event."""
+        found = start_at(self, event_id)
+        self.consistency.bootstrap({row.database for row in found if row.state is TableState.UNKNOWN})
+        kind, database, table = BEGIN
+        self.side.ledger.put_tables([*found, TableRow(database, table, TableState.LIVE, event_id, kind=kind)])
+        self.cursor = event_id
 
     def close(self) -> None:
         """End the background work after the calls in hand."""
@@ -209,16 +223,25 @@ class Replica:
         LOG.info("%s: %s is read again at event %d: %s", self.name, name, event_id, reason)
 
     def reread(
-        self, takes: Callable[[TableName], bool], reason: str, states: Collection[TableState]
+        self,
+        takes: Callable[[TableName], bool],
+        reason: str,
+        states: Collection[TableState],
+        how: How = How.READ,
     ) -> list[TableName]:
         """Tables in one of `states` that are chosen must be read again; which ones. Only between windows."""
         found = [name for name in self.tables.in_state(*states) if takes(name)]
-        for name in found:
-            if name in self.staging.names:
-                self.staging.later[name] = reason
-            else:
-                self.unknown(name, reason, self.cursor)
+        self.ask(found, reason, how)
         return found
+
+    def ask(self, names: Collection[TableName], reason: str, how: How) -> None:
+        """The tables must be read again: now, or as soon as they are back from where they are copied or read."""
+        beside = self.staging.names
+        kept = names if how is not How.READ else [name for name in names if name in beside]
+        self.side.asked.add(self.side.ledger, how, kept, reason)
+        for name in names:
+            if name not in beside:
+                self.unknown(name, reason, self.cursor)
 
     def submit(self, name: TableName, delay: float = 0.0) -> None:
         self.scanned.leave(name)
@@ -236,6 +259,7 @@ class Replica:
 
     def land_finished(self, upto: EventId, window: Window) -> None:
         """Tables whose reads are finished, and exact at or before `upto`, rejoin."""
+        ended: set[TableRow] = set()
         for outcome in self.reading.drain():
             name = outcome.table
             if outcome.broken is not None:
@@ -243,7 +267,9 @@ class Replica:
             if not self.tables.is_(name, OUT):
                 self.reading.reads.leave(name)
                 continue
-            if outcome.problem:
+            if not self.side.asked.of(name) <= outcome.asked:
+                self.submit(name)
+            elif outcome.problem:
                 self.failed(outcome)
             elif outcome.exact_at > upto:
                 self.reading.finished.put(outcome)
@@ -257,6 +283,9 @@ class Replica:
                     self.tables.forget(name)
                 self.tables.apart[name] = outcome.exact_at
                 self.consistency.let_alone([name])
+            if not self.tables.is_(name, OUT):
+                ended |= outcome.asked
+        self.side.asked.done(self.side.ledger, ended)
 
     def failed(self, outcome: Read) -> None:
         name = outcome.table
@@ -278,8 +307,9 @@ class Replica:
             for name in job.names:
                 if self.tables.is_(name, {TableState.LIVE}):
                     self.tables.apart[name] = job.upto
-        for name in [name for name in self.staging.later if name not in self.staging.names]:
-            self.unknown(name, self.staging.later.pop(name), self.cursor)
+        for name, reason in self.side.asked.reasons().items():
+            if name not in self.staging.names:
+                self.unknown(name, reason, self.cursor)
 
     def expire_waiting(self) -> None:
         """Tables that waited too long for evidence are read exactly; where they hold up a whole database, it is found

@@ -43,7 +43,7 @@ class Job:
 @dataclass(slots=True)
 class Staging:
     """The groups beside the windows. `names` are their tables, and those held back because of them, each with the table
-    that it waits for. `later` are tables to be read again once they are back, with the reason."""
+    that it waits for."""
 
     pool: Executor
     wake: Callable[[], None]
@@ -51,7 +51,6 @@ class Staging:
     patience: float = PATIENCE
     jobs: list[Job] = field(default_factory=list)
     names: dict[TableName, TableName] = field(default_factory=dict)
-    later: dict[TableName, str] = field(default_factory=dict)
 
     def require_short(self, ready: Ready) -> None:
         """Raise `Long` when what is left to do copies for longer than a window may be held up."""

@@ -35,7 +35,7 @@ OWNER = f"{OURS}_owner."
 DATABASE = ".db"
 VERSION = re.compile(r"([0-9]+)(?:\.[0-9]+){0,3}")
 """An event id; then which attempt, or `.0.` and the number of a scan, and which attempt."""
-KEEPING = frozenset({"create_table", "add_partition", "append"})
+KEEPING = frozenset({"create_table", "add_partition", "append", "adopt"})
 """Changes after which no directory is left that was shown before."""
 SETTLED = frozenset({TableState.LIVE, TableState.QUARANTINED})
 TRIES = 5

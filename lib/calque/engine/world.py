@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from calque.core.admit import Admission
 from calque.core.image import Imaging
 from calque.engine.announced import Announced
+from calque.engine.asked import Asked
 from calque.engine.attended import attended
 from calque.engine.progress import Copying
 from calque.engine.waiting import WaitingKeys
@@ -68,6 +69,7 @@ class TargetSide:
     admission: Admission
     imaging: Imaging
     announced: Announced = field(default_factory=Announced)
+    asked: Asked = field(default_factory=Asked)
     keys: WaitingKeys = field(default_factory=WaitingKeys)
     copying: Copying = field(default_factory=lambda: Copying(time.time_ns))
     """What the storage's copies report."""

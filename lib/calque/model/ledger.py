@@ -35,7 +35,7 @@ class TableRow:
     since_event: EventId | None = None
     kind: str = "table"
     """"table", "database" or "function"; "cursor" where a bootstrap began; "bridge" or "in_parts" is for the next epoch
-    to list (`engine.announced`)."""
+    to list (`engine.announced`); "read_again", "look_again" or "adopt" is asked for (`engine.asked`)."""
     owned: str = ""
     """The name at the target, of things that carry no parameters (functions)."""
 

@@ -36,6 +36,28 @@ def announce(systems: Systems, tasks: Sequence[CopyTask]) -> None:
     each(note, list(wanted))
 
 
+def note_times(systems: Systems, times: Mapping[str, int]) -> None:
+    """Note other times of files that are there, by full path."""
+    wanted: dict[str, dict[str, int]] = {}
+    for path, modified_ns in times.items():
+        if not path.startswith(("/", "file:")):
+            directory, _, name = path.rpartition("/")
+            wanted.setdefault(directory, {})[name] = modified_ns
+
+    def note(directory: str) -> None:
+        system, path = systems.at(directory)
+        if isinstance(system, ObjectSystem) and system.noted:
+            try:
+                sizes = {entry.name: entry.size for entry in system.entries(path) if not entry.directory}
+                found = {(name, sizes[name]): time for name, time in wanted[directory].items() if name in sizes}
+                if found:
+                    system.note(path, found)
+            except OSError as error:
+                raise trouble("write to", directory, error) from error
+
+    each(note, list(wanted))
+
+
 def carry_over(systems: Systems, renames: Sequence[tuple[str, str]]) -> Sequence[Directory]:
     """Note the times of staged files where they are going to be; the directories that they come from."""
     moves: dict[tuple[str, str], list[tuple[str, str]]] = {}

@@ -105,6 +105,9 @@ class SparkStorage:
         found = self._run("checksum", self._bins(list(dict.fromkeys(paths)), _same_weight), _checksum_bin, _silent)
         return {path: checksum for path, checksum in found.items() if checksum}
 
+    def date(self, times: Mapping[str, int]) -> None:
+        self._files.date(times)
+
     def read(self, path: str) -> bytes | None:
         return self._files.read(path)
 

@@ -13,7 +13,15 @@ from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import _checksum as checksum
 from calque.adapters.files.copy import same_content
 from calque.adapters.files.many import Pace, copy_all
-from calque.adapters.files.noting import announce, carry_over, entries_of, forget, listed_together, write_object
+from calque.adapters.files.noting import (
+    announce,
+    carry_over,
+    entries_of,
+    forget,
+    listed_together,
+    note_times,
+    write_object,
+)
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.system import System, Systems, trouble
 from calque.core.deltalog import LOG, commit_path, newest_commit
@@ -108,6 +116,17 @@ class FileStorage:
         with ThreadPoolExecutor(threads, thread_name_prefix="checksum") as pool:
             found = dict(zip(wanted, pool.map(self._checksum, wanted), strict=True))
         return {path: checksum for path, checksum in found.items() if checksum}
+
+    def date(self, times: Mapping[str, int]) -> None:
+        note_times(self.systems, times)
+        for path, modified_ns in times.items():
+            system, at = self.systems.at(path)
+            try:
+                system.date(at, modified_ns)
+            except (FileNotFoundError, PermissionError):
+                continue
+            except OSError as error:
+                raise trouble("date", path, error) from error
 
     def read(self, path: str) -> bytes | None:
         system, at = self.systems.at(path)

@@ -30,8 +30,8 @@ class MemoryStorage:
 
     `before` is called with a call's name and what it is about before each call that a real storage would make on its
     own: ("list", location), ("copy", source), ("publish", target), ("make", location), ("exists", location),
-    ("checksum", path), ("files", path), ("remove", location), ("children", location), ("entries", location). It may
-    raise what the port allows, and may change files.
+    ("checksum", path), ("files", path), ("date", path), ("remove", location), ("children", location), ("entries",
+    location). It may raise what the port allows, and may change files.
     """
 
     def __init__(self, now_ns: Callable[[], int] | None = None) -> None:
@@ -95,6 +95,13 @@ class MemoryStorage:
                 if (stored := self._files.get(_key(path))) is not None:
                     found[path] = xxh3_128_hexdigest(stored.content)
         return found
+
+    def date(self, times: Mapping[str, int]) -> None:
+        for path, modified_ns in times.items():
+            self.before("date", path)
+            with self._lock:
+                if (stored := self._files.get(_key(path))) is not None:
+                    self._files[_key(path)] = Stored(stored.content, modified_ns)
 
     def remove(self, locations: Sequence[str]) -> None:
         for location in locations:

@@ -1,0 +1,76 @@
+"""`calque replay`: what was recorded after an event counts for nothing; everything that was touched since is read
+again, its files too, and goes on from what the source has now. Never back: what the target shows stays until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from calque.core.fold import groups
+from calque.engine.apply import Applied
+from calque.engine.asked import How
+from calque.engine.databases import is_of_database
+from calque.engine.functions import FUNCTION_KINDS
+from calque.engine.spread import names_in
+from calque.engine.world import SourceSide
+from calque.errors import Refused
+from calque.model.journal import Entry, Kind
+from calque.model.names import EventId, Span, TableName
+
+if TYPE_CHECKING:
+    from calque.engine.replica import Replica
+
+BESIDE = frozenset({Kind.NOTHING, *FUNCTION_KINDS})
+
+
+def replay(replica: Replica, after: EventId, takes: Callable[[TableName], bool], reason: str) -> list[TableName]:
+    """Have the chosen tables read again that anything touched after the event, under all the names that they had; make
+    databases and functions anew as the newest event that is shown has them. Which tables. Only between windows. Raises
+    `Refused` where the journal does not reach back."""
+    entries = touched(replica.source, after, max(replica.cursor, replica.source.journal.last() or 0))
+    shown = [entry for entry in entries if entry.event_id <= replica.cursor]
+    beside = [entry for entry in shown if is_of_database(entry) or entry.keys.kind in FUNCTION_KINDS]
+    chosen = [entry for entry in beside if entry.keys.table is not None and is_chosen(entry.keys.table, takes)]
+    replica.databases.before(chosen, Applied())
+    replica.functions.apply(chosen, Applied())
+    names = sorted(name for name in tables_of(entries, takes) if replica.side.admission.takes(name))
+    replica.ask(names, reason, How.LOOK)
+    return names
+
+
+def is_chosen(name: TableName, takes: Callable[[TableName], bool]) -> bool:
+    """Databases are, where something in them may be."""
+    return takes(name) if name.table else takes(TableName(name.database, "*"))
+
+
+def tables_of(entries: Sequence[Entry], takes: Callable[[TableName], bool]) -> set[TableName]:
+    """Tables that the entries touch; those that renames link are chosen together."""
+    of_tables = [entry for entry in entries if entry.keys.kind not in BESIDE and not is_of_database(entry)]
+    named = [entry for entry in of_tables if entry.keys.table is not None]
+    linked = (names_in(group) for group in groups(named))
+    return {name for names in linked if any(map(takes, names)) for name in names}
+
+
+def touched(source: SourceSide, after: EventId, upto: EventId) -> list[Entry]:
+    """The journal's entries after the event, and scans since. Raises `Refused`."""
+    require_journal(source, after)
+    entries = list(source.journal.entries(Span(after, upto))) if upto > after else []
+    scans = source.scans.entries(0) if source.scans is not None else ()
+    return [*entries, *(entry for entry in scans if entry.event_id >= after)]
+
+
+def require_journal(source: SourceSide, after: EventId) -> None:
+    """`Refused` unless the journal has every event after that one, as far as it goes."""
+    what, last, oldest = f"Events after {after} can't be replayed", source.journal.last(), source.journal.oldest()
+    if last is None or after > last:
+        raise Refused(what, f"the journal ends at event {last or 0}", "Name an earlier event")
+    first = oldest if oldest is not None else last + 1
+    lost = [gap for gap in (source.gaps.found() if source.gaps is not None else ()) if gap.span[1] > after]
+    if first > after + 1 or lost:
+        why = (
+            f"the journal has a gap up to event {lost[-1].span[1]}"
+            if lost
+            else f"the journal begins with event {first}"
+        )
+        raise Refused(what, why, "Name a later event, or use `calque bootstrap`")

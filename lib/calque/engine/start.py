@@ -1,0 +1,182 @@
+"""`start = EVENT_ID`: a target that is known to equal the source at an event is taken as it is, and followed from
+there.
+
+What the log touched since is told by the log itself; of everything else source and target must have the same names.
+Headers and partitions at the target get their marks; no file is looked at, and nothing is copied. Where the claim is
+wrong, an event that does not fit, `verify` or a scan finds it, and the table is read exactly.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from calque.core.image import EVENT, INCARNATION, SOURCE, Marks, is_ours, source_mark
+from calque.core.keys import keys_of
+from calque.core.kinds import obstacle
+from calque.engine.apply.hand import batches
+from calque.engine.databases import owned
+from calque.engine.functions import same_function
+from calque.engine.observe import NotOurs
+from calque.engine.takeover import taken, with_marks
+from calque.errors import Refused
+from calque.model.hive import is_partitioned
+from calque.model.journal import Event
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId, TableName, table_name
+from calque.ports import Conflict, EventLog
+
+if TYPE_CHECKING:
+    from calque.engine.replica import Replica
+    from calque.engine.world import SourceSide
+
+LOG = logging.getLogger(__name__)
+AT_ONCE = 1000
+INSTEAD = 'Use start = "bootstrap", or a later event at which the target equals the source'
+
+
+def start_at(replica: Replica, event_id: EventId) -> list[TableRow]:
+    """Take what is at the target as the source's state at the event: the rows of its tables. Nothing is lost when it
+    is done again. Raises `Refused` where events since then are not to be had."""
+    source, side = replica.source, replica.side
+    require_reach(source, replica.begin(), event_id)
+    low = source.log.current()
+    here, there = names_at_source(replica), names_at_target(replica)
+    touched = names_touched(source.log, event_id, low)
+    databases_at(replica, event_id)
+    functions_at(replica, event_id, touched)
+    known = sorted(name for name in there if name in here or name in touched)
+    rows = list(replica.pool.map(Claim(replica, event_id), known))
+    reason = f"it is not at the target, which is said to equal the source at event {event_id}"
+    rows += [TableRow(*name, TableState.UNKNOWN, None, reason, low) for name in sorted(here - there - touched)]
+    LOG.info("%s starts at event %d with %d tables", side.policy.target, event_id, len(known))
+    return rows
+
+
+def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None:
+    """`Refused` unless every event after `event_id` is in the journal, or still in the log."""
+    what = f"The target can't start at event {event_id}"
+    now = source.log.current()
+    if event_id > now:
+        raise Refused(what, f"the source's newest event is {now}", "Correct `start`")
+    oldest = source.journal.oldest()
+    if begin > event_id or (oldest is not None and oldest > event_id + 1):
+        first = max(begin, (oldest or 1) - 1) + 1
+        raise Refused(what, f"the journal begins with event {first}", INSTEAD)
+    first_event = next(iter(source.log.read(event_id, 1)), None)
+    if event_id < now and (first_event is None or first_event.event_id != event_id + 1):
+        found = "has none after it" if first_event is None else f"goes on with event {first_event.event_id}"
+        raise Refused(what, f"the source's log was cleaned and {found}", INSTEAD)
+    for gap in source.gaps.found() if source.gaps is not None else ():
+        if gap.span[1] > event_id:
+            raise Refused(what, f"the journal has a gap from event {gap.span[0]} to {gap.span[1]}", INSTEAD)
+
+
+def names_at_source(replica: Replica) -> set[TableName]:
+    catalog, admission = replica.source.catalog, replica.side.admission
+    names = (
+        table_name(database, table)
+        for database in catalog.databases()
+        if admission.touches_database(database)
+        for table in catalog.tables(database)
+    )
+    return {name for name in names if admission.takes(name)}
+
+
+def names_at_target(replica: Replica) -> set[TableName]:
+    """By the names that the policy gives them at the source."""
+    catalog, admission = replica.side.catalog, replica.side.admission
+    names = (
+        admission.source_of(table_name(database, table))
+        for database in catalog.databases()
+        for table in catalog.tables(database)
+    )
+    return {name for name in names if name is not None}
+
+
+def names_touched(log: EventLog, after: EventId, upto: EventId) -> set[TableName]:
+    """Every object that events of the span name."""
+    found: set[TableName] = set()
+    for event in events(log, after, upto):
+        keys = keys_of(event)
+        found |= {name for name in (keys.table, keys.other) if name is not None}
+    return found
+
+
+def events(log: EventLog, after: EventId, upto: EventId) -> Iterator[Event]:
+    while after < upto and (some := log.read(after, AT_ONCE)):
+        yield from some
+        after = some[-1].event_id
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Makes the target's table the replica of the source's at the event."""
+
+    replica: Replica
+    event_id: EventId
+
+    def __call__(self, name: TableName) -> TableRow:
+        try:
+            problem = self.mark(name)
+        except (Refused, NotOurs, Conflict) as error:
+            problem = str(error)
+        if problem:
+            return TableRow(*name, TableState.QUARANTINED, None, problem, self.event_id)
+        return TableRow(*name, TableState.LIVE, self.event_id)
+
+    def mark(self, name: TableName) -> str:
+        """Why the table is set aside; empty when it is the replica now, or is gone."""
+        side, marks = self.replica.side, Marks(self.event_id, f"r{self.event_id}")
+        at = side.admission.name_at_target(name)
+        there, here = side.catalog.table(at), self.replica.source.catalog.table(name)
+        if here is not None and (problem := obstacle(here)):
+            return problem
+        if there is None:
+            return ""
+        mark = (there.parameters or {}).get(SOURCE, "")
+        if mark and mark != source_mark(side.policy.source, name):
+            raise NotOurs(name, at, mark, collides=is_ours(there.parameters, side.policy.source))
+        if not mark:
+            side.catalog.alter_table(at, taken(side, name, there, here, marks))
+        if is_partitioned(there):
+            self.mark_partitions(at, marks)
+        return ""
+
+    def mark_partitions(self, at: TableName, marks: Marks) -> None:
+        catalog = self.replica.side.catalog
+        limit = catalog.abilities().limits.alter_partitions
+        for names in batches(list(catalog.partition_names(at)), limit):
+            parts = catalog.partitions(at, names).values()
+            bare = [part for part in parts if not {EVENT, INCARNATION} <= (part.parameters or {}).keys()]
+            if bare:
+                catalog.alter_partitions(at, [with_marks(part, marks) for part in bare])
+
+
+def databases_at(replica: Replica, event_id: EventId) -> None:
+    """Databases that the policy takes whole and that are there become ours; missing ones are made when something is to
+    be in them, or with their next event."""
+    side = replica.side
+    for name in replica.source.catalog.databases():
+        at = side.admission.name_at_target(table_name(name)).database
+        there = side.catalog.database(at) if side.admission.takes_database(name) else None
+        if there is not None and SOURCE not in (there.parameters or {}):
+            image = side.imaging.database(replace(there, name=name), event_id, there.location)
+            side.catalog.alter_database(at, owned(image, there))
+
+
+def functions_at(replica: Replica, event_id: EventId, touched: set[TableName]) -> None:
+    """Functions that are there become ours, but for those that are others than the source's and no event explains."""
+    side, catalog = replica.side, replica.source.catalog
+    takes: Callable[[str], bool] = side.admission.takes_database
+    for database in filter(takes, catalog.databases()):
+        for function in catalog.functions(database):
+            name = table_name(database, function)
+            there = side.catalog.function(side.admission.name_at_target(name))
+            here = catalog.function(name)
+            if there is None or here is None or not side.admission.takes_function(name):
+                continue
+            if name in touched or same_function(there, side.imaging.function(here)):
+                replica.functions.own(name, event_id, "it was there at the start")

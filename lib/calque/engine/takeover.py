@@ -1,0 +1,145 @@
+"""A table at a target that is not ours becomes ours where it lies, when an exact read of it lands.
+
+One call marks it; the read then makes of it what the source has, through the ordinary path. Its directory is nobody's
+until then, and is never swept: no mark of an owner lies in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calque.core.image import EVENT, INCARNATION, ORIGIN, TYPE, Marks, is_ours, moved
+from calque.core.kinds import ACID, kind_of
+from calque.core.land import unchanged
+from calque.core.layout import natural_location
+from calque.engine.apply import Applied
+from calque.engine.apply.hand import batches
+from calque.engine.observe import Shown, event_of
+from calque.engine.proof import is_shared, prove, require_told
+from calque.engine.read import Exact
+from calque.engine.world import TargetSide
+from calque.errors import Refused
+from calque.model.files import File, Listing
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.model.ledger import ObjectRow
+from calque.model.names import EventId, TableName
+
+NOT_TO_KEEP = (File("", 0, 0),)
+"""Stands for the files of a directory that no table of ours may have: it equals no content."""
+NOT_YET: EventId = 0
+"""The event of an object that is ours and does not show what the source has."""
+
+
+def take_over(side: TargetSide, exact: Exact) -> None:
+    """Mark what stands under the table's name as its replica, in one call that leaves columns, parameters and place as
+    they are; the server is not to act on it by itself any more. Raises `Conflict`, `Refused`."""
+    at = side.admission.name_at_target(exact.name)
+    there = side.catalog.table(at)
+    if exact.table is None or there is None or is_ours(there.parameters, side.policy.source):
+        return
+    image = taken(side, exact.name, there, exact.table, Marks(NOT_YET, f"r{exact.exact_at}"))
+    if unchanged(image, side.imaging.table(exact.table, Marks(exact.exact_at, ""), None)):
+        image = replace(image, parameters={**(image.parameters or {}), EVENT: str(exact.exact_at)})
+    root = own_root(side, at, there, exact.table)
+    image = replace(image, storage=moved(image.storage, root)) if root else image
+    side.catalog.alter_table(at, image, expected_event=(there.parameters or {}).get(EVENT, ""))
+
+
+def taken(side: TargetSide, name: TableName, there: Table, source: Table | None, marks: Marks) -> Table:
+    """The target's definition as one of ours. `source` is the source's, for what only it tells. Raises `Refused`."""
+    if kind_of(there) == ACID:
+        raise Refused(
+            f"{side.admission.name_at_target(name)} can't be taken over",
+            f"it is one of the {ACID} at the target, which no call makes an external one",
+            "Drop it there, and release it from quarantine",
+        )
+    image = side.imaging.table(replace(there, database=name.database, name=name.table), marks, location_of(there))
+    texts = (there.view_original_text, there.view_expanded_text)
+    known = side.imaging.table(source, marks, None).parameters or {} if source is not None else {}
+    said = {key: known[key] for key in (TYPE, ORIGIN) if key in known}
+    parameters = {**(image.parameters or {}), **said}
+    return replace(image, parameters=parameters, view_original_text=texts[0], view_expanded_text=texts[1])
+
+
+def own_root(side: TargetSide, at: TableName, there: Table, source: Table) -> str | None:
+    """Where the table has to lie to begin with, if not where it does: at the source's place where files stay there;
+    in the warehouse where it lies in the source's own directory and new partitions would, too."""
+    here, other = location_of(there), location_of(source)
+    if is_view(there) or is_view(source) or not here or not other:
+        return None
+    if side.policy.data == "none":
+        return other
+    if is_partitioned(there) and is_shared(Listing(other, ()), Listing(here, ())):
+        return natural_location(side.policy.warehouse, at.database, at.table)
+    return None
+
+
+def look(side: TargetSide, exact: Exact, shown: Shown) -> None:
+    """Find out which files of the table are those of the source, where it was asked for; what an adopted table has in
+    the source's own directory is no copy. Raises `Unavailable`, `Refused`."""
+    if not side.asked.looks(exact.name):
+        return
+    pairs = [(listing, shown.listings[key]) for key, listing in exact.listings.items() if key in shown.listings]
+    times = prove(side, pairs, also_known=True)
+    if times:
+        shown.listings.update(listed(side, shown.listings))
+        require_told(times, shown.listings.values())
+    for key, listing in exact.listings.items():
+        there = shown.listings.get(key)
+        if there is not None and is_shared(listing, there):
+            shown.listings[key] = replace(there, files=NOT_TO_KEEP)
+
+
+def listed(side: TargetSide, listings: dict[str, Listing]) -> dict[str, Listing]:
+    found = side.storage.list(sorted({listing.location for listing in listings.values()}))
+    return {key: found[listing.location] for key, listing in listings.items()}
+
+
+def mark_partitions(side: TargetSide, exact: Exact, shown: Shown | None, applied: Applied) -> None:
+    """Partitions that landed as they were get the marks that they lack. Those of an adopted table may have marks of
+    another stream. Raises `Conflict`."""
+    if shown is None or exact.table is None or not shown.partitions:
+        return
+    adopted = side.asked.adopts(exact.name)
+    found = {name: part for name, part in shown.partitions.items() if lacks_marks(part, exact.exact_at, adopted)}
+    at, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")
+    places = {name: location_of(part) for name, part in exact.partitions.items()} if side.policy.data == "none" else {}
+    marked = {name: with_marks(part, marks, places.get(name)) for name, part in found.items()}
+    for some in batches(list(marked.values()), side.catalog.abilities().limits.alter_partitions):
+        side.catalog.alter_partitions(at, some)
+        applied.calls += 1
+    shown.partitions.update(marked)
+
+
+def lacks_marks(part: Partition, exact_at: EventId, adopted: bool) -> bool:
+    parameters = part.parameters or {}
+    return INCARNATION not in parameters or EVENT not in parameters or (adopted and event_of(parameters) != exact_at)
+
+
+def with_marks(part: Partition, marks: Marks, location: str | None = None) -> Partition:
+    parameters = {**(part.parameters or {}), EVENT: str(marks.event), INCARNATION: marks.incarnation}
+    return replace(part, parameters=parameters, storage=moved(part.storage, location) if location else part.storage)
+
+
+def record_kept(side: TargetSide, exact: Exact, shown: Shown | None, applied: Applied) -> None:
+    """Rows for the ledger of what an adopted table keeps."""
+    if shown is None or exact.table is None or not side.asked.adopts(exact.name):
+        return
+    written = {row.partition for row in applied.objects if row.location}
+    for key, listing in shown.listings.items():
+        if key not in written:
+            part = shown.partitions.get(key)
+            incarnation = ((part.parameters or {}) if part is not None else {}).get(INCARNATION, shown.incarnation())
+            applied.objects.append(
+                ObjectRow(
+                    *exact.name,
+                    key,
+                    incarnation,
+                    exact.exact_at,
+                    "adopt",
+                    listing.location,
+                    listing.fingerprint(),
+                    listing.files,
+                    listing.version,
+                )
+            )
