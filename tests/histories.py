@@ -160,6 +160,7 @@ class Player:
         self.world.note()
         self.world.begin = self.world.capture.after = self.world.source.current()
         self.world.gatherer.resume(self.world.begin, self.world.begin)
+        self.before_open()
         self.meanwhile(self.story.opening)
         self.world.mortal = True
         self.world.open()
@@ -167,6 +168,9 @@ class Player:
         self.meanwhile(QUIET)
         if self.story.settled:
             self.world.settle()
+
+    def before_open(self) -> None:
+        """What is done at the target before calque comes."""
 
     def end(self) -> None:
         self.world.settle()
