@@ -82,9 +82,9 @@ def copy_by_hand(
         world.target_store.add_partitions(at, made)
 
 
-def make_database(world: World, at: str) -> None:
+def make_database(world: World, at: str, description: str = "by hand") -> None:
     if at not in world.target_store.databases():
-        world.target_store.create_database(Database(at, "by hand", f"file:/handmade/{at}.db", {}))
+        world.target_store.create_database(Database(at, description, f"file:/handmade/{at}.db", {}))
 
 
 class Spoiling:

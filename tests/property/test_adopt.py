@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from calque.core.image import is_ours
@@ -15,8 +15,14 @@ from calque.errors import Unavailable
 from calque.model.names import TableName
 from handmade import FAULTS, REPL, copy_by_hand
 from histories import DEATHS, Action, Player, Story, differences, stories, works
-from property.test_laws import LAW
 from worlds import Look
+
+HISTORIES = {"check": 25, "prove": 20_000}
+ADOPTIONS = settings(
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 300),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
 
 
 class Adopter(Player):
@@ -105,7 +111,7 @@ def played(story: Story, seed: int, at: int) -> Adopter:
     return player
 
 
-@LAW
+@ADOPTIONS
 @given(stories(works(deaths=DEATHS), seen=False), st.integers(0, 999), st.integers(0, 8))
 def test_a_target_filled_by_hand_becomes_the_source_s_and_shows_nothing_between(
     story: Story, seed: int, at: int

@@ -24,6 +24,7 @@ from calque.engine.images import EventImages, ReadImages, versions_of
 from calque.engine.observe import NotOurs, Shown, as_observed, observe, read_files
 from calque.engine.read import Exact
 from calque.engine.stage import ContentLost, Lost
+from calque.engine.start import recognise
 from calque.engine.takeover import look, mark_partitions, record_kept, take_over
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken
@@ -144,6 +145,8 @@ def prepare(
     names = [name for name in chain.tables if side.admission.takes(name)]
     shown = observe(side, names, touched_partitions(entries), side.policy.data != "none")
     listings = evidence_of(source, chain, lost, moves_in(source, entries))
+    if side.policy.start is not None:
+        recognise(side, chain, shown, listings)
     prepared = planned(side, chain, shown, listings, cursor)
     if prepared.problem.origin == START:
         if newest_mark(shown) > upto:

@@ -64,7 +64,9 @@ def pairs_of(wanted: Listing, there: Listing) -> list[Pair]:
     files = {(file.path, file.size): file for file in wanted.files}
     if any((file.path, file.size) not in files for file in there.files):
         return []
-    return [Pair(wanted.location, there.location, files[file.path, file.size], file) for file in there.files]
+    return [
+        Pair(wanted.pin or wanted.location, there.location, files[file.path, file.size], file) for file in there.files
+    ]
 
 
 def is_shared(wanted: Listing, there: Listing) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from calque.core.image import EVENT, INCARNATION, ORIGIN, TYPE, Marks, is_ours, moved
 from calque.core.kinds import ACID, kind_of
-from calque.core.land import unchanged
+from calque.core.land import same_incarnation, unchanged
 from calque.core.layout import natural_location
 from calque.engine.apply import Applied
 from calque.engine.apply.hand import batches
@@ -28,6 +28,8 @@ NOT_TO_KEEP = (File("", 0, 0),)
 """Stands for the files of a directory that no table of ours may have: it equals no content."""
 NOT_YET: EventId = 0
 """The event of an object that is ours and does not show what the source has."""
+NOBODY = "r0"
+"""The incarnation of one that the source's can't be made of: it is replaced."""
 
 
 def take_over(side: TargetSide, exact: Exact) -> None:
@@ -38,6 +40,8 @@ def take_over(side: TargetSide, exact: Exact) -> None:
     if exact.table is None or there is None or is_ours(there.parameters, side.policy.source):
         return
     image = taken(side, exact.name, there, exact.table, Marks(NOT_YET, f"r{exact.exact_at}"))
+    if not same_incarnation(image, exact.table, side.imaging):
+        image = replace(image, parameters={**(image.parameters or {}), INCARNATION: NOBODY})
     if unchanged(image, side.imaging.table(exact.table, Marks(exact.exact_at, ""), None)):
         image = replace(image, parameters={**(image.parameters or {}), EVENT: str(exact.exact_at)})
     root = own_root(side, at, there, exact.table)
