@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from calque.core.image import is_ours
+from calque.core.kinds import kind_of
 from calque.engine.adopt import adopt
 from calque.errors import Unavailable
+from calque.model.hive import Database
 from calque.model.names import TableName
 from handmade import FAULTS, REPL, copy_by_hand
 from histories import DEATHS, Action, Player, Story, differences, stories, works
@@ -32,15 +34,19 @@ class Adopter(Player):
         super().__init__(story)
         self.rng, self.at, self.number, self.first = random.Random(seed), at, 0, 0
         self.made: dict[TableName, Any] = {}
+        self.shared: set[TableName] = set()
+        """Tables whose readers read what the source's writers write, until they are taken over."""
 
     def before_open(self) -> None:
         world = self.world
         for name in sorted(world.source_states()):
-            if self.rng.random() < 0.8:
+            if self.rng.random() < 0.8 and not kind_of(world.source.the_table(name).table):
                 root = self.rng.choice(["", f"file:/handmade/{name.database}/{name.table}"])
                 parameters = self.rng.choice([{}, REPL])
                 kind = self.rng.choice(["MANAGED_TABLE", "EXTERNAL_TABLE"])
-                copy_by_hand(world, name, self.rng.choice(FAULTS), self.rng, root, parameters, kind)
+                fault = self.rng.choice(FAULTS)
+                copy_by_hand(world, name, fault, self.rng, root, parameters, kind)
+                self.shared |= {name} if fault == "in the source's directory" else set()
         self.made = {name: state for name, state in world.target_states().items() if state is not None}
         self.first = len(world.looks)
         world.looked("copying by hand")
@@ -81,7 +87,7 @@ class Adopter(Player):
             if look.table not in left and rows(look.state) == rows(self.made.get(look.table)):
                 continue
             left.add(look.table)
-            if not look.bridged:
+            if not look.bridged and look.table not in self.shared:
                 judged.append(look)
         return self.world.judged(judged)
 
@@ -95,6 +101,11 @@ class Adopter(Player):
             if not is_ours(store.the_table(at).table.parameters, "hq"):
                 assert rows(state) == rows(self.made[name])
                 store.drop_table(at)
+        for database in store.databases():
+            if not is_ours(store.the_database(database).parameters, "hq") and not store.tables(database):
+                store.drop_database(database)
+        self.world.source.create_database(Database("last"))
+        self.world.settle()
 
 
 def rows(state: Any) -> Any:

@@ -3,7 +3,8 @@ there.
 
 What the log touched since is told by the log itself; of everything else source and target must have the same names.
 Headers and partitions at the target get their marks; no file is looked at, and nothing is copied. Files are compared
-when their directory is touched for the first time, so that an append needs no new directory. Where the claim is wrong, an event that does not fit, `verify` or a scan finds it, and the table is read exactly.
+when their directory is touched for the first time, so that an append needs no new directory. Where the claim is
+wrong, an event that does not fit, `verify` or a scan finds it, and the table is read exactly.
 """
 
 from __future__ import annotations
