@@ -16,6 +16,9 @@ from worlds import World
 REPL = {"repl.last.id": "7", "hive.repl.ckpt.key": "file:/dump", "repl.scope": "all"}
 """What Hive's own replication leaves on tables and partitions."""
 
+FOREIGN = {"calque.event": "999999", "calque.incarnation": "999"}
+"""Marks of another stream's replica."""
+
 FAULTS = (
     *("faithful",) * 4,
     "other content",
@@ -56,7 +59,7 @@ def copy_by_hand(
     if fault == "another comment":
         own["comment"] = "by hand"
     if fault == "of another source":
-        own |= {SOURCE: f"elsewhere:{name}", "calque.event": "999999", "calque.incarnation": "17"}
+        own |= {SOURCE: f"elsewhere:{name}", **FOREIGN}
     if not is_view(image):
         image = replace(image, type=kind)
     if fault == "a column more" and image.storage is not None:
@@ -92,7 +95,7 @@ class Spoiling:
 
     def __init__(self, world: World, fault: str, rng: random.Random) -> None:
         self.storage: Any = world.storage
-        self.fault, self.rng = fault, rng
+        self.fault, self.rng, self.foreign = fault, rng, fault == "of another source"
 
     def copy(self, here: str, there: str) -> None:
         files = dict(self.storage.contents(here))
@@ -111,6 +114,8 @@ class Spoiling:
         if not same:
             self.copy(here, there)
         own = {**(part.parameters or {}), **parameters}
+        if self.foreign:
+            own |= FOREIGN
         return replace(
             part, database=table.database, table=table.name, parameters=own, storage=moved(part.storage, there)
         )

@@ -97,7 +97,8 @@ def test_a_faithful_copy_is_taken_over_where_it_lies_and_nothing_is_copied() -> 
         assert parameters[INCARNATION].startswith("r")
         assert not REPL.keys() & parameters.keys()
     for part in world.parts().values():
-        assert {EVENT, INCARNATION} <= (part.parameters or {}).keys()
+        assert (part.parameters or {})[INCARNATION].startswith("r")
+        assert int((part.parameters or {})[EVENT]) <= world.source.current()
         assert not REPL.keys() & (part.parameters or {}).keys()
         assert (location_of(part) or "").startswith(at(PARTED))
     adopted = [row for epoch in world.ledger.epochs() for row in world.ledger.objects(epoch.epoch)]
@@ -159,6 +160,12 @@ def test_the_replica_of_another_source_is_taken_over_only_when_asked_for() -> No
     assert (world.at_target(PARTED).parameters or {})[SOURCE] == f"elsewhere:{PARTED}"
     assert (world.at_target().parameters or {})[SOURCE] == f"hq:{PLAIN_TABLE}"
     assert world.copied() == 0
+    adopt(world.replica, lambda _: True, lambda _: False, "asked for")
+    world.settle()
+    for thing in (world.at_target(PARTED), *world.parts().values()):
+        parameters = thing.parameters or {}
+        assert int(parameters[EVENT]) <= world.source.current()
+        assert int(parameters[INCARNATION].removeprefix("r")) <= world.source.current()
 
 
 def test_the_replica_of_another_table_of_the_same_source_stays_a_collision() -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from calque.core.fold import Chain, PartCell, Step
 from calque.core.iceberg import is_iceberg
-from calque.core.image import Imaging, Marks, is_ours, same_definition
+from calque.core.image import INCARNATION, Imaging, Marks, is_ours, same_definition
 from calque.model.hive import Partition, Table, is_partitioned, is_view
 from calque.model.journal import Shape
 from calque.model.names import EventId, TableName
@@ -70,7 +70,7 @@ def landing(
         if old is not None and unchanged(old, imaging.partition(definition, name, Marks(exact_at, ""), None)):
             parts[lineage, partition] = Part(partition, BASE, content, "", exact_at)
         else:
-            incarnation = "" if old is not None else fresh
+            incarnation = "" if old is not None and has_incarnation(old) else fresh
             part_lineage = partition if old is not None else f"{partition}@{exact_at}"
             parts[lineage, partition] = Part(part_lineage, Version(exact_at, index), content, incarnation, exact_at)
     chain.shapes[lineage] = shape_of(table)
@@ -112,6 +112,10 @@ def unchanged(there: Table | Partition, wanted: Table | Partition) -> bool:
     return same_definition(without_incarnation(there), without_incarnation(wanted))
 
 
+def has_incarnation(thing: Table | Partition) -> bool:
+    return bool((thing.parameters or {}).get(INCARNATION))
+
+
 def without_incarnation(thing: Table | Partition) -> object:
-    parameters = {key: value for key, value in (thing.parameters or {}).items() if key != "calque.incarnation"}
+    parameters = {key: value for key, value in (thing.parameters or {}).items() if key != INCARNATION}
     return replace(thing, parameters=parameters)

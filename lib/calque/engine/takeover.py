@@ -104,9 +104,9 @@ def mark_partitions(side: TargetSide, exact: Exact, shown: Shown | None, applied
     another stream. Raises `Conflict`."""
     if shown is None or exact.table is None or not shown.partitions:
         return
-    adopted = side.asked.adopts(exact.name)
-    found = {name: part for name, part in shown.partitions.items() if lacks_marks(part, exact.exact_at, adopted)}
     at, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")
+    adopted = side.asked.adopts(exact.name)
+    found = {name: part for name, part in shown.partitions.items() if lacks_marks(part, marks, adopted)}
     places = {name: location_of(part) for name, part in exact.partitions.items()} if side.policy.data == "none" else {}
     marked = {name: with_marks(part, marks, places.get(name)) for name, part in found.items()}
     for some in batches(list(marked.values()), side.catalog.abilities().limits.alter_partitions):
@@ -115,9 +115,9 @@ def mark_partitions(side: TargetSide, exact: Exact, shown: Shown | None, applied
     shown.partitions.update(marked)
 
 
-def lacks_marks(part: Partition, exact_at: EventId, adopted: bool) -> bool:
-    parameters = part.parameters or {}
-    return INCARNATION not in parameters or EVENT not in parameters or (adopted and event_of(parameters) != exact_at)
+def lacks_marks(part: Partition, marks: Marks, adopted: bool) -> bool:
+    said = Marks(event_of(part.parameters), (part.parameters or {}).get(INCARNATION, ""))
+    return not said.event or not said.incarnation or (adopted and said != marks)
 
 
 def with_marks(part: Partition, marks: Marks, location: str | None = None) -> Partition:
