@@ -91,6 +91,20 @@ def test_a_copy_is_listed_with_its_source_s_time(storage: FileStorage, root: str
     assert all(found.modified_ns > OLD + 10**17 for found in storage.entries(join(root, "t")) if not found.directory)
 
 
+def test_a_file_that_somebody_else_wrote_is_listed_with_the_time_that_it_is_given(
+    storage: FileStorage, root: str
+) -> None:
+    table = join(root, "byhand")
+    for name in ("a", "b"):
+        storage.write(join(table, name), name.encode())
+    before = {file.path: file for file in listed(storage, table)}
+    storage.date({join(table, "a"): OLD, join(table, "missing"): OLD, join(root, "nowhere/x"): OLD})
+    assert listed(storage, table) == (File("a", 1, OLD), before["b"])
+    storage.date({join(table, "a"): 0})
+    assert listed(storage, table) == (File("a", 1, 0), before["b"])
+    assert not storage.exists(join(root, "nowhere"))
+
+
 def test_an_append_that_is_published_keeps_its_times_and_leaves_nothing(
     storage: FileStorage, root: str, tmp_path: Path
 ) -> None:

@@ -181,6 +181,17 @@ def test_a_listing_holds_the_data_files_below_in_order(world: World) -> None:
     assert all(file.modified_ns > 1_600_000_000_000_000_000 for file in listing.files)
 
 
+def test_files_have_the_times_that_they_are_given_where_the_storage_takes_any(world: World) -> None:
+    table, old = world.path("t"), 1_600_000_000_000_000_000
+    for name in ("a", "b"):
+        world.writer.write(join(table, name), b"1")
+    before = world.files(table)
+    world.storage.date({join(table, "a"): old, join(table, "missing"): old})
+    assert world.files(table) in ((replace(before[0], modified_ns=old), before[1]), before)
+    assert not isinstance(world.storage, MemoryStorage | SparkStorage) or world.files(table) != before
+    assert world.writer.read(join(table, "a")) == b"1"
+
+
 def test_hidden_names_are_not_listed(world: World) -> None:
     table = world.path("t")
     for name in ("f", "_SUCCESS", ".f.crc", "_tmp/g", ".hive-staging/h", "d/_x/i", "d/j_", "d/k.l"):
