@@ -141,14 +141,17 @@ class Player:
 
     def __init__(self, story: Story) -> None:
         self.story = story
-        patience = PATIENCE if story.patient else 0.0
-        self.world = World(0, HIVE_3 if story.hive == 3 else HIVE_4, story.policy, patience, batch=story.batch)
+        self.world = self.made()
         self.writes: list[tuple[int, Write, bool]] = []
         self.deaths: list[int] = []
         self.calls = self.points = self.farthest = 0
         self.world.between = self.come_between
         self.world.storage.before = self.storage_called
         self.world.fate = self.fate
+
+    def made(self) -> World:
+        patience = PATIENCE if self.story.patient else 0.0
+        return World(0, HIVE_3 if self.story.hive == 3 else HIVE_4, self.story.policy, patience, batch=self.story.batch)
 
     def begin(self) -> None:
         noting, self.world.writer.source = self.world.writer.source, self.world.source

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
 
 from calque.core import decode
 from calque.engine.apply import Applied
@@ -41,6 +43,48 @@ class Functions:
                 name = table_name(database, function)
                 if self.side.admission.takes_function(name) and (found := self.source.catalog.function(name)):
                     self.put(name, found, event_id, Applied())
+
+    def follow(self, event_id: EventId) -> None:
+        """Functions of ours that the policy admits no more go, unless they are kept; those that it calls by another
+        name are made under that. What a crash left undone is made as the source has it, at `event_id`."""
+        admission, catalog = self.side.admission, self.side.catalog
+        moving: dict[TableName, Function | None] = {}
+        for name, row in sorted(self.owned.items()):
+            at = table_name(*row.owned.partition(".")[::2])
+            if not admission.takes_function(name):
+                if not row.owned or self.side.policy.drops == "follow":
+                    self.drop_at(name, at, Applied())
+            elif row.owned and at != admission.name_at_target(name):
+                moving[name] = catalog.function(at)
+        for name in moving:
+            with suppress(Conflict):
+                catalog.drop_function(table_name(*self.owned[name].owned.partition(".")[::2]))
+        for name, there in moving.items():
+            self.make(name, there or self.source.catalog.function(name), event_id)
+
+    def make(self, name: TableName, function: Function | None, event_id: EventId) -> None:
+        """A function of ours under its new name."""
+        if function is None:
+            self.side.ledger.remove_tables([(FUNCTION, *name)])
+            del self.owned[name]
+            return
+        at = self.side.admission.name_at_target(name)
+        wanted, there = replace(function, database=at.database, name=at.table), self.side.catalog.function(at)
+        if there is not None and same_function(there, wanted):
+            self.own(name, event_id)
+            return
+        self.own(name, self.owned[name].shows or event_id)
+        try:
+            self.side.catalog.create_function(wanted)
+        except Conflict:
+            self.owned[name] = replace(self.owned[name], owned="")
+            self.conflict(name, at, event_id)
+
+    def read(self, names: Iterable[TableName], event_id: EventId) -> None:
+        """The named functions as the source has them now."""
+        for name in names:
+            if (found := self.source.catalog.function(name)) is not None:
+                self.put(name, found, event_id, Applied())
 
     def apply(self, entries: Iterable[Entry], applied: Applied) -> None:
         """The window's functions, as their newest events have them."""
@@ -81,13 +125,14 @@ class Functions:
             self.conflict(name, at, event_id)
 
     def drop(self, name: TableName, applied: Applied) -> None:
-        if not self.is_owned(name):
-            return
-        try:
-            self.side.catalog.drop_function(self.side.admission.name_at_target(name))
-            applied.calls += 1
-        except Conflict:
-            pass
+        if self.is_owned(name):
+            self.drop_at(name, self.side.admission.name_at_target(name), applied)
+
+    def drop_at(self, name: TableName, at: TableName, applied: Applied) -> None:
+        if at.table:
+            with suppress(Conflict):
+                self.side.catalog.drop_function(at)
+                applied.calls += 1
         self.side.ledger.remove_tables([(FUNCTION, *name)])
         del self.owned[name]
 

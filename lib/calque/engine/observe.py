@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from calque.core.iceberg import is_iceberg
-from calque.core.image import EVENT, INCARNATION, SOURCE, is_ours, source_mark
+from calque.core.image import EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.locate import ObservedPart, ObservedTable
+from calque.core.policies import marked
 from calque.engine.world import TargetSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
@@ -57,7 +58,8 @@ def observe(
             continue
         mark = (table.parameters or {}).get(SOURCE, "")
         if mark != source_mark(side.policy.source, name):
-            raise NotOurs(name, at_target, mark, collides=is_ours(table.parameters, side.policy.source))
+            other = marked(mark, side.policy.source)
+            raise NotOurs(name, at_target, mark, collides=other is not None and side.admission.takes(other))
         wanted = sorted(partitions.get(name, ()))
         parts = side.catalog.partitions(at_target, wanted) if wanted and is_partitioned(table) else {}
         found[name] = Shown(table, dict(parts))

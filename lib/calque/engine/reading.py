@@ -15,6 +15,7 @@ from calque.engine.building import BATCH, build
 from calque.engine.databases import Databases
 from calque.engine.facets import copy_facets
 from calque.engine.group import Advanced, Unreachable, land
+from calque.engine.kept import Kept
 from calque.engine.observe import NotOurs
 from calque.engine.read import Large, TooBusy, read_exact
 from calque.engine.reads import Reads
@@ -57,7 +58,9 @@ class Reading:
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
         readers: int = READERS,
         batch: int = BATCH,
+        kept: Kept | None = None,
     ) -> None:
+        self.kept = kept or Kept(side)
         self.source, self.side, self.databases = source, side, databases
         self.wake, self.busy = wake, busy
         self.finished: queue.Queue[Read] = queue.Queue()
@@ -115,6 +118,7 @@ class Reading:
             if problem := obstacle(exact.table):
                 return Read(name, exact.exact_at, problem=problem)
             self.databases.ensure(name)
+            self.kept.bring(name)
             self.busy(name, TableState.STAGING)
         landed = land(self.side, exact)
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied)

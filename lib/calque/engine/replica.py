@@ -27,6 +27,7 @@ from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import Functions
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.observe import NotOurs
+from calque.engine.policies import Policies
 from calque.engine.reading import READERS, Read, Reading
 from calque.engine.runs import Runs
 from calque.engine.scanned import Scanned
@@ -106,7 +107,9 @@ class Replica:
         self.consistency = Consistency(side, self.databases)
         self.tables = Tables()
         self.scanned = Scanned(source, side, self.tables)
-        self.reading = Reading(source, side, self.databases, wake, self.tables.busy, pool, readers, batch)
+        self.policies = Policies(source, side, self.databases, self.functions, self.consistency)
+        kept = self.policies.kept
+        self.reading = Reading(source, side, self.databases, wake, self.tables.busy, pool, readers, batch, kept)
         self.cursor: EventId = 0
         self.listed: EventId = 0
         """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
@@ -147,11 +150,15 @@ class Replica:
         elif BEGIN in rows:
             self.cursor, self.listed = rows[BEGIN].shows or 0, rows[BEGIN].since_event or 0
         elif self.side.policy.start is not None:
-            self.start(self.side.policy.start)
-            rows = self.side.ledger.tables()
-        else:
-            self.bootstrap()
-            rows = self.side.ledger.tables()
+            self.cursor = self.side.policy.start
+        self.side.announced.load(rows.values(), self.cursor)
+        self.unpublished += self.policies.open(rows, self.cursor)
+        if self.epoch is None and BEGIN not in rows:
+            if self.side.policy.start is not None:
+                self.start(self.side.policy.start)
+            else:
+                self.bootstrap()
+        rows = self.side.ledger.tables()
         self.side.asked.load(rows.values())
         self.tried = self.source.journal.last() or 0
         self.tables.load(rows.values(), self.cursor)
@@ -328,7 +335,7 @@ class Replica:
         source does not answer: the next call goes on."""
         self.expire_waiting()
         quiet = self.reading.finished.empty() and not self.tables.apart and not self.tables.changed
-        quiet = quiet and not self.scanned.news()
+        quiet = quiet and not self.scanned.news() and not self.unpublished
         if self.epoch is not None and self.consistency.owes(self.not_shown_as_is()):
             quiet = False
         if quiet and upto <= self.cursor and (self.epoch is not None or self.bootstrapping(upto)):
@@ -360,7 +367,7 @@ class Replica:
         self.land_staged(window)
         window.events = max(0, upto - max(self.cursor, self.begin()))
         entries, found = self.parted(upto)
-        events = [entry for entry in entries if entry.event_id > self.cursor]
+        events = [entry for entry in entries if entry.event_id > self.cursor and not self.policies.knows(entry)]
         self.databases.before(events, window.applied)
         self.advance_groups(found, upto, window)
         self.functions.apply(events, window.applied)

@@ -1,0 +1,65 @@
+"""Replicas at the target that no policy looks after: kept when their tables were no longer admitted, or left where they
+were because their new name was taken. One whose table is read again is moved to its place first, so that nothing of it
+is copied twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from calque.core.image import EVENT, SOURCE, source_mark
+from calque.engine.world import TargetSide
+from calque.model.hive import Table
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId, TableName, table_name
+from calque.ports import Conflict
+
+KEPT = "kept"
+
+
+class Kept:
+    """Rows of kind `kept` in the ledger's tables: `owned` is the replica's name at the target, `shows` the position
+    when it was left."""
+
+    def __init__(self, side: TargetSide) -> None:
+        self.side = side
+        self.rows: dict[TableName, TableRow] = {}
+
+    def adopt(self, rows: Iterable[TableRow]) -> None:
+        """Take up what the ledger says."""
+        self.rows = {TableName(row.database, row.table): row for row in rows if row.kind == KEPT}
+
+    def keep(self, name: TableName, at: TableName, shows: EventId, reason: str) -> None:
+        row = TableRow(*name, TableState.LIVE, shows, reason, kind=KEPT, owned=str(at))
+        self.side.ledger.put_tables([row])
+        self.rows[name] = row
+
+    def bring(self, name: TableName) -> None:
+        """Move the table's replica to the name that the policy gives it, where that is free."""
+        row = self.rows.get(name)
+        if row is None:
+            return
+        at, to = table_name(*row.owned.partition(".")[::2]), self.side.admission.name_at_target(name)
+        there = self.side.catalog.table(at)
+        ours = there is not None and is_replica(there, self.side.policy.source, name)
+        if there is not None and ours and at != to and not move(self.side, at, to, there):
+            return
+        self.side.ledger.remove_tables([(KEPT, *name)])
+        del self.rows[name]
+
+
+def is_replica(table: Table, source: str, name: TableName) -> bool:
+    return (table.parameters or {}).get(SOURCE) == source_mark(source, name)
+
+
+def move(side: TargetSide, was: TableName, to: TableName, table: Table) -> bool:
+    """Give a table of ours another name; nothing else of it changes. False where something stands there already, or
+    another changed the table."""
+    if side.catalog.table(to) is not None:
+        return False
+    expected = (table.parameters or {}).get(EVENT, "")
+    try:
+        side.catalog.alter_table(was, replace(table, database=to.database, name=to.table), expected_event=expected)
+    except Conflict:
+        return False
+    return True

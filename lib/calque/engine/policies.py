@@ -1,0 +1,197 @@
+"""A target that is taken up under another policy than its replica was made under: what moves, goes, and is read.
+
+The ledger says which policies the target may have been written under. A change adds the new one before its first
+effect, and leaves it alone there after the last: one that was cut short, or taken back half-way, is finished from what
+the target shows. Marks name the source's objects, whatever they are called at the target.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+
+from calque.core.policies import Change, policies_of, written
+from calque.engine.consistency import Consistency
+from calque.engine.databases import Databases, is_of_database
+from calque.engine.functions import FUNCTION_KINDS, Functions
+from calque.engine.kept import KEPT, Kept
+from calque.engine.moves import Moves, Standing
+from calque.engine.tables import TABLE
+from calque.engine.world import SourceSide, TargetSide
+from calque.errors import Refused
+from calque.model.hive import is_view
+from calque.model.journal import Entry
+from calque.model.ledger import ObjectRow, TableRow, TableState
+from calque.model.names import EventId, TableName
+from calque.model.policy import Policy
+
+LOG = logging.getLogger(__name__)
+POLICY = ("policy", "*", "*")
+"""The ledger's row with the policies, in `reason`."""
+ADMITTED = "admitted"
+Rows = Mapping[tuple[str, str, str], TableRow]
+
+
+class Policies:
+    """Rows of kind `admitted` say at which event a database or a function was read that a change admitted: what the
+    journal has of it up to there is older."""
+
+    def __init__(
+        self, source: SourceSide, side: TargetSide, databases: Databases, functions: Functions, consistency: Consistency
+    ) -> None:
+        self.source, self.side = source, side
+        self.databases, self.functions, self.consistency = databases, functions, consistency
+        self.kept = Kept(side)
+        self.moves = Moves(source, side, databases, self.kept)
+        self.since: dict[TableName, EventId] = {}
+
+    def open(self, rows: Rows, cursor: EventId) -> list[ObjectRow]:
+        """Make the target, which shows `cursor`, one of its policy; what was moved and dropped there. Costs no call
+        where the policy is what it was. `Refused` where that can't be."""
+        self.kept.adopt(rows.values())
+        self.since = {
+            TableName(row.database, row.table): row.shows or 0 for row in rows.values() if row.kind == ADMITTED
+        }
+        now = self.side.policy
+        if POLICY not in rows:
+            self.record(now)
+            return []
+        text = rows[POLICY].reason
+        if text == written([now]):
+            return []
+        before = policies_of(text, now)
+        require_same_data(before, now)
+        if written([now]) not in map(written, zip(before)):
+            self.record(*before, now)
+        done = self.change(Change.of(before, self.side.admission), rows, cursor)
+        self.record(now)
+        return done
+
+    def record(self, *policies: Policy) -> None:
+        kind, database, table = POLICY
+        self.side.ledger.put_tables([TableRow(database, table, TableState.LIVE, None, written(policies), kind=kind)])
+
+    def knows(self, entry: Entry) -> bool:
+        """Whether the target has the database or function of the entry as it was later."""
+        name = entry.keys.table
+        if name is None or not self.since:
+            return False
+        if is_of_database(entry):
+            return entry.event_id <= self.since.get(TableName(name.database), 0)
+        return entry.keys.kind in FUNCTION_KINDS and entry.event_id <= self.since.get(name, 0)
+
+    def change(self, change: Change, rows: Rows, cursor: EventId) -> list[ObjectRow]:
+        """Everything that the change asks for; what has to be read is UNKNOWN before the first effect."""
+        moves, now = self.moves, change.now
+        low = self.source.log.current() if change.admits_others or change.renames else cursor
+        there = moves.there(change)
+        taken = {at: ours for at, ours in there.items() if now.takes(ours.name)}
+        functions = list(self.new_functions(change))
+        databases = list(self.new_databases(change))
+        unknown = [*self.unknown(change, rows, taken, cursor, low), *self.newly_read(databases, functions, low)]
+        if unknown:
+            self.side.ledger.put_tables(unknown)
+        moving = {at: ours for at, ours in taken.items() if now.name_at_target(ours.name) != at}
+        self.announce(change, {ours.name.database for ours in moving.values()})
+        moves.make_databases(databases, low)
+        done = moves.leave({at: ours for at, ours in there.items() if at not in taken}, cursor)
+        done += moves.move(moving, cursor)
+        self.functions.follow(low)
+        self.functions.read(functions, low)
+        moves.drop_databases(change)
+        self.forget(rows, cursor)
+        text = "%s: its policy changed: %d tables are read, %d moved or dropped"
+        LOG.info(text, self.side.policy.target, sum(row.kind == TABLE for row in unknown), len(done))
+        return done
+
+    def announce(self, change: Change, databases: set[str]) -> None:
+        """Databases whose tables do not move in one step say so, and those that said so when it mattered say nothing
+        any more."""
+        if not change.differs("consistency") and not self.consistency.by_database:
+            return
+        self.databases.adopt_states()
+        if self.consistency.by_database:
+            for database in sorted(databases):
+                self.consistency.rebase(database)
+        else:
+            for database in sorted(self.databases.states):
+                self.databases.say(database, "")
+
+    # What is read
+
+    def unknown(self, change: Change, rows: Rows, taken: Standing, cursor: EventId, low: EventId) -> Iterator[TableRow]:
+        """Tables that have to be read: they are new, were set aside under the old policy, or are to look otherwise."""
+        reasons = dict(self.set_aside(change, rows))
+        for at, ours in taken.items():
+            if change.differs("properties"):
+                reasons[ours.name] = "the policy's properties changed"
+            elif change.renames and is_view(ours.table):
+                reasons[ours.name] = "the policy calls tables by other names, which its text may name"
+            elif change.now.name_at_target(ours.name) != at and self.moves.loses_statistics(at, ours):
+                reasons[ours.name] = "the policy gives it another name, and its partitions have statistics"
+        shown = {ours.name for ours in taken.values()}
+        for name in self.new_tables(change):
+            reasons.setdefault(name, "admitted by the policy")
+        for name, reason in sorted(reasons.items()):
+            row = rows.get((TABLE, *name))
+            behind = row is not None and row.state is not TableState.LIVE
+            shows = row.shows if row is not None and behind else cursor if name in shown else None
+            yield TableRow(*name, TableState.UNKNOWN, shows, reason, low)
+
+    def set_aside(self, change: Change, rows: Rows) -> Iterator[tuple[TableName, str]]:
+        for row in rows.values():
+            name = TableName(row.database, row.table)
+            if row.kind == TABLE and row.state is TableState.QUARANTINED and change.now.takes(name):
+                yield name, "its policy changed"
+
+    def new_tables(self, change: Change) -> Iterator[TableName]:
+        """Those that the source has, and those whose replica was kept."""
+        if not change.admits_others:
+            return
+        yield from filter(change.is_new, self.kept.rows)
+        for database in self.source.catalog.databases():
+            if change.now.touches_database(database):
+                names = (TableName(database, table.lower()) for table in self.source.catalog.tables(database))
+                yield from filter(change.is_new, names)
+
+    def new_databases(self, change: Change) -> Iterator[str]:
+        """Databases that are to be made, or made under another name."""
+        if change.admits_others or change.renames:
+            for database in self.source.catalog.databases():
+                if change.is_new(TableName(database)) or change.is_elsewhere(database):
+                    yield database
+
+    def new_functions(self, change: Change) -> Iterator[TableName]:
+        if change.admits_others:
+            for database in self.source.catalog.databases():
+                if change.now.takes_database(database):
+                    names = (TableName(database, name.lower()) for name in self.source.catalog.functions(database))
+                    yield from filter(change.is_new_function, names)
+
+    def newly_read(self, databases: list[str], functions: list[TableName], low: EventId) -> Iterator[TableRow]:
+        for name in (*map(TableName, databases), *functions):
+            self.since[name] = low
+            yield TableRow(*name, TableState.LIVE, low, kind=ADMITTED)
+
+    def forget(self, rows: Rows, cursor: EventId) -> None:
+        """Rows of tables that are admitted no more, and of what the journal is past."""
+        now = self.side.admission
+        gone = [key for key in rows if key[0] == TABLE and not now.takes(TableName(*key[1:]))]
+        past = [name for name, event_id in self.since.items() if event_id <= cursor]
+        gone += [(ADMITTED, *name) for name in past]
+        if gone:
+            self.side.ledger.remove_tables(gone)
+        for name in past:
+            del self.since[name]
+
+
+def require_same_data(before: tuple[Policy, ...], now: Policy) -> None:
+    if any(policy.data != now.data for policy in before):
+        raise Refused(
+            f'{now.target} was made with data = "{before[0].data}", and now has "{now.data}"',
+            "what its tables point to can't be changed under their readers",
+            'Put it back, or give the target another name and "include" under it what it is to have',
+        )
+
+
+__all__ = ["ADMITTED", "KEPT", "POLICY", "Policies"]
