@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
+from calque.core.admit import Admission
 from calque.core.image import SOURCE, Imaging
 from calque.core.policies import marked
 from calque.engine.kept import KEPT
 from calque.engine.staging import PATIENCE
 from calque.engine.world import TargetSide
+from calque.model.hive import Partition, Table
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from histories import QUIET, Meanwhile, Player, Story
@@ -32,8 +34,8 @@ class Change:
 class Images:
     """What readers saw, judged by the images of all policies that the target had until then."""
 
-    def __init__(self, states: Mapping[TableName, list[tuple[int, State]]], policies: Sequence[Policy]) -> None:
-        self.states, self.policies = states, policies
+    def __init__(self, states: Mapping[TableName, list[tuple[int, State]]]) -> None:
+        self.states = states
         self.reached: dict[TableName, int] = {}
 
     def judge(self, name: TableName, state: State, known: int) -> str:
@@ -56,26 +58,41 @@ class Images:
         return any(image is not UNUSED and image == wanted for image, wanted in zip(images, row, strict=True))
 
 
+class Nameless(Looker):
+    """What a reader sees of a table but for its name, which says nothing of its state."""
+
+    def definition(self, thing: object) -> State:
+        if isinstance(thing, Table):
+            thing = replace(thing, name="", database="")
+        elif isinstance(thing, Partition):
+            thing = replace(thing, table="", database="")
+        return super().definition(thing)
+
+
 class PolicyWorld(World):
-    """States are tuples with an image for each policy; what the target shows, with whether nothing might be there."""
+    """States are tuples with an image for each pair of names and properties that policies give; what the target shows
+    says with it whether nothing might be there."""
 
     def __init__(self, policies: Sequence[Policy], *given: Any) -> None:
         super().__init__(0, given[0], policies[0], *given[1:])
         self.policies = policies
         self.used = {0}
+        self.admissions = [Admission(policy) for policy in policies]
         content = self.content if self.policy.data != "none" else nothing
-        self.lookers = [
-            Looker(Imaging(TargetSide.of(p, self.side.catalog, self.ledger, self.storage).admission), content, Recall())
-            for p in policies
-        ]
-        self.twice: list[str] = []
+        mixed = {
+            (one, other): Imaging(Admission(replace(policies[one], properties=policies[other].properties)))
+            for one in range(len(policies))
+            for other in range(len(policies))
+        }
+        self.lookers = {pair: Nameless(imaging, content, Recall()) for pair, imaging in mixed.items()}
+        self.misplaced: list[str] = []
 
     def change(self, number: int) -> None:
         """Another process takes the target up, with another policy; capture goes on."""
         self.used.add(number)
         self.policy = self.policies[number]
         self.side = TargetSide.of(self.policy, self.side.catalog, self.ledger, self.storage)
-        self.looker = self.lookers[number]
+        self.looker = replace(self.looker, imaging=self.side.imaging, recall=Recall())
         self.gatherer.takes = self.side.admission.takes
         self.background.waiting.clear()
         self.replica = self.new_replica()
@@ -90,7 +107,7 @@ class PolicyWorld(World):
                 name = TableName(database, table)
                 stored = self.source.the_table(name)
                 rows = list(stored.partitions.values())
-                found[name] = tuple(one.source(name, stored.table, rows) for one in self.lookers)
+                found[name] = tuple(one.source(name, stored.table, rows) for one in self.lookers.values())
         return found
 
     def target_states(self, looker: Looker | None = None) -> dict[TableName, State]:
@@ -106,22 +123,23 @@ class PolicyWorld(World):
                 name = marked((stored.table.parameters or {}).get(SOURCE, ""), "hq")
                 if name is None or str(at) in kept:
                     continue
-                if name in seen:
-                    self.twice.append(f"{name} is there twice, once as {at}")
+                places = {self.admissions[number].name_at_target(name) for number in self.used}
+                if name in seen or at not in places:
+                    self.misplaced.append(f"{name} is there as {at}{' too' * (name in seen)}")
                 seen.add(name)
                 rows = list(stored.partitions.values())
                 images = tuple(
-                    one.target(name, stored.table, rows) if number in self.used else UNUSED
-                    for number, one in enumerate(self.lookers)
+                    one.target(name, stored.table, rows) if self.used.issuperset(pair) else UNUSED
+                    for pair, one in self.lookers.items()
                 )
                 found[name] = (images, self.may_be_absent(name))
         return found
 
     def may_be_absent(self, name: TableName) -> bool:
-        return not all(self.lookers[number].imaging.admission.takes(name) for number in self.used)
+        return not all(self.admissions[number].takes(name) for number in self.used)
 
     def judged(self, looks: Iterable[Look]) -> list[str]:
-        judge, found = Images(self.history.states, self.policies), list(self.twice)
+        judge, found = Images(self.history.states), list(self.misplaced)
         for look in looks:
             appending = look.method == "publish" and look.table in self.reread
             if not appending and (problem := judge.judge(look.table, look.state, look.known)):
