@@ -11,6 +11,7 @@ from calque.commands.output import print_error
 from calque.config import load
 from calque.errors import CalqueError
 from calque.job import run_job
+from calque.reloading import Reread
 from calque.wiring import Wiring
 
 
@@ -21,7 +22,7 @@ def capture(config: str) -> int:
 
     The part of `calque run` that no target needs to wait for; run it once for a state folder.
     """
-    return run_job(Wiring(load(config)), (), None, capture=True)
+    return run_job(Wiring(load(config)), (), None, reread=Reread(lambda: load(config), None))
 
 
 def main() -> int:

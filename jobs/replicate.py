@@ -11,6 +11,7 @@ from calque.commands.output import print_error
 from calque.config import load
 from calque.errors import CalqueError
 from calque.job import run_job
+from calque.reloading import Reread
 from calque.wiring import Wiring
 
 
@@ -21,7 +22,8 @@ from calque.wiring import Wiring
 def replicate(config: str, until: str | int | None, targets: tuple[str, ...]) -> int:
     """Replicate from the journal, which jobs/capture.py fills, to each target."""
     loaded = load(config)
-    return run_job(Wiring(loaded), loaded.select(targets), until, capture=False)
+    reread = Reread(lambda: load(config), targets)
+    return run_job(Wiring(loaded), loaded.select(targets), until, capture=False, reread=reread)
 
 
 def main() -> int:

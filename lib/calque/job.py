@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import FrameType
 
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES
 from calque.errors import Refused, Unavailable
 from calque.model.names import EventId
-from calque.streams import CAPTURE, Run
+from calque.reloading import Reread
+from calque.roles import Roles, roles
+from calque.streams import Run
 from calque.supported import unsupported
 from calque.wiring import Wiring
 
 EXIT_WITHOUT = 75
 
 
-def run_job(wiring: Wiring, targets: Sequence[str], until: str | int | None, *, capture: bool = True) -> int:
+def run_job(
+    wiring: Wiring,
+    targets: Sequence[str],
+    until: str | int | None,
+    *,
+    capture: bool = True,
+    reread: Reread | None = None,
+) -> int:
     """Run capture and the targets until a signal, or until every target shows `until`. The exit code; raises what
-    ended a part. Capture and targets may be spread over processes with one state folder, each in one of them."""
+    ended a part. Capture and targets may be spread over processes with one state folder, each in one of them. On
+    SIGHUP, or when `calque reload` asks, the configuration is read again as `reread` says."""
     log_to_stderr()
     require_known_failpoint()
     for refusal in unsupported(wiring.config):
         raise refusal
-    with ExitStack() as held:
+    with Roles(wiring.state) as held:
         for role in roles(targets, capture=capture):
-            held.enter_context(only_one(wiring, role))
+            held.take(role)
         goal = goal_of(wiring, until)
-        run = Run(wiring, targets, capture)
-        with ended_by_signals(run.stopping):
+        run = Run(wiring, targets, capture, held, reread)
+        with ended_by_signals(run.stopping), reloading_on_hangup(run.presence.asked):
             try:
                 run.start()
                 found = run.wait(goal)
@@ -42,8 +51,8 @@ def run_job(wiring: Wiring, targets: Sequence[str], until: str | int | None, *, 
                 run.stop()
     if found is not Standing.WITHOUT or goal is None:
         return 0
-    for name in targets:
-        ledger = wiring.ledger(name)
+    for name in run.targets:
+        ledger = run.wiring.ledger(name)
         epoch = ledger.last_epoch()
         reached = standing(epoch.event_id if epoch else None, ledger.tables().values(), goal)
         if reached.missing:
@@ -61,32 +70,6 @@ def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:
     return until
 
 
-def roles(targets: Sequence[str], *, capture: bool) -> list[str]:
-    """What a process does: each of it in one process only."""
-    return [*([CAPTURE] if capture else []), *(f"target {name}" for name in targets)]
-
-
-@contextmanager
-def only_one(wiring: Wiring, role: str) -> Iterator[None]:
-    """Hold a role in the state folder. Raises `Unavailable` when another process has it."""
-    path = wiring.state / "locks" / f"{role.replace(' ', '.')}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise Unavailable(
-                f"Another process runs {role} on {wiring.state}",
-                f"it is process {lock.read().strip() or 'unknown'}",
-                "Stop it first, or give this one a state folder of its own",
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
-
-
 @contextmanager
 def ended_by_signals(stopping: threading.Event) -> Iterator[None]:
     """SIGTERM and SIGINT ask to stop; a second one ends at once."""
@@ -102,6 +85,16 @@ def ended_by_signals(stopping: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def reloading_on_hangup(asked: threading.Event) -> Iterator[None]:
+    """SIGHUP asks to read the configuration again."""
+    before = signal.signal(signal.SIGHUP, lambda _number, _frame: asked.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def require_known_failpoint() -> None:

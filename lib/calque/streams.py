@@ -11,12 +11,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_random_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 from tenacity.wait import wait_base
 
 from calque.adapters.control import Json, locked, unavailable
@@ -43,7 +43,10 @@ from calque.engine.vigil import Vigil
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span, TableName
+from calque.presence import Answer, Presence
+from calque.reloading import Reread, difference, require_reloadable
 from calque.requests import asked, done, take_up
+from calque.roles import CAPTURE, Roles, role_of
 from calque.sandbox.cache import cache_folder
 from calque.servers import require_strong_log
 from calque.wiring import Wiring, query_of
@@ -51,6 +54,7 @@ from calque.wiring import Wiring, query_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from calque.config import Config
     from calque.core.admit import Admission
     from calque.engine.world import SourceSide
 
@@ -58,16 +62,21 @@ LOG = logging.getLogger(__name__)
 BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
 TICK_SECONDS = 0.5
 BEGIN_SECONDS = 20.0
-CAPTURE = "capture"
 
 
 @dataclass(slots=True)
 class Run:
-    """One process: capture and the named targets. `until` is the event id to stop at, "head", or None for ever."""
+    """One process: capture and the named targets. `until` is the event id to stop at, "head", or None for ever.
+    `reread` is how it reads its configuration again."""
 
     wiring: Wiring
     targets: Sequence[str]
     capture: bool = True
+    held: InitVar[Roles | None] = None
+    reread: Reread | None = None
+    roles: Roles = field(init=False)
+    presence: Presence = field(init=False)
+    begin: Beginning = field(init=False)
     stopping: threading.Event = field(default_factory=threading.Event)
     failure: CalqueError | None = None
     parts: list[Part] = field(default_factory=list)
@@ -75,24 +84,30 @@ class Run:
     looked: threading.Event = field(default_factory=threading.Event)
     """Capture has looked whether the log goes on where the journal ends, or could not."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, held: Roles | None) -> None:
+        self.roles = held or Roles(self.wiring.state)
         self.wiring.session = self.spark
         self.wiring.open_journal()
+        self.presence = Presence(self.wiring.control)
+        self.begin = Beginning(self.wiring)
 
     def spark(self) -> SparkSession:
         return session("calque", [], self.wiring.state / "spark", archive=archive_path(cache_folder(), []))
 
     def start(self) -> None:
         """Start every part on a thread of its own. Returns at once."""
+        self.presence.begin(self.targets)
         self.spark()
-        begin = Beginning(self.wiring)
         if self.capture:
-            self.parts.append(CapturePart(self, begin))
+            self.begin_part(CapturePart(self, self.begin))
         else:
             self.looked.set()
-        self.parts += [TargetPart(self, begin, name) for name in self.targets]
-        for part in self.parts:
-            part.thread.start()
+        for name in self.targets:
+            self.begin_part(TargetPart(self, self.begin, name))
+
+    def begin_part(self, part: Part) -> None:
+        self.parts.append(part)
+        part.thread.start()
 
     def stop(self) -> None:
         """Finish the calls in hand, record, end. Idempotent."""
@@ -101,6 +116,61 @@ class Run:
             part.stop()
         for part in self.parts:
             part.thread.join(timeout=60)
+        self.presence.end()
+
+    def reload(self) -> None:
+        """Read the configuration again, and take over what it says; all is as before where that is refused."""
+        self.presence.asked.clear()
+        request = self.presence.request()
+        try:
+            if self.reread is None:
+                raise Refused("This process can't read its configuration again", "", "Stop it, and start it again")
+            config = self.reread.load()
+            self.take_over(config, self.reread.targets(config))
+        except CalqueError as error:
+            LOG.warning("the configuration is not taken over: %s", error)
+            self.presence.answer(Answer(request, error.exit_code, str(error)), self.targets)
+        else:
+            LOG.info("the configuration is taken over")
+            self.presence.answer(Answer(request), self.targets)
+
+    def take_over(self, config: Config, targets: Sequence[str]) -> None:
+        """End what has another configuration now, then begin it anew; the rest is not disturbed. Capture knows what
+        targets admit before they list it, so that no evidence is missed."""
+        require_reloadable(self.wiring.config, config)
+        found = difference(self.wiring.config, config, self.targets, targets)
+        self.take_roles(found.added)
+        self.wiring = Wiring(config, self.spark, self.wiring.hit)
+        captures = found.capture and self.capture
+        ending = {*found.ended, *([CAPTURE] if captures else [])}
+        self.end_parts([part for part in self.parts if part.name in ending])
+        for name in found.removed:
+            self.roles.give_back(role_of(name))
+        self.targets = tuple(targets)
+        if captures:
+            self.begin_part(CapturePart(self, self.begin))
+        for name in found.begun:
+            self.begin_part(TargetPart(self, self.begin, name))
+
+    def take_roles(self, targets: Sequence[str]) -> None:
+        """All or none."""
+        taken: list[str] = []
+        for name in targets:
+            try:
+                self.roles.take(role_of(name))
+            except Unavailable:
+                for role in taken:
+                    self.roles.give_back(role)
+                raise
+            taken.append(role_of(name))
+
+    def end_parts(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            part.stop()
+        for part in parts:
+            part.thread.join()
+            part.ended()
+            self.parts.remove(part)
 
     def fail(self, error: CalqueError) -> None:
         """A part can't go on: the process ends with its error."""
@@ -112,6 +182,8 @@ class Run:
         Raises what ended a part."""
         deadline = time.monotonic() + seconds
         while not self.stopping.wait(0.05):
+            if self.presence.asked.is_set():
+                self.reload()
             if until is not None:
                 found = [part.standing(until) for part in self.parts if isinstance(part, TargetPart)]
                 if all(item is not Standing.GOING for item in found):
@@ -175,6 +247,8 @@ class Part:
 
     def __init__(self, run: Run, begin: Beginning, name: str) -> None:
         self.run, self.begin, self.name = run, begin, name
+        self.wiring = run.wiring
+        self.ending = threading.Event()
         self.query_name = name
         self.query: Query | None = None
         self.state = "starting"
@@ -182,16 +256,20 @@ class Part:
         self.thread = threading.Thread(target=self.keep_up, name=name, daemon=True)
 
     @property
-    def wiring(self) -> Wiring:
-        return self.run.wiring
-
-    @property
     def wake_file(self) -> Path:
         return self.wiring.wake_file(self.query_name)
 
     def stop(self) -> None:
+        """Begin nothing more."""
+        self.ending.set()
         if self.query is not None:
             self.query.stop()
+
+    def stopped(self) -> bool:
+        return self.ending.is_set() or self.run.stopping.is_set()
+
+    def ended(self) -> None:
+        """Wait for what runs beside the part's own thread."""
 
     def keep_up(self) -> None:
         try:
@@ -205,7 +283,7 @@ class Part:
             self.close()
 
     def failed(self, error: CalqueError) -> None:
-        if not self.run.stopping.is_set():
+        if not self.stopped():
             self.state, self.last_error = "failed", str(error)
             self.run.fail(error)
 
@@ -214,7 +292,7 @@ class Part:
         retrying = Retrying(
             retry=retry_if_exception_type(Unavailable),
             wait=BACK_OFF,
-            stop=stop_when_event_set(self.run.stopping),
+            stop=lambda _: self.stopped(),
             sleep=self.sleep,
             before_sleep=self.tell,
             reraise=True,
@@ -231,7 +309,7 @@ class Part:
         LOG.warning("%s is tried again: %s", self.name, state.outcome.exception() if state.outcome else "")
 
     def sleep(self, seconds: float) -> None:
-        self.run.stopping.wait(seconds)
+        self.ending.wait(seconds)
 
     def once(self) -> None:
         """Open what is needed, run the query until it ends."""
@@ -256,10 +334,10 @@ class Part:
             )
             self.query = query
             while query.active and not query.begun.wait(0.05):
-                if self.run.stopping.is_set() or time.monotonic() > deadline:
+                if self.stopped() or time.monotonic() > deadline:
                     break
         while not query.join(0.5):
-            if self.run.stopping.is_set():
+            if self.stopped():
                 query.stop()
 
 
@@ -440,7 +518,7 @@ class TargetPart(Part):
         most = self.wiring.config.window.max_events
         while not self.is_behind():
             self.window(replica, min(upto, replica.cursor + most))
-            if replica.cursor >= upto or self.run.stopping.is_set():
+            if replica.cursor >= upto or self.stopped():
                 return
 
     def window(self, replica: Replica, upto: EventId) -> None:
@@ -484,7 +562,7 @@ class TargetPart(Part):
     def report(self) -> None:
         """Tell the status what only this process knows, and wake the query while something waits."""
         while True:
-            stopped = self.run.stopping.wait(TICK_SECONDS)
+            stopped = self.ending.wait(TICK_SECONDS) or self.stopped()
             replica = self.replica
             try:
                 if stopped:
@@ -513,6 +591,10 @@ class TargetPart(Part):
             "copying": copying_of(copying),
             "reading": reading_of(replica.reading.reads.look() if replica is not None else None, copying),
         }
+
+    def ended(self) -> None:
+        if self.reported.is_alive():
+            self.reported.join()
 
     def close(self) -> None:
         if self.replica is not None:

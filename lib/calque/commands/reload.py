@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, not_built, shared
+from calque.commands.options import Settings, examples, shared
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calque.adapters.control import ControlStore
     from calque.config import Config
+    from calque.presence import Process
+
+POLL_SECONDS = 0.1
+PATIENCE_SECONDS = 120.0
 
 
 @click.command("reload", epilog=examples("calque reload", "calque reload -c /etc/calque/dr.toml"))
@@ -18,10 +25,52 @@ if TYPE_CHECKING:
 def command(settings: Settings) -> int:
     """Have a running `calque run` read its configuration.
 
-    Policies and targets are taken over. The file is checked here first; a wrong one changes nothing.
+    Policies and targets are taken over. The file is checked here first; a wrong one changes nothing. Returns when every
+    process that runs on the state folder has taken it over; SIGHUP asks one process for the same.
     """
     return run(settings, settings.load())
 
 
 def run(settings: Settings, config: Config) -> int:
-    not_built("reload", settings, config)
+    from calque.commands.output import print_json
+    from calque.errors import Refused, Unavailable
+    from calque.presence import ask_reload
+    from calque.wiring import Wiring
+
+    control = Wiring(config).control
+    answered = answers(control, ask_reload(control), PATIENCE_SECONDS)
+    if not answered:
+        raise Unavailable(
+            f"No calque runs on {config.state.path}",
+            "nobody reads the configuration",
+            "Start `calque run`: it reads it",
+        )
+    wrong = sorted({(process.answer.code, process.answer.problem) for process in answered if process.answer.problem})
+    for code, problem in wrong:
+        raise (Refused if code == Refused.exit_code else Unavailable)(problem)
+    if settings.json:
+        print_json({"processes": [{"pid": item.pid, "targets": list(item.targets)} for item in answered]})
+    return 0
+
+
+def answers(control: ControlStore, request: str, seconds: float) -> Sequence[Process]:
+    """The processes that run, when all of them have answered; those that end meanwhile need not. Raises
+    `Unavailable`."""
+    import time
+
+    from calque.errors import Unavailable
+    from calque.presence import processes
+
+    deadline = time.monotonic() + seconds
+    while True:
+        found = processes(control)
+        silent = [str(process.pid) for process in found if process.answer.id != request]
+        if not silent:
+            return found
+        if time.monotonic() > deadline:
+            raise Unavailable(
+                f"Process {', '.join(silent)} did not take the configuration over in {seconds:g} s",
+                "it is busy, or hangs",
+                "Look at its log, and at `calque status`",
+            )
+        time.sleep(POLL_SECONDS)

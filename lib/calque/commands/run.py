@@ -26,18 +26,20 @@ def command(settings: Settings, until: str | int | None, targets: Sequence[str])
     id at the start), or with 75 when only tables that are set aside are missing.
     """
     config = settings.load()
-    return run(settings, config, config.select(targets), until)
+    return run(settings, config, config.select(targets), until, targets)
 
 
-def run(settings: Settings, config: Config, targets: Sequence[str], until: str | int | None) -> int:
-    """`until` is "head", an event id, or None for ever."""
+def run(
+    settings: Settings, config: Config, targets: Sequence[str], until: str | int | None, named: Sequence[str] = ()
+) -> int:
+    """`until` is "head", an event id, or None for ever; `named` are the targets that the command line names."""
     from calque.commands.output import print_json
     from calque.job import run_job
+    from calque.reloading import Reread
     from calque.status import snapshot
     from calque.wiring import Wiring
 
-    wiring = Wiring(config)
-    code = run_job(wiring, targets, until)
+    code = run_job(Wiring(config), targets, until, reread=Reread(settings.load, named))
     if settings.json:
-        print_json(snapshot(wiring))
+        print_json(snapshot(Wiring(settings.load())))
     return code

@@ -106,6 +106,7 @@ class Reading:
             exact = read_exact(self.source, name, with_files, self.batch)
         except Large:
             self.databases.ensure(name)
+            self.kept.bring(name)
             self.busy(name, TableState.STAGING)
             built = build(self.source, self.side, name, self.batch, self.reads.built)
             if built is not None:

@@ -1,0 +1,144 @@
+"""The processes that run on a state folder, and how they are asked to read their configuration again."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calque.adapters.control import MISSING, ControlStore, Json, Stamp
+from calque.errors import CalqueError
+
+TICK_SECONDS = 1.0
+FRESH_SECONDS = 10.0
+RELOAD = "reload"
+PROCESSES = "processes/"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of the request of that id; `code` is an exit code, and `problem` says what is wrong."""
+
+    id: str = ""
+    code: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One that runs. `name` stays the same as long as it does."""
+
+    name: str
+    pid: int
+    targets: tuple[str, ...]
+    answer: Answer
+
+
+class Presence:
+    """Tells that this process is there, each second, from `begin` to `end`. `asked` is set when somebody wants it to
+    read its configuration again."""
+
+    def __init__(self, control: ControlStore) -> None:
+        self.control = control
+        self.name = f"{PROCESSES}{uuid.uuid4().hex}"
+        self.asked = threading.Event()
+        self.ended = threading.Event()
+        self.targets: Sequence[str] = ()
+        self.answered = Answer()
+        self.began = time.time()
+        self.seen: Stamp = MISSING
+        self.lock = threading.Lock()
+        self.thread = threading.Thread(target=self.run, name="presence", daemon=True)
+
+    def begin(self, targets: Sequence[str]) -> None:
+        self.targets = targets
+        self.tell()
+        self.thread.start()
+
+    def end(self) -> None:
+        self.ended.set()
+        if self.thread.is_alive():
+            self.thread.join()
+        self.control.remove(self.name)
+
+    def answer(self, answer: Answer, targets: Sequence[str]) -> None:
+        with self.lock:
+            self.answered, self.targets = answer, targets
+        self.tell()
+
+    def request(self) -> str:
+        """The id of the newest request; empty where there is none since this process began."""
+        record = self.control.read(RELOAD) or {}
+        return str(record["id"]) if float(str(record.get("at", 0))) >= self.began else ""
+
+    def run(self) -> None:
+        while not self.ended.wait(TICK_SECONDS):
+            try:
+                self.look()
+                self.tell()
+            except CalqueError:
+                continue
+
+    def look(self) -> None:
+        stamp = self.control.stamp(RELOAD)
+        if stamp != self.seen:
+            self.seen = stamp
+            if self.request() not in ("", self.answered.id):
+                self.asked.set()
+
+    def tell(self) -> None:
+        with self.lock:
+            answer: dict[str, Json] = {
+                "id": self.answered.id,
+                "code": self.answered.code,
+                "problem": self.answered.problem,
+            }
+            self.control.put(
+                self.name,
+                {
+                    "pid": os.getpid(),
+                    "host": socket.gethostname(),
+                    "at": time.time(),
+                    "targets": list(self.targets),
+                    "answer": answer,
+                },
+            )
+
+
+def ask_reload(control: ControlStore) -> str:
+    """Ask every process to read its configuration again; the request's id."""
+    name = uuid.uuid4().hex
+    control.put(RELOAD, {"id": name, "at": time.time()})
+    return name
+
+
+def processes(control: ControlStore) -> list[Process]:
+    """Those that run."""
+    found = []
+    for name in control.names(PROCESSES):
+        record = control.read(name)
+        if record is not None and is_there(record):
+            found.append(process_of(name, record))
+    return found
+
+
+def process_of(name: str, record: Mapping[str, Any]) -> Process:
+    return Process(name, int(record["pid"]), tuple(record["targets"]), Answer(**record["answer"]))
+
+
+def is_there(record: Mapping[str, Any]) -> bool:
+    """Whether the process told of itself a moment ago, or is known to live on this host."""
+    if record["host"] != socket.gethostname():
+        return time.time() - float(record["at"]) < FRESH_SECONDS
+    try:
+        os.kill(int(record["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return time.time() - float(record["at"]) < 6 * FRESH_SECONDS
