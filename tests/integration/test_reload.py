@@ -1,0 +1,218 @@
+"""A running calque whose configuration changes, on real metastores while the source is written to."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calque.adapters.metastore.catalog import HiveCatalog
+from calque.core.layout import join
+from calque.model.facets import ColumnStatistics, Counted, Longs
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.names import TableName
+from calque.model.policy import Abilities
+from calque.sandbox import Metastore, MetastoreSettings
+from deployments import Deployment
+from worlds import INPUT, OUTPUT, SERDE
+
+SERVERS = {"source": MetastoreSettings(version="3.1.3"), "target": MetastoreSettings(version="3.1.3")}
+COUNTED = ColumnStatistics("x", "int", Counted(longs=Longs(1, 9, 2, 3)))
+HELD = Column("p", "string")
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> Iterator[Deployment]:
+    """Two databases at the source, of which the target takes one."""
+    with ThreadPoolExecutor(2) as pool:
+        started = pool.map(lambda item: Metastore.start(item[1], tmp_path / item[0]), SERVERS.items())
+        source, target = started
+    deployment = Deployment(tmp_path, 1, source, {"dr": target}, 1)
+    yield deployment
+    deployment.close()
+    source.stop()
+    target.stop()
+
+
+class Source:
+    """A writer with a hand for tables of two kinds."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment, self.client = deployment, deployment.source.client
+
+    def storage(self, location: str) -> Storage:
+        return Storage((Column("x", "int"),), location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+
+    def file(self, location: str, name: str) -> None:
+        self.deployment.files.write(join(location, name), f"{location} {name}".encode())
+
+    def plain(self, name: TableName) -> None:
+        location = f"file:{self.deployment.root}/source/{name.database}/{name.table}"
+        self.file(location, "one")
+        self.client.create_table(
+            Table(
+                name.table,
+                name.database,
+                storage=self.storage(location),
+                parameters={"EXTERNAL": "TRUE"},
+                type="EXTERNAL_TABLE",
+            )
+        )
+
+    def parted(self, name: TableName, values: tuple[str, ...]) -> None:
+        location = f"file:{self.deployment.root}/source/{name.database}/{name.table}"
+        self.client.create_table(
+            Table(
+                name.table,
+                name.database,
+                storage=self.storage(location),
+                partition_keys=(HELD,),
+                parameters={"EXTERNAL": "TRUE"},
+                type="EXTERNAL_TABLE",
+            )
+        )
+        for value in values:
+            self.file(f"{location}/p={value}", "one")
+        self.client.add_partitions(
+            name,
+            [
+                Partition((value,), *name, storage=self.storage(f"{location}/p={value}"), parameters={})
+                for value in values
+            ],
+        )
+        catalog = HiveCatalog(self.client.client, Abilities())
+        catalog.put_statistics(name, {f"p={value}": {"x": COUNTED} for value in values})
+
+    def view(self, name: TableName, text: str) -> None:
+        storage = Storage((Column("x", "int"),), None, INPUT, OUTPUT, serde=SerDe(parameters={}))
+        self.client.create_table(
+            Table(
+                name.table,
+                name.database,
+                storage=storage,
+                parameters={},
+                view_original_text=text,
+                view_expanded_text=text,
+                type="VIRTUAL_VIEW",
+            )
+        )
+
+    def rename(self, was: TableName, to: TableName) -> None:
+        table = self.client.catalog.table(was)
+        assert table is not None
+        from dataclasses import replace
+
+        self.client.alter_table(was, replace(table, database=to.database, name=to.table))
+
+
+def configured(deployment: Deployment, target: str, more: str = "") -> None:
+    """The file with these keys of the target."""
+    source = deployment.config.read_text().split("[targets.")[0]
+    at = deployment.targets[0]
+    deployment.config.write_text(
+        f'{source}[targets.dr]\nmetastore = "{at.uri}"\nwarehouse = "{at.policy.warehouse}"\n{target}\n{more}'
+    )
+
+
+def reloaded(deployment: Deployment) -> None:
+    found = deployment.calque("reload")
+    assert found.returncode == 0, found.stderr + deployment.tail()
+
+
+def tables_at(deployment: Deployment, database: str) -> list[str]:
+    return sorted(deployment.targets[0].catalog.tables(database))
+
+
+def until(deployment: Deployment, reached: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, deployment.tail()
+        time.sleep(0.05)
+
+
+def epochs(deployment: Deployment) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(deployment.calque("epochs", "list", "--target", "dr", "--json").stdout)
+    return found
+
+
+def check_equal(deployment: Deployment) -> None:
+    deployment.settle()
+    found = deployment.calque("verify", "--target", "dr", "--data", "checksum")
+    assert found.returncode == 0, found.stdout + found.stderr + deployment.tail()
+
+
+def test_policies_and_targets_change_under_a_running_calque(deployment: Deployment) -> None:
+    first, second = deployment.databases
+    source, catalog = Source(deployment), deployment.targets[0].catalog
+    for database in (first, second, "elsewhere"):
+        source.client.create_database(Database(database, location=f"file:{deployment.root}/source/{database}"))
+    kept, parted, view = TableName(first, "kept"), TableName(second, "parted"), TableName(second, "v")
+    source.plain(kept)
+    source.parted(parted, ("1", "2", "3"))
+    source.view(view, f"SELECT x FROM {second}.parted")
+    configured(deployment, f'include = ["{first}.*"]')
+    none = deployment.calque("reload")
+    assert (none.returncode, none.stderr.count("\n")) == (75, 1), none.stderr
+    deployment.start()
+    deployment.settle()
+    assert tables_at(deployment, second) == []
+
+    configured(deployment, f'include = ["{first}.*", "{second}.*"]')
+    reloaded(deployment)
+    check_equal(deployment)
+    assert tables_at(deployment, second) == ["parted", "v"]
+
+    before = epochs(deployment)[-1]["epoch"]
+    where = {name: part.storage.location for name, part in partitions(catalog, parted).items() if part.storage}
+    configured(deployment, f'include = ["{first}.*", "{second}.*"]\nrename = {{ "{second}" = "{second}_dr" }}')
+    reloaded(deployment)
+    check_equal(deployment)
+    moved = TableName(f"{second}_dr", "parted")
+    assert {name: part.storage.location for name, part in partitions(catalog, moved).items() if part.storage} == where
+    assert f"{second}_dr.parted" in catalog.table(TableName(f"{second}_dr", "v")).view_expanded_text
+    assert second not in catalog.databases()
+    assert [(row["files"], row["bytes"]) for row in epochs(deployment) if row["epoch"] > before] != []
+    assert sum(row["bytes"] for row in epochs(deployment) if row["epoch"] > before) == 0
+
+    good = deployment.config.read_text()
+    configured(deployment, 'inclde = ["*.*"]')
+    wrong = deployment.calque("reload")
+    assert (wrong.returncode, "inclde" in wrong.stderr) == (65, True)
+    assert deployment.process is not None
+    deployment.process.send_signal(signal.SIGHUP)
+    until(deployment, lambda: "not taken over" in deployment.tail())
+    deployment.config.write_text(good.replace('name = "hq"', 'name = "other"'))
+    refused = deployment.calque("reload")
+    assert (refused.returncode, "[source] name" in refused.stderr) == (65, True), refused.stderr
+    deployment.config.write_text(good)
+
+    source.rename(kept, TableName("elsewhere", "kept"))
+    until(deployment, lambda: tables_at(deployment, first) == [])
+    source.rename(TableName("elsewhere", "kept"), kept)
+    until(deployment, lambda: tables_at(deployment, first) == ["kept"])
+    check_equal(deployment)
+
+    other = f'[targets.two]\nmetastore = "{deployment.targets[0].uri}"\nwarehouse = "{deployment.root}/two"\n'
+    other += f'include = ["{first}.*"]\nrename = {{ "{first}" = "{first}_two" }}\n'
+    configured(deployment, f'include = ["{first}.*"]', other)
+    deployment.process.send_signal(signal.SIGHUP)
+    until(deployment, lambda: f"{second}_dr" not in catalog.databases())
+    until(deployment, lambda: tables_at(deployment, f"{first}_two") == ["kept"])
+    check_equal(deployment)
+    configured(deployment, f'include = ["{first}.*"]')
+    reloaded(deployment)
+    source.plain(TableName(first, "late"))
+    check_equal(deployment)
+    assert tables_at(deployment, f"{first}_two") == ["kept"]
+    assert deployment.end(signal.SIGTERM) == 0
+    assert not list((deployment.root / "state" / "control" / "processes").iterdir())
+
+
+def partitions(catalog: Any, name: TableName) -> dict[str, Partition]:
+    return dict(catalog.partitions(name, catalog.partition_names(name)))
