@@ -116,10 +116,10 @@ class Story:
     """Everything is live before the first action."""
     patient: bool = True
     """Copies may hold up a window; otherwise all of them are made beside the windows, in `Read`."""
-    opening: Meanwhile = QUIET
-    """What comes between the calls with which the source is listed."""
     batch: int = BATCH
     """Partitions that are held at a time: of tables with more, those that the target lacks are built in batches."""
+    opening: Meanwhile = QUIET
+    """What comes between the calls with which the source is listed."""
 
 
 HOLES = (Reread("d1"), Reread("d2"), Restart(), Wait(), Release())

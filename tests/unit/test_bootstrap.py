@@ -250,7 +250,7 @@ def test_a_table_that_was_not_read_and_is_renamed_is_read_under_its_new_name() -
     case.create(A, "p")
     case.world.capture_all()
     case.world.window()
-    assert set(case.states().values()) == {TableState.READING}
+    assert set(case.states().values()) == {TableState.UNKNOWN}
     case.settle()
     assert sorted(case.states()) == [A, B]
 

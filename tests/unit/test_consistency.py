@@ -259,7 +259,7 @@ def test_the_flag_stands_before_a_chain_without_the_table_goes_on() -> None:
     assert case.hops() == [("b", first + 1), ("c", first + 4), ("b", first + 5)]
     types = [event.event_type for event in case.world.target_store.events(before)]
     assert types[0] == "ALTER_DATABASE"
-    assert case.world.replica.tables.in_state(TableState.READING) == [A]
+    assert case.world.replica.tables.in_state(TableState.UNKNOWN) == [A]
     assert case.world.replica.tables.rows[B].state is TableState.LIVE
     case.world.settle()
     assert (case.says(), case.world.complaints, differences(case.world)) == ("", [], [])
@@ -303,7 +303,7 @@ def test_where_files_stay_unknown_only_their_table_is_read() -> None:
     for _ in range(2):
         case.world.clock.now += 40_000_000_000
         case.world.window()
-    assert case.world.replica.tables.in_state(TableState.READING) == [A]
+    assert case.world.replica.tables.in_state(TableState.UNKNOWN) == [A]
     assert case.world.replica.tables.rows[B].state is TableState.LIVE
     assert case.says() == "rebasing"
     case.world.settle()

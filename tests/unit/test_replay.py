@@ -107,9 +107,9 @@ def test_a_table_that_is_being_copied_is_read_when_it_is_back_whoever_dies_meanw
     world.insert(LARGE, b"x" * SIZE)
     world.go_on()
     assert replay(world.replica, after, lambda _: True, "asked for") == [LARGE]
-    assert not world.replica.tables.is_(LARGE, {TableState.READING})
+    assert not world.replica.tables.is_(LARGE, {TableState.UNKNOWN})
     world.restart_replica(world.ledger)
-    assert world.replica.tables.is_(LARGE, {TableState.READING})
+    assert world.replica.tables.is_(LARGE, {TableState.UNKNOWN})
     world.settle()
     assert world.shows(LARGE) == SIZE
     assert not [row for row in world.ledger.tables().values() if row.kind in set(How)]

@@ -146,10 +146,10 @@ def test_a_table_that_is_to_be_read_again_is_so_when_it_is_back() -> None:
     world.go_on()
     assert world.replica.reread(lambda name: name == LARGE, "asked for", {TableState.WAITING}) == [LARGE]
     world.go_on()
-    assert not world.replica.tables.is_(LARGE, {TableState.READING})
+    assert not world.replica.tables.is_(LARGE, {TableState.UNKNOWN})
     world.read()
     world.go_on()
-    assert world.replica.tables.is_(LARGE, {TableState.READING})
+    assert world.replica.tables.is_(LARGE, {TableState.UNKNOWN})
     world.settle()
     assert world.shows(LARGE) == SIZE
 

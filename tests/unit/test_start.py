@@ -74,7 +74,7 @@ def test_events_since_are_taken_and_cost_what_they_touch() -> None:
 def test_a_table_that_is_missing_and_that_no_event_made_is_read() -> None:
     world = StartWorld(PLAIN_TABLE)
     world.open()
-    assert world.replica.tables.is_(PARTED, {TableState.READING})
+    assert world.replica.tables.is_(PARTED, {TableState.UNKNOWN})
     world.settle()
     assert world.target_states()[PARTED] == world.source_states()[PARTED]
     assert differences(world) == []

@@ -53,7 +53,7 @@ TRIES = 9
 FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
 """What may keep a group from going through a window."""
 BEGIN = ("cursor", "*", "*")
-"""The ledger's row for the event id at which a bootstrap began (`shows`), and that after its listing (`since_event`)."""
+"""The ledger's row for the event ids at which a bootstrap began (`shows`), and after its listing (`since_event`)."""
 
 
 @dataclass(slots=True)
