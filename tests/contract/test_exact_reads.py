@@ -16,7 +16,6 @@ from calque.core.rows import table_of
 from calque.engine.read import read_exact
 from calque.engine.world import SourceSide
 from calque.model.hive import Column, Partition, Storage, Table
-from calque.model.names import TableName
 from worlds import WorldClock
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def test_a_table_never_has_the_columns_of_one_incarnation_and_partitions_of_anot
         world.catalog.create_table(new)
         world.catalog.add_partitions(name, rows(world, build_partition, new, "2", "3"))
 
-    exact = read_exact(source_of(world, name, method, number, made_again), name, with_files=False)
+    exact = read_exact(source_of(world, method, number, made_again), name, with_files=False)
     assert exact.table is not None
     assert columns_of(exact.table) == ["y", "z"]
     assert {partition: columns_of(there) for partition, there in exact.partitions.items()} == {
@@ -75,7 +74,7 @@ def columns_of(thing: Table | Partition) -> list[str]:
     return [column.name for column in (thing.storage or Storage()).columns or ()]
 
 
-def source_of(world: World, name: TableName, method: str, number: int, happen: Callable[[], None]) -> SourceSide:
+def source_of(world: World, method: str, number: int, happen: Callable[[], None]) -> SourceSide:
     """A source that the journal follows while somebody waits for it."""
     journal, clock = MemoryJournal(), WorldClock()
     begin = world.log.current()

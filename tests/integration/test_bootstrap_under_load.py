@@ -19,7 +19,7 @@ from stampede import Onlooker, Past, Stampeder
 
 TABLES = 15
 """Of each of four writers."""
-SECONDS = 5.0
+SECONDS = 3.0
 """How long calque goes on under load before it is killed, and after while everything is compared."""
 
 

@@ -66,7 +66,8 @@ def works(deaths: st.SearchStrategy[tuple[int, ...]] = NONE) -> st.SearchStrateg
 def stories(
     deaths: st.SearchStrategy[tuple[int, ...]] = NONE,
     policies: st.SearchStrategy[Policy] = WIDE,
-    settled: st.SearchStrategy[bool] = st.just(False),
+    *,
+    settled: bool = False,
 ) -> st.SearchStrategy[Story]:
     """Reads, windows and some writing, from a listing on that is disturbed like everything else."""
     actions = st.lists(st.one_of(works(deaths), works(deaths), WRITES), max_size=14).map(tuple)
@@ -77,7 +78,7 @@ def stories(
         BEFORE,
         actions,
         st.booleans(),
-        settled,
+        st.just(settled),
         st.sampled_from([True, True, False]),
         st.builds(Meanwhile, BETWEEN, deaths),
     )
@@ -107,6 +108,6 @@ def follows(policy: Policy) -> bool:
 
 
 @settings(LAW, max_examples=LAW.max_examples // 4)
-@given(stories(policies=WIDE.filter(follows), settled=st.just(True)))
+@given(stories(policies=WIDE.filter(follows), settled=True))
 def test_a_target_that_equals_the_source_at_an_event_is_taken_up_there_and_copied_nothing(story: Story) -> None:
     require_laws(taken_up(story))
