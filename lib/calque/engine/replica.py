@@ -164,7 +164,7 @@ class Replica:
         self.tables.load(rows.values(), self.cursor)
         self.side.announced.load(rows.values(), self.cursor)
         ahead = [name for name, shows in self.tables.apart.items() if shows > self.cursor]
-        self.consistency.open(ahead, bootstrapping=self.epoch is None and bool(self.tables.in_state(*OUT)))
+        self.consistency.open(ahead, bootstrapping=self.bootstrapping(self.cursor))
         for name in self.tables.in_state(*OUT):
             self.consistency.rebase(name.database)
             self.submit(name)
