@@ -35,7 +35,8 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest tests/unit tests/property -n 2
-	$(BIN)/python -m pytest tests/contract tests/integration
+	$(BIN)/python -m pytest tests/contract -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests/integration -n 2 --dist loadfile
 
 check: install
 	$(BIN)/ruff format --check .
