@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_4
+from calque.core.deltalog import commit_path
 from calque.core.image import EVENT, INCARNATION, SOURCE, TYPE
 from calque.core.layout import join
 from calque.engine.adopt import adopt
@@ -276,3 +278,33 @@ def test_a_damaged_file_that_can_not_be_dated_is_refused() -> None:
     finally:
         world.storage.date = date
     assert "its time can't be changed" in world.quarantined()[PLAIN_TABLE]
+
+
+@pytest.mark.parametrize("damage", ["", "content", "missing", "version"])
+def test_a_copied_delta_table_is_kept_where_its_version_and_all_its_files_are_there(damage: str) -> None:
+    world = HandWorld()
+    name = TableName("d1", "delta")
+    world.make(name)
+    table = world.source.the_table(name).table
+    world.source.alter_table(name, replace(table, parameters={"spark.sql.sources.provider": "DELTA"}))
+    for version, part in enumerate("xy"):
+        world.storage.write(f"file:/source/delta/{part}", part.encode())
+        action = json.dumps({"add": {"path": part}}).encode()
+        world.storage.write(f"file:/source/delta/{commit_path(version)}", action)
+    world.note()
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    copy_by_hand(world, name, root=at(name))
+    for version in range(1 if damage == "version" else 2):
+        content = world.storage.read(f"file:/source/delta/{commit_path(version)}")
+        assert content is not None
+        world.storage.write(f"{at(name)}/{commit_path(version)}", content)
+    if damage == "content":
+        world.storage.write(f"{at(name)}/x", b"?")
+    if damage == "missing":
+        world.storage.delete(f"{at(name)}/x")
+    world.run(name)
+    place = location_of(world.at_target(name)) or ""
+    assert (place == at(name)) == (not damage)
+    files = {path: world.storage.read(f"{place}/{path}") for path in ("x", "y", commit_path(0), commit_path(1))}
+    assert files == {path: world.storage.read(f"file:/source/delta/{path}") for path in files}

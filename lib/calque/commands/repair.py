@@ -81,6 +81,14 @@ def is_mended(difference: Difference) -> bool:
     return difference.of == TABLE and difference.kind is not DifferenceKind.FOREIGN
 
 
+def left_because(difference: Difference) -> str:
+    """With what to do about it."""
+    from calque.core.compare import DifferenceKind
+
+    foreign = difference.kind is DifferenceKind.FOREIGN
+    return f"{difference.what}; take it over with `calque adopt`" if foreign else difference.what
+
+
 def show(wiring: Wiring, target: str, wanted: Sequence[str], left: Sequence[Difference], found: Verification) -> None:
     """What was asked for, and what is left, for people."""
     from calque.commands.output import print_line
@@ -92,6 +100,8 @@ def show(wiring: Wiring, target: str, wanted: Sequence[str], left: Sequence[Diff
         when = "now" if running(wiring, target) is not None else "as soon as `calque run` runs"
         print_line(f"{target}: {', '.join(wanted)}: read again {when}")
     for difference in left:
-        print_line(f"{target}: {difference.table} is left as it is: {difference.kind.value}, {difference.what}")
+        print_line(
+            f"{target}: {difference.table} is left as it is: {difference.kind.value}, {left_because(difference)}"
+        )
     for aside in found.set_aside:
         print_line(f"{target}: {aside.table} was not compared: {aside.reason}")

@@ -90,7 +90,7 @@ def foresee(
     Changes nothing. Raises what a window raises.
     """
     notes: Notes = []
-    replica = Replica(source, tied(side, notes), begin, lambda: None, lambda _workers, _name: Idle())
+    replica = Replica(source, tied(side, notes), begin, lambda: None, pool)
     replica.open()
     replica.tried = replica.cursor
     first = [row for method, given in notes if method == "put_tables" for row in given[0]]
@@ -219,6 +219,22 @@ class Tied:
         if method not in self._effects:
             return getattr(self._port, method)
         return lambda *given: self._notes.append((method, given))
+
+
+def pool(_workers: int, name: str) -> Executor:
+    return AtOnce() if name.startswith("apply") else Idle()
+
+
+class AtOnce(Executor):
+    """Does what it is given in the caller's thread."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **named))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
 class Idle(Executor):

@@ -93,6 +93,18 @@ def times_of(side: TargetSide, pairs: Sequence[Pair]) -> dict[str, int]:
     return found
 
 
+def same_files(side: TargetSide, here: Listing, there: Listing) -> bool:
+    """Whether two listings have equal files, by path, size and checksum."""
+    if {(file.path, file.size) for file in here.files} != {(file.path, file.size) for file in there.files}:
+        return False
+    for some in batches([Pair(here.location, there.location, file, file) for file in here.files]):
+        sums = side.storage.checksums([pair.source for pair in some])
+        at_target = side.storage.checksums([pair.target for pair in some])
+        if any(sums.get(pair.source) != at_target.get(pair.target) for pair in some):
+            return False
+    return True
+
+
 def is_as_listed(now: Mapping[str, File], pair: Pair) -> bool:
     file = now.get(pair.source)
     return file is not None and (file.size, file.modified_ns) == (pair.file.size, pair.file.modified_ns)

@@ -14,18 +14,20 @@ from calque.core.land import same_incarnation, unchanged
 from calque.core.layout import natural_location
 from calque.engine.apply import Applied
 from calque.engine.apply.hand import batches
+from calque.engine.delta_files import VersionLost, live_files
 from calque.engine.observe import Shown, event_of
-from calque.engine.proof import is_shared, prove, require_told
+from calque.engine.proof import is_shared, prove, require_told, same_files
 from calque.engine.read import Exact
 from calque.engine.world import TargetSide
 from calque.errors import Refused
-from calque.model.files import File, Listing
+from calque.model.files import DELTA_LOG, File, Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.ledger import ObjectRow
 from calque.model.names import EventId, TableName
 
-NOT_TO_KEEP = (File("", 0, 0),)
-"""Stands for the files of a directory that no table of ours may have: it equals no content."""
+NOT_TO_KEEP = (File(f"{DELTA_LOG}/{'9' * 20}.json", 0, 0),)
+"""Stands for the files of a directory that no table of ours may have: a version that equals no content, and that none
+continues."""
 NOT_YET: EventId = 0
 """The event of an object that is ours and does not show what the source has."""
 NOBODY = "r0"
@@ -90,8 +92,22 @@ def look(side: TargetSide, exact: Exact, shown: Shown) -> None:
         require_told(times, shown.listings.values())
     for key, listing in exact.listings.items():
         there = shown.listings.get(key)
-        if there is not None and is_shared(listing, there):
+        if there is not None and (is_shared(listing, there) or not is_whole(side, listing, there)):
             shown.listings[key] = replace(there, files=NOT_TO_KEEP)
+
+
+def is_whole(side: TargetSide, listing: Listing, there: Listing) -> bool:
+    """Whether a Delta table shows the source's version, and has its files, too, with their content. One of an earlier
+    version is not known to be whole: it is copied anew."""
+    if listing.version is None or there.version is None:
+        return True
+    if listing.fingerprint() != there.fingerprint():
+        return False
+    try:
+        here, found = live_files(side.storage, listing), live_files(side.storage, there)
+    except VersionLost:
+        return False
+    return same_files(side, here, found)
 
 
 def listed(side: TargetSide, listings: dict[str, Listing]) -> dict[str, Listing]:
