@@ -97,7 +97,7 @@ class Filled:
         return Wiring(load(self.deployment.config)).ledger(target)
 
     def until_none(self, target: str, *states: TableState) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 200
         while any(row.state in states or row.kind == "adopt" for row in self.ledger(target).tables().values()):
             assert time.monotonic() < deadline, self.deployment.tail()
             time.sleep(0.2)
@@ -136,7 +136,9 @@ def test_a_target_filled_by_hand_is_taken_over_and_looked_at_again(
     deployment.start()
     try:
         for target, store in filled.stores.items():
-            found = deployment.calque("wait", "--target", target, "--event-id", str(began), "--timeout", "90")
+            found = deployment.calque(
+                "wait", "--target", target, "--event-id", str(began), "--timeout", "240", timeout=270
+            )
             assert found.returncode == 75, found.stderr + deployment.tail()
             before = filled.bytes(target)
             adopted = deployment.calque("adopt", "--target", target, "--tables", f"{filled.plain.database}.*")
@@ -157,7 +159,7 @@ def test_a_target_filled_by_hand_is_taken_over_and_looked_at_again(
         filled.source.insert(filled.plain)
         filled.source.insert(filled.parted, "day=1")
         filled.source.overwrite(filled.parted, "day=2")
-        deployment.settle()
+        deployment.settle(240)
         new = sum(sorted(size for size in sizes_of(filled.source, filled)))
         assert all(0 < filled.bytes(target) - before <= new for target, before in sizes.items())
         # A file that was damaged keeps size and time; nothing but its content tells.
@@ -171,10 +173,10 @@ def test_a_target_filled_by_hand_is_taken_over_and_looked_at_again(
         assert "journal begins" in refused.stderr
         replayed = deployment.calque("replay", "--target", "three", "--from", str(began), "--json")
         assert json.loads(replayed.stdout)["tables"] == [str(filled.parted), str(filled.plain)]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 200
         while damaged in files_of(filled.stores["three"], filled.plain) and time.monotonic() < deadline:
             time.sleep(0.2)
-        deployment.settle()
+        deployment.settle(240)
         filled.equal()
         assert deployment.end(signal.SIGTERM) == 0
     finally:
@@ -203,7 +205,7 @@ def test_a_target_that_equals_the_source_at_an_event_is_followed_from_there(
     deployment.config.write_text(text.replace("warehouse =", f"start = {start}\nwarehouse ="))
     filled.source.insert(filled.plain)
     filled.source.rename_table(filled.other, TableName(filled.other.database, "renamed"))
-    found = deployment.calque("run", "--until", "head")
+    found = deployment.calque("run", "--until", "head", timeout=300)
     assert found.returncode == 0, found.stderr
     filled.equal()
     newest = max(files_of(deployment.source.client, filled.plain), key=lambda path: path.stat().st_mtime_ns)

@@ -12,7 +12,7 @@ from calque.errors import Refused
 from calque.model.hive import location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
-from handmade import copy_by_hand, make_database
+from handmade import REPL, copy_by_hand, make_database
 from histories import differences
 from unit.test_adopt import PARTED, PLAIN_TABLE, HandWorld, at
 
@@ -20,14 +20,14 @@ from unit.test_adopt import PARTED, PLAIN_TABLE, HandWorld, at
 class StartWorld(HandWorld):
     """The target was copied by hand at event `start`; the journal begins there."""
 
-    def __init__(self, *names: TableName) -> None:
+    def __init__(self, *names: TableName, parameters: dict[str, str] | None = None) -> None:
         super().__init__()
         self.policy = replace(self.policy, start=self.source.current())
         self.side = type(self.side).of(self.policy, self.side.catalog, self.ledger, self.storage)
         self.replica = self.new_replica()
-        make_database(self, "d1", "")
+        make_database(self, "d1")
         for name in names:
-            copy_by_hand(self, name, root=at(name))
+            copy_by_hand(self, name, root=at(name), parameters=parameters)
         self.looked("copying by hand")
         self.looks.clear()
 
@@ -40,7 +40,7 @@ class StartWorld(HandWorld):
 
 
 def test_what_is_there_is_live_at_once_without_a_look_at_any_file() -> None:
-    world = StartWorld(PLAIN_TABLE, PARTED)
+    world = StartWorld(PLAIN_TABLE, PARTED, parameters=REPL)
     looked: list[str] = []
     world.storage.before = lambda call, _about: looked.append(call)
     world.open()

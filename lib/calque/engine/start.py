@@ -27,7 +27,7 @@ from calque.engine.takeover import taken, with_marks
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused
 from calque.model.files import Listing
-from calque.model.hive import is_partitioned
+from calque.model.hive import Database, is_partitioned
 from calque.model.journal import Event
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName, table_name
@@ -48,10 +48,13 @@ def start_at(replica: Replica, event_id: EventId) -> list[TableRow]:
     is done again. Raises `Refused` where events since then are not to be had."""
     source, side = replica.source, replica.side
     require_reach(source, replica.begin(), event_id)
+    databases = {name: source.catalog.database(name) for name in source.catalog.databases()}
     low = source.log.current()
     here, there = names_at_source(replica), names_at_target(replica)
     touched = names_touched(source.log, event_id, low)
-    databases_at(replica, event_id)
+    databases_at(
+        replica, event_id, {name: found for name, found in databases.items() if TableName(name) not in touched}
+    )
     functions_at(replica, event_id, touched)
     known = sorted(name for name in there if name in here or name in touched)
     rows = list(replica.pool.map(Claim(replica, event_id), known))
@@ -161,16 +164,16 @@ class Claim:
                 catalog.alter_partitions(at, [with_marks(part, marks) for part in bare])
 
 
-def databases_at(replica: Replica, event_id: EventId) -> None:
-    """Databases that the policy takes whole and that are there become ours; missing ones are made when something is to
-    be in them, or with their next event."""
+def databases_at(replica: Replica, event_id: EventId, known: Mapping[str, Database | None]) -> None:
+    """Databases that the policy takes whole and that are there become ours, those that no event touched as the source
+    has them (`known`); missing ones are made when something is to be in them, or with their next event."""
     side = replica.side
-    for name in replica.source.catalog.databases():
-        at = side.admission.name_at_target(table_name(name)).database
-        there = side.catalog.database(at) if side.admission.takes_database(name) else None
-        if there is not None and SOURCE not in (there.parameters or {}):
-            image = side.imaging.database(replace(there, name=name), event_id, there.location)
-            side.catalog.alter_database(at, owned(image, there))
+    for at in side.catalog.databases():
+        name = side.admission.source_of(TableName(at))
+        there = side.catalog.database(at) if name is not None and side.admission.takes_database(name.database) else None
+        if name is not None and there is not None and SOURCE not in (there.parameters or {}):
+            found = known.get(name.database) or replace(there, name=name.database)
+            side.catalog.alter_database(at, owned(side.imaging.database(found, event_id, there.location), there))
 
 
 def functions_at(replica: Replica, event_id: EventId, touched: set[TableName]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.core.image import EVENT, INCARNATION, ORIGIN, TYPE, Marks, is_ours, moved
+from calque.core.image import EVENT, INCARNATION, ORIGIN, SOURCE, TYPE, Marks, is_ours, is_parked, moved
 from calque.core.kinds import ACID, kind_of
 from calque.core.land import same_incarnation, unchanged
 from calque.core.layout import natural_location
@@ -62,9 +62,15 @@ def taken(side: TargetSide, name: TableName, there: Table, source: Table | None,
     image = side.imaging.table(replace(there, database=name.database, name=name.table), marks, location_of(there))
     texts = (there.view_original_text, there.view_expanded_text)
     known = side.imaging.table(source, marks, None).parameters or {} if source is not None else {}
-    said = {key: known[key] for key in (TYPE, ORIGIN) if key in known}
-    parameters = {**(image.parameters or {}), **said}
+    said = {key: value for key, value in known.items() if key in (TYPE, ORIGIN) or is_of_replication(key)}
+    own = {key: value for key, value in (image.parameters or {}).items() if not is_of_replication(key)}
+    parameters = {**own, **said}
     return replace(image, parameters=parameters, view_original_text=texts[0], view_expanded_text=texts[1])
+
+
+def is_of_replication(key: str) -> bool:
+    """Whether Hive's own replication put a parameter there, parked or not: it is no part of what the source has."""
+    return key.removeprefix(f"{SOURCE}.").lower().startswith(("repl.", "hive.repl."))
 
 
 def own_root(side: TargetSide, at: TableName, there: Table, source: Table) -> str | None:
@@ -137,7 +143,8 @@ def lacks_marks(part: Partition, marks: Marks, adopted: bool) -> bool:
 
 
 def with_marks(part: Partition, marks: Marks, location: str | None = None) -> Partition:
-    parameters = {**(part.parameters or {}), EVENT: str(marks.event), INCARNATION: marks.incarnation}
+    own = {key: value for key, value in (part.parameters or {}).items() if not is_parked(key)}
+    parameters = {**own, EVENT: str(marks.event), INCARNATION: marks.incarnation}
     return replace(part, parameters=parameters, storage=moved(part.storage, location) if location else part.storage)
 
 
