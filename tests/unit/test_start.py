@@ -8,6 +8,7 @@ import pytest
 
 from calque.adapters.memory.journal import MemoryJournal
 from calque.core.image import EVENT, INCARNATION, SOURCE
+from calque.engine.foresee import foresee
 from calque.errors import Refused
 from calque.model.hive import location_of
 from calque.model.ledger import TableState
@@ -140,4 +141,15 @@ def test_a_start_that_log_or_journal_do_not_reach_is_refused_with_what_to_do() -
     with pytest.raises(Refused, match="newest event"):
         world.open()
     assert isinstance(world.journal, MemoryJournal)
+    assert not world.ledger.tables()
+
+
+def test_the_plan_of_a_start_changes_nothing() -> None:
+    world = StartWorld(PLAIN_TABLE, PARTED)
+    world.insert(b"more")
+    world.capture_all()
+    before = world.target_store.current(), world.storage.changes
+    found = foresee(world.source_side, world.side, lambda: world.begin, None)
+    assert {item.operation for item in found.beside} >= {"alter_table", "alter_partitions"}
+    assert (world.target_store.current(), world.storage.changes) == before
     assert not world.ledger.tables()

@@ -274,9 +274,7 @@ class Replica:
             if not self.tables.is_(name, OUT):
                 self.reading.reads.leave(name)
                 continue
-            if not self.side.asked.of(name) <= outcome.asked:
-                self.submit(name)
-            elif outcome.problem:
+            if outcome.problem:
                 self.failed(outcome)
             elif outcome.exact_at > upto:
                 self.reading.finished.put(outcome)
@@ -305,7 +303,8 @@ class Replica:
             self.quarantine(name, outcome.problem, self.cursor)
 
     def land_staged(self, window: Window) -> None:
-        """Groups that were applied beside the windows rejoin; those that could not be go through this window."""
+        """Groups that were applied beside the windows rejoin; those that could not be go through this window. What was
+        asked for of a table that was copied or read then is begun."""
         for job in self.staging.finished():
             try:
                 self.settle(Group(job.entries), job.upto, window, job.future)
