@@ -94,12 +94,13 @@ class Moves:
             gone.append(replica.row("drop_table"))
         return gone
 
-    def move(self, there: Standing, cursor: EventId) -> list[ObjectRow]:
-        """Each table to its name; those whose name is taken stay, and are told by `Kept`."""
+    def move(self, there: Standing, cursor: EventId) -> tuple[list[ObjectRow], list[TableName]]:
+        """Each table to its name; those whose name is taken stay where they are, and come second."""
         now = self.side.admission
         goals = {at: now.name_at_target(replica.name) for at, replica in there.items()}
         by_name = dict(there)
         done: list[ObjectRow] = []
+        stuck: list[TableName] = []
         for was, to in ordered(goals, lambda at: self.aside(there[at].name)):
             replica = by_name.pop(was, None)
             if replica is None:
@@ -114,7 +115,8 @@ class Moves:
                 done.append(replica.row("rename_table"))
             else:
                 self.kept.keep(replica.name, was, cursor, TAKEN)
-        return done
+                stuck.append(replica.name)
+        return done, stuck
 
     def make_room(self, name: TableName, was: TableName) -> None:
         """The database that the table goes to; where the source has dropped it since, as the one that it comes from."""

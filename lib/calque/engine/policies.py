@@ -15,7 +15,7 @@ from calque.engine.consistency import Consistency
 from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import FUNCTION_KINDS, Functions
 from calque.engine.kept import KEPT, Kept
-from calque.engine.moves import Moves, Standing
+from calque.engine.moves import TAKEN, Moves, Standing
 from calque.engine.tables import TABLE
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused
@@ -95,7 +95,12 @@ class Policies:
         self.announce(change, {ours.name.database for ours in moving.values()})
         moves.make_databases(databases, low)
         done = moves.leave({at: ours for at, ours in there.items() if at not in taken}, cursor)
-        done += moves.move(moving, cursor)
+        moved, stuck = moves.move(moving, cursor)
+        done += moved
+        if stuck:
+            self.side.ledger.put_tables(
+                [TableRow(*name, TableState.UNKNOWN, None, TAKEN, low) for name in stuck],
+            )
         self.functions.follow(low)
         self.functions.read(functions, low)
         moves.drop_databases(change)

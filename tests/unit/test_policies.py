@@ -1,0 +1,186 @@
+"""What a change of a target's policy moves, drops, keeps and reads, and what it leaves alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from calque.adapters.memory.metastore import HIVE_3
+from calque.core.policies import ordered
+from calque.errors import Refused
+from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
+from calque.model.ledger import TableState
+from calque.model.names import TableName
+from calque.model.policy import Policy
+from policies import PolicyWorld
+
+PLAIN = Policy("dr", "hq", include=("d1.*", "d2.*"), warehouse="file:/target")
+A, B, C = TableName("d1", "a"), TableName("d1", "b"), TableName("d2", "c")
+
+
+def world_of(*policies: Policy) -> PolicyWorld:
+    """Settled under the first policy: two plain tables, one with partitions in another database, and a function."""
+    world = PolicyWorld(policies, HIVE_3)
+    for database in ("d1", "d2", "x"):
+        world.source.create_database(Database(database))
+    for name in (A, B):
+        world.source.create_table(replace(table(name), storage=storage(f"file:/source/{name}")))
+        world.storage.write(f"file:/source/{name}/one", str(name).encode())
+    world.source.create_table(replace(table(C), partition_keys=(Column("p", "string"),)))
+    rows = [Partition((value,), *C, storage=storage(f"file:/source/c/{value}"), parameters={}) for value in "12"]
+    for value in "12":
+        world.storage.write(f"file:/source/c/{value}/one", value.encode())
+    world.source.add_partitions(C, rows)
+    world.source.create_function(Function("f", "d2", "com.example.F"))
+    world.note()
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    world.open()
+    world.settle()
+    return world
+
+
+def table(name: TableName) -> Table:
+    return Table(
+        name.table, name.database, storage=storage(None), parameters={"EXTERNAL": "TRUE"}, type="EXTERNAL_TABLE"
+    )
+
+
+def storage(location: str | None) -> Storage:
+    return Storage((Column("x", "int"),), location, serde=SerDe(parameters={}))
+
+
+def copies(world: PolicyWorld) -> list[str]:
+    """What storages are asked to copy from now on."""
+    found: list[str] = []
+    world.storage.before = lambda call, about: found.append(about) if call == "copy" else None
+    return found
+
+
+def at_target(world: PolicyWorld) -> dict[str, list[str]]:
+    store = world.target_store
+    return {name: list(store.tables(name)) for name in store.databases() if not name.startswith(("_", "default"))}
+
+
+def test_an_unchanged_policy_asks_nothing_of_source_or_target() -> None:
+    world = world_of(PLAIN)
+    called: list[str] = []
+    world.between = called.append
+    world.change(0)
+    assert called == []
+
+
+def test_a_changed_rename_moves_tables_functions_and_databases_and_copies_nothing() -> None:
+    world = world_of(PLAIN, replace(PLAIN, rename={"d2": "m", "d1.a": "n.aa"}))
+    copied, events = copies(world), world.target_store.current()
+    world.change(1)
+    assert copied == []
+    assert at_target(world) == {"d1": ["b"], "m": ["c"], "n": ["aa"]}
+    assert list(world.target_store.functions("m")) == ["f"]
+    assert len(world.target_store.the_table(TableName("m", "c")).partitions) == 2
+    assert world.target_store.current() < events + 10
+    world.settle()
+    assert copied == []
+    assert world.problems == []
+
+
+def test_names_that_are_swapped_open_a_ring_and_say_so() -> None:
+    world = world_of(PLAIN, replace(PLAIN, rename={"d1.a": "d1.b", "d1.b": "d1.a"}))
+    copied = copies(world)
+    world.change(1)
+    world.settle()
+    assert world.target_states() == {name: (world.target_states()[name][0], False) for name in world.history.states}
+    assert [bridge.table for window in world.windows for bridge in window.bridges()] == [str(A)]
+    assert (copied, world.misplaced) == ([], [])
+
+
+def test_a_name_that_somebody_else_has_sets_the_table_aside_and_its_release_copies_nothing() -> None:
+    world = world_of(PLAIN, replace(PLAIN, rename={"d1.a": "d1.taken"}))
+    taken = TableName("d1", "taken")
+    world.target_store.create_table(replace(table(taken), storage=storage("file:/else")))
+    copied = copies(world)
+    world.change(1)
+    world.settle()
+    assert world.replica.tables.in_state(TableState.QUARANTINED) == [A]
+    assert at_target(world)["d1"] == ["a", "b", "taken"]
+    world.target_store.drop_table(taken, delete_data=False)
+    world.replica.reread(lambda _: True, "released", {TableState.QUARANTINED})
+    world.settle()
+    assert at_target(world)["d1"] == ["b", "taken"]
+    assert copied == []
+
+
+@pytest.mark.parametrize("drops", ["follow", "keep"])
+def test_what_is_admitted_no_more_goes_or_stays_and_comes_back_without_a_copy_where_it_stayed(drops: str) -> None:
+    wide = replace(PLAIN, drops=drops)
+    world = world_of(wide, replace(wide, include=("d1.*",), exclude=("d1.b",)))
+    world.change(1)
+    world.settle()
+    assert at_target(world) == ({"d1": ["a"]} if drops == "follow" else {"d1": ["a", "b"], "d2": ["c"]})
+    copied = copies(world)
+    world.change(0)
+    world.settle()
+    assert at_target(world) == {"d1": ["a", "b"], "d2": ["c"]}
+    assert bool(copied) is (drops == "follow")
+    assert list(world.target_store.functions("d2")) == ["f"]
+    assert world.problems == []
+
+
+def test_a_change_that_is_taken_back_half_way_leaves_all_as_it_was() -> None:
+    world = world_of(PLAIN, replace(PLAIN, rename={"d1.a": "d1.b", "d1.b": "d1.a", "d2": "m"}))
+    copied = copies(world)
+    for number in range(12):
+        left = [number]
+
+        def dies(left: list[int] = left) -> bool:
+            left[0] -= 1
+            return left[0] < 0
+
+        world.fate = dies
+        world.survive(lambda: world.change(1))
+        world.fate = lambda: False
+        world.change(0)
+        assert at_target(world) == {"d1": ["a", "b"], "d2": ["c"]}
+    world.settle()
+    assert (copied, world.misplaced, world.problems) == ([], [], [])
+
+
+def test_changed_properties_are_written_without_a_copy() -> None:
+    world = world_of(PLAIN, replace(PLAIN, properties={"team": "dr"}))
+    copied = copies(world)
+    for number, wanted in ((1, "dr"), (0, None)):
+        world.change(number)
+        world.settle()
+        for name in (A, B, C):
+            assert (world.target_store.the_table(name).table.parameters or {}).get("team") == wanted
+    assert copied == []
+
+
+def test_a_rename_across_the_edge_of_the_policy_is_a_drop_or_the_read_of_one_table() -> None:
+    world = world_of(PLAIN)
+    outside = TableName("x", "a")
+    world.source.alter_table(A, replace(world.source.the_table(A).table, database="x"))
+    world.note()
+    world.settle()
+    assert at_target(world)["d1"] == ["b"]
+    world.source.alter_table(outside, replace(world.source.the_table(outside).table, database="d1", name="back"))
+    world.note()
+    world.capture_all()
+    world.window()
+    assert world.replica.tables.in_state(TableState.READING) == [TableName("d1", "back")]
+    world.settle()
+    assert at_target(world)["d1"] == ["b", "back"]
+    assert world.problems == []
+
+
+def test_data_that_is_no_longer_copied_is_refused() -> None:
+    world = world_of(PLAIN, replace(PLAIN, data="none"))
+    with pytest.raises(Refused, match='was made with data = "copy"'):
+        world.change(1)
+
+
+def test_moves_come_in_an_order_in_which_every_name_is_free() -> None:
+    a, b, c, d, aside = (TableName("x", name) for name in "abcdz")
+    assert ordered({a: b, b: c}, lambda _: aside) == [(b, c), (a, b)]
+    assert ordered({a: b, b: a, c: d}, lambda _: aside) == [(c, d), (a, aside), (b, a), (aside, b)]
