@@ -40,8 +40,8 @@ class Process:
 
 
 class Presence:
-    """Tells that this process is there, each second, from `begin` to `end`. `asked` is set when somebody wants it to
-    read its configuration again."""
+    """Tells that this process is there, each second, from `begin` to `end`; records of dead ones go at the beginning.
+    `asked` is set when somebody wants it to read its configuration again."""
 
     def __init__(self, control: ControlStore) -> None:
         self.control = control
@@ -57,6 +57,10 @@ class Presence:
 
     def begin(self, targets: Sequence[str]) -> None:
         self.targets = targets
+        for name in self.control.names(PROCESSES):
+            record = self.control.read(name)
+            if record is not None and not is_there(record):
+                self.control.remove(name)
         self.tell()
         self.thread.start()
 
