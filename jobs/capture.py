@@ -8,11 +8,8 @@ import click
 
 from calque.commands.options import DEFAULT_CONFIG
 from calque.commands.output import print_error
-from calque.config import load
 from calque.errors import CalqueError
-from calque.job import run_job
-from calque.reloading import Reread
-from calque.wiring import Wiring
+from calque.job import run_file
 
 
 @click.command()
@@ -22,7 +19,7 @@ def capture(config: str) -> int:
 
     The part of `calque run` that no target needs to wait for; run it once for a state folder.
     """
-    return run_job(Wiring(load(config)), (), None, reread=Reread(lambda: load(config), None))
+    return run_file(config, None, None, capture=True)
 
 
 def main() -> int:

@@ -8,11 +8,8 @@ import click
 
 from calque.commands.options import DEFAULT_CONFIG, head_or_event, targets_option
 from calque.commands.output import print_error
-from calque.config import load
 from calque.errors import CalqueError
-from calque.job import run_job
-from calque.reloading import Reread
-from calque.wiring import Wiring
+from calque.job import run_file
 
 
 @click.command()
@@ -21,9 +18,7 @@ from calque.wiring import Wiring
 @targets_option
 def replicate(config: str, until: str | int | None, targets: tuple[str, ...]) -> int:
     """Replicate from the journal, which jobs/capture.py fills, to each target."""
-    loaded = load(config)
-    reread = Reread(lambda: load(config), targets)
-    return run_job(Wiring(loaded), loaded.select(targets), until, capture=False, reread=reread)
+    return run_file(config, targets, until, capture=False)
 
 
 def main() -> int:

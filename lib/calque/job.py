@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from calque.config import load
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES
 from calque.errors import Refused, Unavailable
@@ -62,6 +63,13 @@ def run_job(
                 "See `calque quarantine list`",
             )
     return EXIT_WITHOUT
+
+
+def run_file(path: str, named: Sequence[str] | None, until: str | int | None, *, capture: bool) -> int:
+    """`run_job` as the file says, with the `named` targets: all where none is named, and with None no target."""
+    config = load(path)
+    targets = () if named is None else config.select(named)
+    return run_job(Wiring(config), targets, until, capture=capture, reread=Reread(lambda: load(path), named))
 
 
 def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:

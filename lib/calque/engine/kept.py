@@ -4,17 +4,22 @@ is copied twice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from calque.core.facets import columns_of
 from calque.core.image import EVENT, SOURCE, source_mark
+from calque.engine.apply.hand import batches
 from calque.engine.world import TargetSide
-from calque.model.hive import Table
+from calque.model.facets import Statistics
+from calque.model.hive import Table, is_partitioned
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName, table_name
 from calque.ports import Conflict
 
 KEPT = "kept"
+AT_ONCE = 1000
+"""Partitions whose statistics are read by one call."""
 
 
 class Kept:
@@ -53,13 +58,26 @@ def is_replica(table: Table, source: str, name: TableName) -> bool:
 
 
 def move(side: TargetSide, was: TableName, to: TableName, table: Table) -> bool:
-    """Give a table of ours another name; nothing else of it changes. False where something stands there already, or
-    another changed the table."""
+    """Give a table of ours another name; nothing else of it changes, but partitions lose their column statistics. False
+    where something stands there already, or another changed the table."""
     if side.catalog.table(to) is not None:
         return False
     expected = (table.parameters or {}).get(EVENT, "")
     try:
+        for partition, columns in partition_statistics(side, was, table):
+            for column in columns:
+                side.catalog.drop_statistics(was, partition, column)
         side.catalog.alter_table(was, replace(table, database=to.database, name=to.table), expected_event=expected)
     except Conflict:
         return False
     return True
+
+
+def partition_statistics(side: TargetSide, at: TableName, table: Table) -> Iterator[tuple[str, Statistics]]:
+    """The partitions that have column statistics. Hive 3 leaves these behind under the table's old name, where they
+    keep it from ever dropping the partitions."""
+    if is_partitioned(table):
+        columns = [column.name for column in columns_of(table)]
+        for batch in batches(list(side.catalog.partition_names(at)), AT_ONCE):
+            found = side.catalog.partition_statistics(at, columns, batch)
+            yield from ((name, statistics) for name, statistics in found.items() if statistics)

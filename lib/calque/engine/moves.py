@@ -5,23 +5,20 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from calque.core.facets import columns_of
 from calque.core.image import EVENT, INCARNATION, SOURCE
 from calque.core.layout import natural_location
 from calque.core.policies import Change, databases_of, marked, ordered
 from calque.engine.announced import BRIDGE
 from calque.engine.apply import Applied
-from calque.engine.apply.hand import batches
 from calque.engine.apply.hidden import ensure_hidden_database
 from calque.engine.databases import Databases
-from calque.engine.kept import Kept, move
+from calque.engine.kept import Kept, move, partition_statistics
 from calque.engine.world import SourceSide, TargetSide
-from calque.model.hive import Database, Table, is_partitioned, is_view
+from calque.model.hive import Database, Table, is_view
 from calque.model.ledger import ObjectRow
 from calque.model.names import OURS, EventId, TableName, table_name
 from calque.ports import Conflict
 
-AT_ONCE = 1000
 TAKEN = "its name at the target is taken"
 
 
@@ -128,13 +125,8 @@ class Moves:
             self.side.catalog.create_database(replace(there or Database(at), name=at, location=location))
 
     def loses_statistics(self, at: TableName, replica: Ours) -> bool:
-        """Whether partitions have column statistics: not every server takes them along."""
-        catalog = self.side.catalog
-        if not is_partitioned(replica.table):
-            return False
-        columns = [column.name for column in columns_of(replica.table)]
-        names = batches(list(catalog.partition_names(at)), AT_ONCE)
-        return any(any(catalog.partition_statistics(at, columns, batch).values()) for batch in names)
+        """Whether partitions have column statistics."""
+        return any(partition_statistics(self.side, at, replica.table))
 
     # Databases
 
