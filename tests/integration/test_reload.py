@@ -15,11 +15,10 @@ import pytest
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.config import load
 from calque.core.layout import join
-from calque.core.standing import Standing, standing
 from calque.engine.verify import verify
 from calque.model.facets import ColumnStatistics, Counted, Longs
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.ledger import Epoch
+from calque.model.ledger import Epoch, TableState
 from calque.model.names import TableName
 from calque.model.policy import Abilities
 from calque.sandbox import Metastore, MetastoreSettings
@@ -149,13 +148,13 @@ def epochs(deployment: Deployment) -> Sequence[Epoch]:
 
 
 def settle(deployment: Deployment) -> None:
-    """Until the target shows the source's newest event of all tables."""
+    """Until the target shows the source's newest event, and no table is to be read."""
     ledger, event_id = wiring(deployment).ledger("dr"), deployment.source.current()
 
     def reached() -> bool:
-        epoch = ledger.last_epoch()
-        found = standing(epoch.event_id if epoch else None, ledger.tables().values(), event_id)
-        return found.standing is Standing.REACHED
+        epoch, rows = ledger.last_epoch(), ledger.tables().values()
+        shown = epoch is not None and epoch.event_id >= event_id
+        return shown and all(row.state is TableState.LIVE for row in rows)
 
     until(deployment, reached)
 
