@@ -268,3 +268,39 @@ def test_memory_does_not_grow_with_definitions() -> None:
     finally:
         tracemalloc.stop()
     assert batched < whole / 3
+
+
+def test_tables_that_landed_before_a_death_are_not_read_again() -> None:
+    world, counting = begun()
+    others = [TableName("d1", name) for name in ("a", "b")]
+    for name in others:
+        world.writer.source.create_table(Table(name.table, "d1", "me", storage=STORAGE, parameters={}))
+    world.begin = world.capture.after = world.source.current()
+    world.ledger = type(world.ledger)()
+    world.restart_replica(world.ledger)
+    world.background.run()
+    world.writer.source.alter_partitions(ORDERS, [world.source.the_table(ORDERS).partitions["001",]])
+    world.capture_all()
+    world.restart()
+    assert not world.background.waiting
+    assert set(world.replica.tables.in_state(TableState.STAGING)) == {ORDERS, *others}
+    counting.read.clear()
+    world.settle()
+    assert not world.problems
+    assert world.target_states() == world.source_states()
+    assert counting.read == []
+
+
+def test_no_epoch_ends_before_what_a_table_shows_that_landed_before_a_death() -> None:
+    world, _ = begun()
+    for owner in ("you", "they"):
+        stored = world.source.the_table(ORDERS)
+        world.writer.source.alter_table(ORDERS, replace(stored.table, owner=owner))
+    world.capture_all()
+    world.background.run()
+    shown = world.source.current()
+    world.restart()
+    world.window(shown - 1)
+    assert world.replica.position() is None
+    world.window(shown)
+    assert world.replica.position() == shown

@@ -24,9 +24,12 @@ from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName
+from calque.model.plan import GroupPlan
+from calque.ports import Ledger
 
 LOG = logging.getLogger(__name__)
 READERS = 4
+REASON = "it was read, and joins the stream at that event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,26 @@ class Read:
     """An invariant fell: whoever takes the outcome must stop."""
     asked: frozenset[TableRow] = frozenset()
     """What had been asked for of the table when the read began."""
+
+
+class Landed:
+    """Records tables as they land, as STAGING: they show the event that the row says, and join the windows at the first
+    one that ends there or later. Who comes while another writes is written with the next."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.waiting: list[TableRow] = []
+        self.adding, self.writing = threading.Lock(), threading.Lock()
+
+    def record(self, name: TableName, exact_at: EventId) -> None:
+        """Durable when it returns."""
+        with self.adding:
+            self.waiting.append(TableRow(*name, TableState.STAGING, exact_at, REASON, exact_at))
+        with self.writing:
+            with self.adding:
+                rows, self.waiting = self.waiting, []
+            if rows:
+                self.ledger.put_tables(rows)
 
 
 class Reading:
@@ -65,6 +88,7 @@ class Reading:
         self.wake, self.busy = wake, busy
         self.finished: queue.Queue[Read] = queue.Queue()
         self.batch = batch
+        self.landed = Landed(side.ledger)
         self.reads = Reads(source.clock.now_ns)
         self.stopping = threading.Event()
         self.pool = pool(readers, f"read-{side.policy.target}")
@@ -74,6 +98,11 @@ class Reading:
         self.reads.begin(name)
         if not self.stopping.is_set():
             self.pool.submit(self.run, name, delay)
+
+    def rejoin(self, name: TableName, exact_at: EventId) -> None:
+        """A process before this one has landed the table."""
+        advanced = Advanced((name,), GroupPlan((name,), 0), True, exact_at, frozenset({name}))
+        self.finished.put(Read(name, exact_at, advanced))
 
     def close(self) -> None:
         """End after the calls in hand; what was not begun is given up."""
@@ -112,6 +141,7 @@ class Reading:
             if built is not None:
                 advanced = built.advanced
                 copy_facets(self.source, self.side, built.exact, advanced.plan, advanced.applied, built.partitions)
+                self.landed.record(name, built.exact.exact_at)
                 self.reads.landed(name, len(built.partitions), advanced.applied.bytes)
                 return Read(name, built.exact.exact_at, advanced)
             exact = read_exact(self.source, name, with_files)
@@ -123,6 +153,8 @@ class Reading:
             self.busy(name, TableState.STAGING)
         landed = land(self.side, exact)
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied)
+        if name in landed.present:
+            self.landed.record(name, exact.exact_at)
         self.reads.landed(name, len(exact.partitions), landed.applied.bytes)
         return Read(name, exact.exact_at, landed)
 

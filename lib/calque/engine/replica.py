@@ -165,10 +165,14 @@ class Replica:
         self.side.announced.load(rows.values(), self.cursor)
         ahead = [name for name, shows in self.tables.apart.items() if shows > self.cursor]
         self.consistency.open(ahead, bootstrapping=self.bootstrapping(self.cursor))
+        landed, wanted = self.tables.landed(self.cursor), self.side.asked.reasons()
         for name in self.tables.in_state(*OUT):
             self.consistency.rebase(name.database)
-            self.submit(name)
-        for name, reason in self.side.asked.reasons().items():
+            if name in landed and name not in wanted:
+                self.reading.rejoin(name, landed[name])
+            else:
+                self.submit(name)
+        for name, reason in wanted.items():
             self.unknown(name, reason, self.cursor)
         LOG.info("%s opens at event %d, epoch %s", self.name, self.cursor, self.epoch.epoch if self.epoch else "none")
 
@@ -273,6 +277,7 @@ class Replica:
                 raise outcome.broken
             if not self.tables.is_(name, OUT):
                 self.reading.reads.leave(name)
+                self.tables.changed.add(name)
                 continue
             if outcome.problem:
                 self.failed(outcome)

@@ -11,6 +11,7 @@ from calque.model.names import EventId, TableName
 TABLE = "table"
 OUT = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGING})
 """States in which a table is being read; the window passes it by."""
+LIVE = frozenset({TableState.LIVE})
 ASIDE = OUT | {TableState.QUARANTINED}
 
 
@@ -31,6 +32,17 @@ class Tables:
         for name, row in self.rows.items():
             if row.state is TableState.WAITING or (row.state is TableState.LIVE and (row.shows or 0) > cursor):
                 self.apart[name] = row.shows or 0
+
+    def landed(self, cursor: EventId) -> dict[TableName, EventId]:
+        """Tables that a process before this one read, and that show an event which no window has reached since: they
+        are out until one does."""
+        found = {name: shows for name, shows in self.apart.items() if shows > cursor and self.is_(name, LIVE)}
+        for name in found:
+            del self.apart[name]
+            self.rows[name] = replace(self.rows[name], state=TableState.STAGING)
+            self.not_live.add(name)
+        staged = (row for row in self.rows.values() if row.state is TableState.STAGING)
+        return {TableName(row.database, row.table): row.shows or 0 for row in staged}
 
     def put(
         self, name: TableName, state: TableState, shows: EventId | None, reason: str = "", since: EventId = 0
