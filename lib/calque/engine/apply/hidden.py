@@ -134,6 +134,7 @@ def begin(hand: Hand, hidden: TableName, definition: Table) -> None:
     try:
         hand.call(hand.side.catalog.create_table, empty)
     except Conflict:
+        hand.applied.calls -= 1
         ensure_hidden_database(hand.side)
         clear(hand, hidden)
         hand.call(hand.side.catalog.create_table, empty)
