@@ -91,7 +91,7 @@ def found(deployment: Deployment) -> list[Gap]:
     return list(ControlGaps(ControlStore(deployment.root / "state" / "control")).found())
 
 
-def wait_until(deployment: Deployment, reached: Callable[[], object], seconds: float = 90) -> None:
+def wait_until(deployment: Deployment, reached: Callable[[], object], seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, deployment.tail()
@@ -109,7 +109,7 @@ def wait_for_gaps(deployment: Deployment, number: int) -> tuple[int, int, Cause]
 
 def check_repaired(deployment: Deployment) -> None:
     """The target has dealt with every gap, and shows what the source has."""
-    deployment.settle()
+    deployment.settle(300)
     status = json.loads(deployment.calque("status", "--json").stdout)
     spans = [gap.span for gap in found(deployment)]
     assert [(gap["from"], gap["to"], gap["state"]) for gap in status["journal"]["gaps"]] == [
@@ -125,7 +125,8 @@ def test_a_log_that_loses_rows_repeats_an_id_and_goes_back_with_a_backup_is_capt
 ) -> None:
     deployment, server = deploy("source"), servers["source"]
     create(deployment, 5)
-    assert deployment.calque("run", "--until", "head").returncode == 0
+    first = deployment.calque("run", "--until", "head", timeout=300)
+    assert first.returncode == 0, first.stderr
     server.sql(SAVE)
     shown = deployment.source.current()
     create(deployment, 8)
@@ -134,7 +135,7 @@ def test_a_log_that_loses_rows_repeats_an_id_and_goes_back_with_a_backup_is_capt
 
     text = deployment.config.read_text()
     deployment.config.write_text(text.replace("[targets.", 'gap = "stop"\n[targets.', 1))
-    stopped = deployment.calque("run", "--until", "head")
+    stopped = deployment.calque("run", "--until", "head", timeout=300)
     assert stopped.returncode == 65, stopped.stderr
     errors = [line for line in stopped.stderr.splitlines() if line.startswith("calque: ")]
     assert len(errors) == 1
@@ -169,11 +170,11 @@ def test_a_purged_log_is_a_gap_when_events_were_lost_and_none_when_the_source_wa
         return server.sql('SELECT count(*) FROM "NOTIFICATION_LOG"') == [(0,)]
 
     create(deployment, 5)
-    first = deployment.calque("run", "--until", "head")
+    first = deployment.calque("run", "--until", "head", timeout=300)
     assert first.returncode == 0, first.stderr
     shown = deployment.source.current()
     wait_until(deployment, is_purged)
-    idle = deployment.calque("run", "--until", "head")
+    idle = deployment.calque("run", "--until", "head", timeout=300)
     assert (idle.returncode, found(deployment)) == (0, []), idle.stderr
     create(deployment, 8)
     head = deployment.source.current()
