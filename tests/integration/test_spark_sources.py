@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from calque.adapters.spark import journal_source, query, watch
 from calque.adapters.spark.archive import make_archive
-from calque.adapters.spark.contiguous import Gap
+from calque.adapters.spark.contiguous import Gap, Repeated
 from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import Apply, Query, Until, rows_of
@@ -315,7 +315,7 @@ def test_without_its_checkpoint_a_query_starts_where_the_caller_says(
     [
         ([*range(1, 21), *range(25, 40)], Gap, "The log has a gap: events 21 to 24 are missing"),
         (range(10, 40), Gap, "The log has a gap: events 1 to 9 are missing"),
-        ([*range(1, 20), 19, *range(20, 40)], Broken, "The log gave event 19 after event 19."),
+        ([*range(1, 20), 19, *range(20, 40)], Repeated, "The log gave event 19 after event 19."),
     ],
     ids=["a gap", "a purged log", "a duplicate"],
 )
