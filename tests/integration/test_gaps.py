@@ -129,9 +129,9 @@ def test_a_log_that_loses_rows_repeats_an_id_and_goes_back_with_a_backup_is_capt
     assert first.returncode == 0, first.stderr
     server.sql(SAVE)
     shown = deployment.source.current()
-    create(deployment, 8)
+    create(deployment, 5)
     head = deployment.source.current()
-    server.sql('DELETE FROM "NOTIFICATION_LOG" WHERE "EVENT_ID" BETWEEN %s AND %s', (shown + 3, shown + 5))
+    server.sql('DELETE FROM "NOTIFICATION_LOG" WHERE "EVENT_ID" BETWEEN %s AND %s', (shown + 2, shown + 3))
 
     text = deployment.config.read_text()
     deployment.config.write_text(text.replace("[targets.", 'gap = "stop"\n[targets.', 1))
@@ -139,7 +139,7 @@ def test_a_log_that_loses_rows_repeats_an_id_and_goes_back_with_a_backup_is_capt
     assert stopped.returncode == 65, stopped.stderr
     errors = [line for line in stopped.stderr.splitlines() if line.startswith("calque: ")]
     assert len(errors) == 1
-    assert f"events {shown + 3} to {shown + 5} are missing" in errors[0]
+    assert f"events {shown + 2} to {shown + 3} are missing" in errors[0]
     assert "when_needed" in errors[0]
     assert (last(deployment) or shown, found(deployment)) == (shown, [])
 
