@@ -48,6 +48,9 @@ class CatalogReader(Protocol):
 
     def table(self, name: TableName) -> Table | None: ...
 
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        """Those of the database's named tables that exist, by name, as `table` gives each; read in batches."""
+
     def function(self, name: TableName) -> Function | None: ...
 
     def partition_names(self, name: TableName) -> Sequence[str]:

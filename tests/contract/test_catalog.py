@@ -103,6 +103,22 @@ def test_names_list_what_is_there(world: World) -> None:
     assert sorted(world.catalog.tables(database)) == ["orders", "orders_view"]
 
 
+def test_headers_are_what_tables_read_one_by_one_are(world: World) -> None:
+    database = world.create_database()
+    names = [
+        world.created(table)
+        for table in (
+            world.table("orders", ["p"], note="Größe"),
+            world.managed_table("managed"),
+            world.view("orders_view", "SELECT 1"),
+        )
+    ]
+    asked = ["nothing", *(name.table for name in names)]
+    assert world.catalog.headers(database, asked) == {name.table: world.catalog.table(name) for name in names}
+    assert world.catalog.headers("nowhere", asked) == {}
+    assert world.catalog.headers(database, []) == {}
+
+
 def test_a_database_is_altered_as_a_whole(world: World) -> None:
     name = world.create_database()
     changed = Database(name, "Verkäufe", world.place("other"), {"calque.event": "9"}, "someone", 3)

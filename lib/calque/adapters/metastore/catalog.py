@@ -33,6 +33,8 @@ from calque.adapters.metastore.messages import (
     SetStatisticsRequest,
     TableRequest,
     TableResult,
+    TablesRequest,
+    TablesResult,
     TableStatisticsRequest,
     TableStatisticsResult,
 )
@@ -89,6 +91,13 @@ class HiveReader:
     def table(self, name: TableName) -> Table | None:
         found: TableResult | None = self._found(messages.GET_TABLE, TableRequest(*name))
         return found.table if found else None
+
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        found: dict[str, Table] = {}
+        for batch in batches(names, READ_BATCH):
+            result: TablesResult | None = self._found(messages.GET_TABLES, TablesRequest(database, batch))
+            found |= {table.name: table for table in (result.tables if result else ())}
+        return found
 
     def function(self, name: TableName) -> Function | None:
         found: Function | None = self._found(messages.GET_FUNCTION, *name)

@@ -108,6 +108,20 @@ class TableResult:
 
 
 @dataclass(frozen=True, slots=True)
+class TablesRequest:
+    database: str
+    tables: tuple[str, ...]
+    client: ClientCapabilities = ClientCapabilities()
+    processor_capabilities: tuple[str, ...] = CAPABILITIES
+    processor: str = PROCESSOR
+
+
+@dataclass(frozen=True, slots=True)
+class TablesResult:
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTableRequest:
     table: Table
     context: Context | None = None
@@ -342,6 +356,14 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (9, "processor", "string"),
         ),
         TableResult: ((1, "table", Table),),
+        TablesRequest: (
+            (1, "database", "string"),
+            (2, "tables", TEXTS),
+            (3, "client", ClientCapabilities),
+            (5, "processor_capabilities", TEXTS),
+            (6, "processor", "string"),
+        ),
+        TablesResult: ((1, "tables", ListOf(Table)),),
         CreateTableRequest: (
             (1, "table", Table),
             (2, "context", Context),
@@ -440,6 +462,13 @@ GET_ALL_DATABASES = Call("get_all_databases", (), TEXTS, ("Meta",), reads=True)
 GET_DATABASE = Call("get_database", ("string",), Database, ("NoSuchObject", "Meta"), reads=True)
 GET_ALL_TABLES = Call("get_all_tables", ("string",), TEXTS, ("Meta",), reads=True)
 GET_TABLE = Call("get_table_req", (TableRequest,), TableResult, ("Meta", "NoSuchObject"), reads=True)
+GET_TABLES = Call(
+    "get_table_objects_by_name_req",
+    (TablesRequest,),
+    TablesResult,
+    ("Meta", "InvalidOperation", "UnknownDB"),
+    reads=True,
+)
 GET_PARTITION_NAMES = Call(
     "get_partition_names", ("string", "string", "i16"), TEXTS, ("NoSuchObject", "Meta"), reads=True
 )

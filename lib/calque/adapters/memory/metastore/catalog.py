@@ -85,6 +85,11 @@ class MemoryReader:
             except Conflict:
                 return None
 
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        with self._watched("headers"), self.metastore.locked():
+            there = {*self.metastore.tables(database)}
+            return {name: self.metastore.the_table(TableName(database, name)).table for name in names if name in there}
+
     def function(self, name: TableName) -> Function | None:
         with self._watched("function"):
             return self.metastore.function(name)
