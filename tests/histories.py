@@ -19,13 +19,13 @@ from calque.engine.staging import PATIENCE
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
-from worlds import ABSENT, State, World, computed
+from worlds import ABSENT, Backup, State, World, computed
 from writers import OPERATIONS, RARER
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """An operation of the source's writer; `seed` decides what it chooses."""
+    """An operation of the source's writer, or one of `GAPS`; `seed` decides what it chooses."""
 
     operation: str
     seed: int
@@ -126,6 +126,11 @@ HOLES = (Reread("d1"), Reread("d2"), Restart(), Wait(), Release())
 """Actions after which states between are not known."""
 
 
+GAPS = ("purge", "back_up", "restore")
+"""The log is purged under the journal's end but for a few events, or the metastore restored as it was backed up. The
+latter comes between windows alone: ids that come again can't be told from others by what is under way."""
+
+
 def play(story: Story) -> World:
     """The world after the story, settled. Raises `AssertionError` when it does not settle."""
     player = Player(story)
@@ -145,6 +150,7 @@ class Player:
         self.writes: list[tuple[int, Write, bool]] = []
         self.deaths: list[int] = []
         self.calls = self.points = self.farthest = 0
+        self.backup: Backup | None = None
         self.world.between = self.come_between
         self.world.storage.before = self.storage_called
         self.world.fate = self.fate
@@ -216,8 +222,21 @@ class Player:
         """One operation; no two tables are created in the same second, which is all that a metastore tells of them."""
         self.world.clock.now += 1_000_000_000
         with self.world.uninterrupted():
+            if write.operation in GAPS:
+                self.lose(write)
+                return
             self.world.writer.rng = random.Random(write.seed)
             self.world.writer.run(write.operation)
+
+    def lose(self, write: Write) -> None:
+        """Gaps are found at once; not while capture looks at files."""
+        world = self.world
+        if write.operation == "back_up":
+            self.backup = Backup(world.source)
+        elif write.operation == "purge" and not world.gathering:
+            world.lose(write.seed % 3)
+        elif write.operation == "restore" and self.backup is not None:
+            world.go_back(self.backup)
 
     def upto(self, percent: int) -> EventId:
         """Where a window ends: not before one that died, whose drops no mark tells of."""

@@ -3,6 +3,7 @@ every state the source showed."""
 
 from __future__ import annotations
 
+import copy
 import random
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 
 from calque.adapters.files.pins import StoredPins
 from calque.adapters.memory.evidence import MemoryEvidence
+from calque.adapters.memory.gaps import MemoryGaps
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import (
@@ -24,9 +26,11 @@ from calque.adapters.memory.metastore import (
     MemoryMetastore,
     MemoryReader,
 )
+from calque.adapters.memory.metastore.store import Stored
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.image import MARKS, STATISTICS, Imaging, Marks, canonical
 from calque.core.keys import keys_of
+from calque.core.land import is_ahead
 from calque.core.rows import table_of
 from calque.engine.announced import BRIDGE
 from calque.engine.building import BATCH
@@ -36,6 +40,7 @@ from calque.engine.staging import PATIENCE
 from calque.engine.tables import ASIDE
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
+from calque.model.gaps import Cause, Gap
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
@@ -84,6 +89,10 @@ class DeferredExecutor(InlineExecutor):
         future: Future[Any] = Future()
         self.waiting.append((future, fn, args))
         return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
+        if cancel_futures:
+            self.waiting.clear()
 
     def run(self, limit: int | None = None) -> None:
         """What waits, or the first `limit` of it."""
@@ -220,6 +229,20 @@ class History:
         return f"{name} shows {what}: {state}"
 
 
+class Backup:
+    """A copy of a metastore, its log included."""
+
+    def __init__(self, metastore: MemoryMetastore) -> None:
+        self.content = self.copied(metastore.__dict__)
+
+    def restore(self, metastore: MemoryMetastore) -> None:
+        metastore.__dict__.update(self.copied(self.content))
+
+    def copied(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        kept = ("_last_id", "_tables_made", "_log", "_functions", "_tables", "_databases")
+        return {name: copy.deepcopy(content[name]) for name in kept}
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """What a reader at the target saw of a table, the first time: in which window, after which call."""
@@ -286,7 +309,10 @@ class World:
         """Tables that left the windows after they had been shown: their chains have holes."""
         log = MemoryLog(self.source, before=self.called)
         reader = MemoryReader(self.source, before=self.called)
-        self.source_side = SourceSide("hq", log, reader, self.journal, self.evidence, self.storage, self.clock, scans)
+        self.gaps = MemoryGaps()
+        self.source_side = SourceSide(
+            "hq", log, reader, self.journal, self.evidence, self.storage, self.clock, scans, gaps=self.gaps
+        )
         if pins:
             kept = StoredPins(self.storage, "file:/pins")
             self.source_side = replace(self.source_side, pins=kept)
@@ -299,6 +325,11 @@ class World:
         self.background = DeferredExecutor()
         self.replica = self.new_replica()
 
+    def beginning(self) -> EventId:
+        """The event that the journal begins after."""
+        found = self.gaps.found()
+        return found[-1].at if found else self.begin
+
     def seconds(self) -> float:
         return self.clock.now / 1e9
 
@@ -307,9 +338,7 @@ class World:
             return self.background if name.startswith(("read", "copy")) else InlineExecutor()
 
         patience, batch = self.patience, self.batch
-        return Replica(
-            self.source_side, self.side, lambda: self.begin, lambda: None, pool, patience=patience, batch=batch
-        )
+        return Replica(self.source_side, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
 
     def returned(self, method: str) -> None:
         self.looked(method)
@@ -403,10 +432,36 @@ class World:
 
     def restart(self) -> None:
         """Everything of calque is started again."""
+        begin = self.beginning()
         self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
-        self.capture = Capture(self.source_side, self.begin, self.gatherer)
-        self.gatherer.resume(self.begin, self.capture.last())
+        self.capture = Capture(self.source_side, begin, self.gatherer)
+        self.gatherer.resume(begin, self.capture.last())
         self.restart_replica(self.ledger)
+
+    def lose(self, keep: int = 0) -> None:
+        """The log's oldest events are purged, all but `keep`, whether capture has read them or not."""
+        self.source.purge(self.source.current() - keep)
+        after, at = self.capture.last(), self.source.current() - keep
+        if at > after:
+            self.find_gap(after, at, Cause.PURGED)
+
+    def go_back(self, backup: Backup) -> None:
+        """The source's metastore is as it was when the backup was made; its files are not."""
+        after = self.capture.last()
+        backup.restore(self.source)
+        self.note()
+        at = self.source.current()
+        if at < after:
+            self.find_gap(after, at, Cause.WENT_BACK)
+
+    def find_gap(self, after: EventId, at: EventId, cause: Cause) -> None:
+        """What capture does when ids tell it of a gap."""
+        self.gaps.add(Gap(len(self.gaps.found()) + 1, after, at, cause, ""))
+        self.evidence.forget(max(after, at))
+        self.journal.restart(at)
+        self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
+        self.capture = Capture(self.source_side, at, self.gatherer)
+        self.gatherer.resume(at, at)
 
     def note_reread(self) -> None:
         rows = self.replica.tables.rows.items()
@@ -458,6 +513,24 @@ class World:
             if not appending and (problem := judge.judge(look.table, look.state, look.known)):
                 found.append(f"after {look.method} in window {look.window}, {problem}")
         return found
+
+    def marks_ahead(self) -> list[str]:
+        """Objects of ours at the target whose marks name events that the source has not had."""
+        newest = self.source.current()
+        return [
+            f"{name} {key}: {thing.parameters}"
+            for name, stored in self.stored_at_target()
+            for key, thing in {(): stored.table, **stored.partitions}.items()
+            if is_ahead(thing.parameters, newest)
+        ]
+
+    def stored_at_target(self) -> list[tuple[TableName, Stored]]:
+        names = [
+            TableName(database, table)
+            for database in self.target_store.databases()
+            for table in self.target_store.tables(database)
+        ]
+        return [(name, self.target_store.the_table(name)) for name in names]
 
     # What readers see
 

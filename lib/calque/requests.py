@@ -25,13 +25,15 @@ SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 
 
 class Action(StrEnum):
-    """Each makes tables UNKNOWN: they are read again, exactly, while the stream goes on."""
+    """Each makes tables UNKNOWN: they are read again, exactly, while the stream goes on. `RELEASE_DROPS` concerns those
+    alone whose drops wait for an operator, and no other concerns these."""
 
     BOOTSTRAP = "bootstrap"
     RELEASE = "release"
     REPAIR = "repair"
     REPLAY = "replay"
     ADOPT = "adopt"
+    RELEASE_DROPS = "release-drops"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,17 @@ def asked(wiring: Wiring, target: str) -> list[Request]:
     return found
 
 
-def take_up(replica: Replica, request: Request) -> Sequence[TableName]:
-    """Have the replica do what was asked for; which tables are read. Only between windows."""
+def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
+    """Have the replica do what was asked for; which tables are read. None where that has to wait for the end of a
+    survey. Only between windows."""
     takes, reason = chosen(request.tables), f"asked for by {request.action.value}"
     match request.action:
         case Action.RELEASE:
             return replica.reread(takes, reason, (TableState.QUARANTINED,))
+        case Action.RELEASE_DROPS:
+            return None if replica.surveying.is_under_way() else replica.release_drops(takes)
+        case Action.BOOTSTRAP if not request.tables:
+            return None if replica.surveying.is_under_way() else replica.read_all_again(reason)
         case Action.BOOTSTRAP:
             return replica.reread(takes, reason, SETTLED)
         case Action.REPAIR:

@@ -524,6 +524,8 @@ class TargetPart(Part):
     def window(self, replica: Replica, upto: EventId) -> None:
         for request in asked(self.wiring, self.name):
             names = take_up(replica, request)
+            if names is None:
+                continue
             LOG.info("%s: %s of %d tables", self.name, request.action.value, len(names))
             replica.tables.record(replica.record_states)
             done(self.wiring, request)
@@ -604,7 +606,8 @@ class TargetPart(Part):
 
 def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
-    return bool(replica.waiting_since) or not replica.reading.finished.empty() or replica.scanned.owes()
+    reading = not replica.reading.finished.empty() or replica.surveying.has_news() or replica.is_repaired()
+    return bool(replica.waiting_since) or reading or replica.scanned.owes()
 
 
 def reading_of(headway: Headway | None, copying: Progress | None) -> Json:

@@ -14,14 +14,19 @@ import pytest
 from deltalake import DeltaTable
 
 from calque.adapters.delta import states
+from calque.adapters.delta.columns import EPOCHS, epoch_record
 from calque.adapters.delta.latest import FRESH, LatestEpochs, RecentRows
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.delta.snapshot import Change
+from calque.adapters.delta.table import RangedTable
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.digest import is_intact, sealed
 from calque.errors import Broken
 from calque.model.files import File
 from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState
 from calque.ports import Ledger
+
+EARLIER = "6ff7972e12c2bd0c90638c4c0d2b7b278fe9d59d51e0d99f20608f1c42d40311"
 
 
 class Died(Exception):
@@ -113,6 +118,7 @@ def test_an_epoch_comes_back_as_it_was_published(world: World) -> None:
         bridges=(Bridge("sales.t", 3, 9),),
         in_parts=("sales.big",),
         rebasing=("sales",),
+        gap=(3, 8),
     )
     objects = [row("t", "p=2", 9, "b", "ü/a"), row("t", "p=1", 8, delta_version=4), row("日本", "", 7)]
     world.open().publish(full, objects, [])
@@ -390,6 +396,31 @@ class TestAsDeltaTables:
         recent.put(2, replace(large, table="u"))
         assert recent.find(("sales", "t", ""), 1) is None
         assert recent.find(("sales", "u", ""), 2) is not None
+
+
+def test_a_ledger_without_the_column_for_gaps_goes_on_and_gets_it(tmp_path: Path) -> None:
+    folder = str(tmp_path / "ledger")
+    old_schema = pa.schema([field for field in EPOCHS if field.name != "gap"])
+    old = RangedTable(f"{folder}/epochs", old_schema, ("epoch", "forgotten", "writer"))
+    first = sealed(epoch(1, 5), (), None)
+    record = {name: value for name, value in epoch_record(first).items() if name != "gap"}
+    files = old.write([pa.Table.from_pylist([record], schema=old_schema)])
+    old.commit(lambda _: Change(add=files, marks={"epoch": 1, "writer": 1}))
+    ledger = DeltaLedger(folder)
+    assert ledger.epochs() == (first,)
+    ledger.publish(epoch(2, 9, gap=(6, 8)), (), ())
+    for reader in (ledger, DeltaLedger(folder)):
+        assert [(one.epoch, one.gap) for one in reader.epochs()] == [(1, None), (2, (6, 8))]
+        assert all(is_intact(one, ()) for one in reader.epochs())
+    table = DeltaTable(f"{folder}/epochs").to_pyarrow_table().sort_by("epoch")
+    assert table["gap"].to_pylist() == [None, {"from": 6, "to": 8}]
+    found = RangedTable(f"{folder}/epochs", EPOCHS, ("epoch",))
+    assert found.merge(found.snapshot().files) == 2
+    assert [one.gap for one in DeltaLedger(folder).epochs()] == [None, (6, 8)]
+
+
+def test_the_digest_of_an_epoch_without_a_gap_is_what_it_was_before_there_were_any() -> None:
+    assert sealed(epoch(1, 5), (), None).digest == EARLIER
 
 
 def publish_all(folder: str, writer: int) -> list[int]:

@@ -40,7 +40,7 @@ ALL = leaves(commands)
 NAMES = [" ".join(path) for path, _ in ALL]
 CONTRACT = {
     *("demo", "init", "check", "run", "status", "plan", "bootstrap", "replay", "pause", "resume", "reload"),
-    *("quarantine", "quarantine list", "quarantine release", "adopt", "verify", "repair"),
+    *("release-drops", "quarantine", "quarantine list", "quarantine release", "adopt", "verify", "repair"),
     *("epochs", "epochs list", "epochs show", "epochs diff", "wait", "sweep", "sql"),
 }
 
@@ -132,6 +132,7 @@ def test_no_command_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
         "resume --target drr",
         "quarantine list --target drr",
         "quarantine release --target drr",
+        "release-drops --target drr",
         "adopt --target drr --tables a.b",
         "verify --target drr",
         "repair --target drr",

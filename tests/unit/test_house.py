@@ -29,7 +29,7 @@ PORTS = {
 }
 READS = {
     "catalog": {
-        *("abilities", "databases", "tables", "functions", "database", "table", "function"),
+        *("abilities", "databases", "tables", "functions", "database", "table", "headers", "function"),
         *("partition_names", "partitions", "constraints", "foreign_keys_to"),
         *("table_statistics", "partition_statistics"),
     },

@@ -161,7 +161,8 @@ def row_of(epoch: Epoch) -> dict[str, Any]:
 def rest_of(epoch: Epoch) -> dict[str, Any]:
     """The fields that a list leaves out."""
     names = ("events", "calls", "in_parts", "rebasing", "digest", "previous_digest")
-    return {name: getattr(epoch, name) for name in names}
+    gap = {"from": epoch.gap[0], "to": epoch.gap[1]} if epoch.gap is not None else None
+    return {**{name: getattr(epoch, name) for name in names}, "gap": gap}
 
 
 def object_of(row: ObjectRow, wiring: Wiring, target: str) -> dict[str, Any]:
@@ -215,7 +216,9 @@ def label(row: Mapping[str, Any]) -> str:
 def shown(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(str(item) for item in value) or "-"
-    return str(value) if value != "" else "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {item}" for name, item in value.items())
+    return str(value) if value not in ("", None) else "-"
 
 
 def find(epochs: Sequence[Epoch], wanted: EpochReference, target: str) -> Epoch:

@@ -1,8 +1,8 @@
 """What a published epoch is worth as a record: a digest over it and its object rows, chained to the one before.
 
 The text that is digested is UTF-8, one line per value, each line JSON with sorted keys and no spaces: the epoch
-without its `digest`, then its object rows in order of (database, table, partition, event id). The digest is blake2b of
-32 bytes, hexadecimal. So anyone can compute it from the tables alone.
+without its `digest` (and without a null `gap`), then its object rows in order of (database, table, partition, event
+id). The digest is blake2b of 32 bytes, hexadecimal. So anyone can compute it from the tables alone.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def is_intact(epoch: Epoch, objects: Sequence[ObjectRow]) -> bool:
 def digest_of(epoch: Epoch, objects: Sequence[ObjectRow]) -> str:
     head = asdict(epoch)
     del head["digest"]
+    if epoch.gap is None:
+        del head["gap"]
     digest = hashlib.blake2b(line(head), digest_size=32)
     for row in in_order(objects):
         digest.update(line(asdict(row)))

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from calque.core.fold import Chain, PartCell, Step
 from calque.core.iceberg import is_iceberg
-from calque.core.image import INCARNATION, Imaging, Marks, is_ours, same_definition
+from calque.core.image import EVENT, INCARNATION, Imaging, Marks, is_ours, same_definition
 from calque.model.hive import Partition, Table, is_partitioned, is_view
 from calque.model.journal import Shape
 from calque.model.names import EventId, TableName
@@ -43,7 +43,8 @@ def landing(
     lineage = OLD if same_table else NEW
     data = Data(exact_at, locations[""]) if "" in locations else None
     fresh = f"r{exact_at}"
-    head = Head(lineage, Version(exact_at, -1), "" if same_table else fresh, data, exact_at)
+    again = there is not None and is_ahead_incarnation(there.parameters, exact_at)
+    head = Head(lineage, Version(exact_at, -1), "" if same_table and not again else fresh, data, exact_at)
     names: dict[TableName, int | None] = {}
     heads: dict[int, Head] = {}
     parts: dict[PartCell, Part | None] = {}
@@ -54,7 +55,7 @@ def landing(
         chain.heads[OLD] = Head(OLD, BASE, data=BASE_DATA)
     if same_table and there is not None:
         wanted = imaging.table(table, Marks(exact_at, ""), None)
-        if unchanged(there, wanted):
+        if unchanged(there, wanted) and not is_ahead(there.parameters, exact_at):
             head = Head(OLD, BASE, "", data or BASE_DATA, exact_at)
         for gone in there_partitions.keys() - partitions.keys():
             chain.parts[OLD, gone] = Part(gone, BASE, BASE_DATA)
@@ -67,10 +68,12 @@ def landing(
         old = there_partitions.get(partition) if same_table else None
         content = Data(exact_at, locations.get(partition, ""))
         chain.parts[lineage, partition] = Part(partition, BASE, BASE_DATA) if old is not None else None
-        if old is not None and unchanged(old, imaging.partition(definition, name, Marks(exact_at, ""), None)):
+        wanted_part = imaging.partition(definition, name, Marks(exact_at, ""), None)
+        if old is not None and unchanged(old, wanted_part) and not is_ahead(old.parameters, exact_at):
             parts[lineage, partition] = Part(partition, BASE, content, "", exact_at)
         else:
-            incarnation = "" if old is not None and has_incarnation(old) else fresh
+            kept = old is not None and has_incarnation(old) and not is_ahead_incarnation(old.parameters, exact_at)
+            incarnation = "" if kept else fresh
             part_lineage = partition if old is not None else f"{partition}@{exact_at}"
             parts[lineage, partition] = Part(part_lineage, Version(exact_at, index), content, incarnation, exact_at)
     chain.shapes[lineage] = shape_of(table)
@@ -114,6 +117,19 @@ def unchanged(there: Table | Partition, wanted: Table | Partition) -> bool:
 
 def has_incarnation(thing: Table | Partition) -> bool:
     return bool((thing.parameters or {}).get(INCARNATION))
+
+
+def is_ahead(parameters: Mapping[str, str] | None, event_id: EventId) -> bool:
+    """Whether a mark of an object at the target names an event beyond `event_id`, which is current: it is of a log that
+    went back, and another event will have its id."""
+    text = (parameters or {}).get(EVENT, "")
+    return (text.isdigit() and int(text) > event_id) or is_ahead_incarnation(parameters, event_id)
+
+
+def is_ahead_incarnation(parameters: Mapping[str, str] | None, event_id: EventId) -> bool:
+    """The same of the incarnation alone: the object needs another."""
+    text = (parameters or {}).get(INCARNATION, "").removeprefix("r")
+    return text.isdigit() and int(text) > event_id
 
 
 def without_incarnation(thing: Table | Partition) -> object:

@@ -19,6 +19,7 @@ from calque.engine.databases import is_of_database
 from calque.engine.failpoints import EFFECTS
 from calque.engine.functions import FUNCTION_KINDS
 from calque.engine.group import Advanced, Ahead, outcome, prepare
+from calque.engine.mending import GAP
 from calque.engine.replica import APPLIERS, Replica, Window
 from calque.engine.spread import Group
 from calque.engine.tables import OUT
@@ -93,7 +94,8 @@ def foresee(
     replica = Replica(source, tied(side, notes), begin, lambda: None, pool)
     replica.open()
     replica.tried = replica.cursor
-    first = [row for method, given in notes if method == "put_tables" for row in given[0]]
+    put = [row for method, given in notes if method == "put_tables" for row in given[0]]
+    first = [row for row in put if row.kind != GAP[0]]
     if first:
         replica.tables.load(first, replica.cursor)
     asked(replica)
@@ -101,7 +103,7 @@ def foresee(
     wanted = min(last, replica.cursor + most) if upto is None else upto
     end = replica.end_of_run(max(wanted, replica.cursor))
     try:
-        return through(replica, notes, end, began=not first)
+        return through(replica, notes, end, began=not first or replica.epoch is not None)
     except Ahead as ahead:
         if not end < ahead.event_id <= last:
             raise Unavailable(

@@ -24,6 +24,7 @@ from calque.core.admit import Admission
 from calque.core.image import INCARNATION, SOURCE, is_ours
 from calque.core.layout import COPYING, STAGE, VERSIONS, join, place
 from calque.core.mended import dealt_with
+from calque.engine.mending import goes_on_from
 from calque.engine.world import TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of
@@ -466,7 +467,8 @@ def shown_by_all(epoch: Epoch | None, rows: Sequence[TableRow], gap: int = 0) ->
     if dealt_with(rows) < gap:
         return 0
     waiting = [row.shows or 0 for row in rows if row.kind == "table" and row.state is TableState.WAITING]
-    return min([epoch.event_id if epoch else 0, *waiting])
+    by_key = {(row.kind, row.database, row.table): row for row in rows}
+    return min([goes_on_from(by_key, epoch) if epoch else 0, *waiting])
 
 
 def last_before(journal: Journal, oldest: EventId, upto: EventId, seconds: float) -> EventId:

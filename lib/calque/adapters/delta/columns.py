@@ -41,6 +41,7 @@ EPOCHS = pa.schema(
         pa.field("rebasing", TEXTS),
         pa.field("digest", pa.string()),
         pa.field("previous_digest", pa.string()),
+        pa.field("gap", pa.struct([("from", pa.int64()), ("to", pa.int64())])),
     ]
 )
 OBJECTS = pa.schema(
@@ -87,13 +88,15 @@ def files_of(rows: Iterable[Row] | None) -> tuple[File, ...]:
 def epoch_record(epoch: Epoch) -> Row:
     plain = {name: getattr(epoch, name) for name in EPOCHS.names}
     bridges = [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in epoch.bridges]
-    return {**plain, "bridges": bridges}
+    gap = {"from": epoch.gap[0], "to": epoch.gap[1]} if epoch.gap is not None else None
+    return {**plain, "bridges": bridges, "gap": gap}
 
 
 def epoch_of(row: Row) -> Epoch:
     lists = {name: tuple(row[name]) for name in ("quarantined", "in_parts", "rebasing")}
     bridges = tuple(Bridge(each["table"], each["from"], each["to"]) for each in row["bridges"])
-    return Epoch(**{**row, **lists, "bridges": bridges})
+    gap = row.get("gap")
+    return Epoch(**{**row, **lists, "bridges": bridges, "gap": (gap["from"], gap["to"]) if gap is not None else None})
 
 
 def object_record(row: ObjectRow, epoch: int) -> Row:

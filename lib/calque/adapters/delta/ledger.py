@@ -171,6 +171,7 @@ class DeltaLedger:
         return tuple(epoch_of(row) for row in self._epochs.read(numbers).sort_by(EPOCH).to_pylist())
 
     def _take_over(self) -> None:
+        self._epochs.widen()
         number = 0
 
         def decide(snapshot: Snapshot) -> Change:

@@ -137,6 +137,28 @@ class RangedTable:
             "Look for another calque that uses the same state folder",
         )
 
+    def widen(self) -> None:
+        """Give a table that an older version made the columns that it lacks, which are null in its rows."""
+        for _ in range(ATTEMPTS):
+            with self._lock:
+                version = self.snapshot().version
+                if version < 0:
+                    return
+                try:
+                    handle = self._handle_at(version)
+                    there = {field.name for field in handle.schema().fields}
+                    lacking = [field for field in self._delta_schema.fields if field.name not in there]
+                    if lacking:
+                        handle.alter.add_columns(lacking)
+                except Moved:
+                    continue
+                except (DeltaError, OSError) as error:
+                    self._handle = None
+                    if self.snapshot().version == version:
+                        raise self._unavailable("widened", error) from error
+                else:
+                    return
+
     def write(self, rows: Iterable[pa.Table]) -> tuple[DataFile, ...]:
         """Write the rows to one data file that nothing refers to yet; no file when there are no rows."""
         groups = row_groups(rows)
@@ -197,7 +219,7 @@ class RangedTable:
                 for number in groups_holding(parquet, keys):
                     mask = match(parquet.read_row_group(number, columns=list(columns)))
                     if pc.any(mask).as_py():
-                        rows = parquet.read_row_group(number).filter(mask)
+                        rows = filled(parquet.read_row_group(number).filter(mask), self.schema, self.schema.names)
                         found.append(with_keys(rows, self.key, keys).cast(self.schema))
         return pa.concat_tables(found)
 
@@ -206,7 +228,8 @@ class RangedTable:
         threads = file.size > SMALL_BYTES
         with self._opened(file) as parquet:
             for number in groups_holding(parquet, keys):
-                rows = parquet.read_row_group(number, columns=list(columns), use_threads=threads)
+                read = parquet.read_row_group(number, columns=list(columns), use_threads=threads)
+                rows = filled(read, self.schema, columns)
                 yield rows if keys is None else with_keys(rows, self.key, keys)
 
     @contextmanager
@@ -459,6 +482,14 @@ class RangedTable:
             str(error),
             "Check that the folder can be reached and written, then try again",
         )
+
+
+def filled(rows: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
+    """The rows with these columns; one that an older file lacks is null."""
+    for name in columns:
+        if name not in rows.column_names:
+            rows = rows.append_column(schema.field(name), pa.nulls(rows.num_rows, schema.field(name).type))
+    return rows.select(list(columns))
 
 
 def local_path(location: str) -> str | None:

@@ -1,0 +1,55 @@
+"""`calque release-drops`: let tables and partitions go that the source lost without an event that says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from calque.commands.options import Settings, examples, shared, tables_option, target_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calque.config import Config
+    from calque.model.ledger import TableRow
+
+
+@click.command(
+    "release-drops",
+    epilog=examples("calque release-drops --target dr", "calque release-drops --target dr --tables 'sales.*'"),
+)
+@target_option
+@tables_option
+@shared
+@click.pass_obj
+def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
+    """Let a target drop what its source lost without an event.
+
+    After a gap in the log, or a bootstrap, what the target has and the source has not is dropped; when that is more
+    than max_drop, such tables are set aside instead until this is asked for. They are compared anew then: what the
+    source has by that time is kept. `calque run` does it, now or at its next start.
+    """
+    config = settings.load()
+    config.select((target,))
+    return run(settings, config, target, tables)
+
+
+def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
+    """No `tables` means all that wait."""
+    from calque.commands.output import print_json, print_line
+    from calque.core.patterns import chosen
+    from calque.engine.mending import is_held
+    from calque.model.names import TableName
+    from calque.requests import Action, ask
+    from calque.wiring import Wiring
+
+    wiring, takes = Wiring(config), chosen(tables)
+    rows: Sequence[TableRow] = list(wiring.ledger(target).tables().values())
+    names = sorted(name for row in rows if is_held(row) and takes(name := TableName(row.database, row.table)))
+    ask(wiring, target, Action.RELEASE_DROPS, tables)
+    if settings.json:
+        print_json({"target": target, "tables": [str(name) for name in names]})
+    else:
+        print_line(f"{target}: {', '.join(map(str, names)) or 'no table waits by now'}")
+    return 0

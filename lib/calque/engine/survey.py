@@ -1,0 +1,249 @@
+"""Which tables are still what they were: a target and its source compared in bulk, before anything is read exactly.
+
+A batch of tables is bracketed by event ids as an exact read is: a table that is equal at both sides, and that no event
+of the bracket touches, is exact at its end, without a call at the target. The comparison is that of `core.land`, so
+what it finds equal an exact read would leave as it is. A page of partitions is held at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TypeVar
+
+from calque.core.attached import Thing
+from calque.core.compare import Seen, compare_locations
+from calque.core.iceberg import is_iceberg
+from calque.core.image import SOURCE, Marks, is_ours, source_mark
+from calque.core.kinds import obstacle
+from calque.core.land import is_ahead, same_incarnation, unchanged
+from calque.engine.attached import Doubts
+from calque.engine.facets import compare_facets
+from calque.engine.listings import list_what_can_be
+from calque.engine.read import wait_for_journal
+from calque.engine.spread import names_in
+from calque.engine.world import SourceSide, TargetSide
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.model.journal import Entry, Kind
+from calque.model.names import EventId, Span, TableName
+from calque.ports import CatalogReader, Journal
+
+BATCH = 100
+"""Tables of one bracket: many brackets are surveyed side by side, and a short one meets few events."""
+PAGE = 1000
+"""Partitions, and plain tables' directories, that are held at a time; entries of the journal that are read at once."""
+NO_MARKS = Marks(0, "")
+LOST_PARTITIONS = frozenset({Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
+
+T = TypeVar("T")
+Gone = tuple[TableName, str]
+"""An object by the table's name at the source and the partition's (`""`: the table itself)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """Tables that are what they are at the source at event `at`, and others that must be read. `gone` says of these
+    what the target has and the source lost, without an event that says so: it would be dropped by difference.
+    `objects` are the tables and partitions at the target."""
+
+    at: EventId
+    equal: tuple[TableName, ...]
+    others: tuple[TableName, ...]
+    gone: Mapping[TableName, int] = field(default_factory=dict)
+    objects: int = 0
+
+
+class Dropped:
+    """What the journal says was dropped, or renamed away, after the event that it begins after. Safe from several
+    threads."""
+
+    def __init__(self, journal: Journal, after: EventId) -> None:
+        self.journal, self.upto = journal, after
+        self.found: set[Gone] = set()
+        self.lock = threading.Lock()
+
+    def read_to(self, upto: EventId) -> None:
+        """Take the events up to `upto` in, which the journal has."""
+        with self.lock:
+            self.upto = max(self.upto, (self.journal.oldest() or upto + 1) - 1)
+            while self.upto < upto:
+                span = Span(self.upto, min(self.upto + PAGE, upto))
+                for entry in self.journal.entries(span):
+                    self.found |= dropped_by(entry)
+                self.upto = span.upto
+
+    def says(self, name: TableName, partition: str = "") -> bool:
+        """Whether an event dropped the object, or the whole table that it was in."""
+        return (name, partition) in self.found or (name, "") in self.found
+
+
+def dropped_by(entry: Entry) -> set[Gone]:
+    keys = entry.keys
+    if keys.table is None:
+        return set()
+    if keys.kind in LOST_PARTITIONS:
+        return {(keys.table, partition) for partition in (*keys.partitions, *keys.others)}
+    if keys.kind is Kind.DROP_TABLE:
+        return {(keys.table, "")}
+    return {(keys.other, "")} if keys.kind is Kind.RENAME_TABLE and keys.other is not None else set()
+
+
+@dataclass(slots=True)
+class _Look:
+    """One table at both sides. `gone` are the target's partitions that the source has not."""
+
+    name: TableName
+    here: Table | None
+    there: Table | None
+    equal: bool = False
+    partitions: int = 0
+    gone: list[str] = field(default_factory=list)
+
+
+def survey(source: SourceSide, side: TargetSide, names: Sequence[TableName], dropped: Dropped) -> Surveyed:
+    """Compare at most `BATCH` tables. Reads only. Raises `Unavailable`, and `Refused` where one of the tables can't be
+    read."""
+    low = source.log.current()
+    at = [side.admission.name_at_target(name) for name in names]
+    here, there = headers(source.catalog, names), headers(side.catalog, at)
+    comparing = _Comparing(source, side, low, Doubts(source.storage, side))
+    looks = [_Look(name, here.get(name), there.get(place)) for name, place in zip(names, at, strict=True)]
+    for look in looks:
+        look.equal = comparing.same_header(look)
+        if look.there is not None and is_partitioned(look.there):
+            comparing.partitions(look)
+    plain = [look for look in looks if look.equal and look.here is not None and not is_partitioned(look.here)]
+    for page in pages(plain):
+        pairs = [(look.here, look.there) for look in page if look.here is not None and look.there is not None]
+        for look, same in zip(page, comparing.same_files(pairs), strict=True):
+            look.equal = same
+    high = source.log.current()
+    if high > low:
+        wait_for_journal(source, high)
+        touched = names_in(source.journal.entries(Span(low, high)))
+        for look in looks:
+            look.equal = look.equal and look.name not in touched
+    dropped.read_to(high)
+    return surveyed(side, high, looks, dropped)
+
+
+def surveyed(side: TargetSide, at: EventId, looks: Sequence[_Look], dropped: Dropped) -> Surveyed:
+    ours = [look for look in looks if look.there is not None and is_ours(look.there.parameters, side.policy.source)]
+    gone = {look.name: count for look in ours if (count := lost_of(side, look, dropped))}
+    return Surveyed(
+        at,
+        tuple(look.name for look in looks if look.equal),
+        tuple(look.name for look in looks if not look.equal),
+        gone,
+        sum(1 + look.partitions for look in ours),
+    )
+
+
+def lost_of(side: TargetSide, look: _Look, dropped: Dropped) -> int:
+    """How many objects of the table are at the target alone, and no event says why."""
+    if look.here is not None:
+        return sum(not dropped.says(look.name, partition) for partition in look.gone)
+    if side.policy.drops == "keep" or dropped.says(look.name):
+        return 0
+    return 1 + look.partitions
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparing:
+    """What is equal at both sides. `low` is an event id that no mark may pass: one that does is of a log that went
+    back."""
+
+    source: SourceSide
+    side: TargetSide
+    low: EventId
+    doubts: Doubts
+
+    def same_header(self, look: _Look) -> bool:
+        """Iceberg tables are never called equal: their files are told by metadata of their own."""
+        here, there = look.here, look.there
+        if here is None or there is None or obstacle(here) or is_iceberg(here) or is_iceberg(there):
+            return False
+        if (there.parameters or {}).get(SOURCE) != source_mark(self.side.policy.source, look.name):
+            return False
+        return same_incarnation(there, here, self.side.imaging) and self.same(
+            look.name, here, there, self.side.imaging.table(here, NO_MARKS, None)
+        )
+
+    def same(self, name: TableName, here: Thing, there: Thing, wanted: Thing) -> bool:
+        if is_ahead(there.parameters, self.low) or not unchanged(self.doubts.as_found(there), wanted):
+            return False
+        return self.side.policy.data != "none" or not compare_locations(name, "", here, there)
+
+    def partitions(self, look: _Look) -> None:
+        """Count the target's partitions, and compare them where the table's header is equal."""
+        at = self.side.admission.name_at_target(look.name)
+        names_there = self.side.catalog.partition_names(at)
+        names_here = self.source.catalog.partition_names(look.name) if look.here is not None else ()
+        look.partitions, look.gone = len(names_there), sorted({*names_there} - {*names_here})
+        look.equal = look.equal and {*names_here} == {*names_there}
+        for page in pages(names_here):
+            look.equal = look.equal and self.same_partitions(look, at, page)
+
+    def same_partitions(self, look: _Look, at: TableName, page: Sequence[str]) -> bool:
+        here = self.source.catalog.partitions(look.name, page)
+        there = self.side.catalog.partitions(at, page)
+        if here.keys() != there.keys() or len(here) != len(page):
+            return False
+        for name, partition in here.items():
+            wanted = self.side.imaging.partition(partition, look.name, NO_MARKS, None)
+            if not self.same(look.name, partition, there[name], wanted):
+                return False
+        return all(self.same_files([(partition, there[name]) for name, partition in here.items()]))
+
+    def same_files(self, pairs: Sequence[tuple[Table | Partition, Table | Partition]]) -> list[bool]:
+        """Whether the directories of both hold the same files, as an exact read tells them."""
+        if self.side.policy.data == "none":
+            return [True] * len(pairs)
+        places = [(directory(here), directory(there)) for here, there in pairs]
+        ours, _ = list_what_can_be(self.source.storage, sorted({here for here, _ in places if here}))
+        theirs, _ = list_what_can_be(self.side.storage, sorted({there for _, there in places if there}))
+        return [
+            here == there == ""
+            or (here in ours and there in theirs and ours[here].fingerprint() == theirs[there].fingerprint())
+            for here, there in places
+        ]
+
+
+def other_facets(source: SourceSide, side: TargetSide, names: Sequence[TableName]) -> list[TableName]:
+    """Which of the tables have other column statistics or constraints at the target than at the source, as both have
+    them now. Views and tables that are not at both sides are left out. Raises `Unavailable`, `Refused`."""
+    places = {name: side.admission.name_at_target(name) for name in names}
+    here, there = headers(source.catalog, names), headers(side.catalog, list(places.values()))
+    found = []
+    for name, at in places.items():
+        one, other = here.get(name), there.get(at)
+        if one is None or other is None or is_view(one) or is_view(other):
+            continue
+        parts = [
+            {part: Partition() for part in catalog.partition_names(of)} if is_partitioned(table) else {}
+            for catalog, of, table in ((source.catalog, name, one), (side.catalog, at, other))
+        ]
+        if compare_facets(source.catalog, side, name, Seen(one, parts[0]), Seen(other, parts[1])):
+            found.append(name)
+    return found
+
+
+def directory(thing: Table | Partition) -> str:
+    """Where its own files lie; nowhere for a view."""
+    return "" if isinstance(thing, Table) and is_view(thing) else location_of(thing) or ""
+
+
+def headers(catalog: CatalogReader, names: Sequence[TableName]) -> dict[TableName, Table]:
+    """The tables of several databases that exist."""
+    found: dict[TableName, Table] = {}
+    for database, of_it in groupby(sorted(set(names)), key=lambda name: name.database):
+        rows = catalog.headers(database, [name.table for name in of_it])
+        found |= {TableName(database, table): row for table, row in rows.items()}
+    return found
+
+
+def pages(items: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

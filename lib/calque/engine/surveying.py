@@ -1,0 +1,198 @@
+"""Surveys beside the windows: batches on the reading pool, and what the target would lose by them, counted first.
+
+Nothing is dropped before all batches are through: tables that would lose something wait until it is known how much all
+of them would lose.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from calque.engine.apply import Applied
+from calque.engine.group import Advanced
+from calque.engine.reading import Read, Reading
+from calque.engine.survey import BATCH, Dropped, Surveyed, other_facets, pages, survey
+from calque.engine.world import SourceSide, TargetSide
+from calque.errors import Broken, CalqueError
+from calque.model.names import EventId, TableName
+from calque.model.plan import GroupPlan
+
+LOG = logging.getLogger(__name__)
+LEAST = 10
+"""So many objects may always be dropped but one."""
+FACETED = 50
+"""Tables whose facets are compared in one go: there are many calls for each."""
+TRIES = 4
+"""After so many failures a batch is halved; one table alone is read without being counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What all surveys found: objects that each table would lose by difference, of so many at the target."""
+
+    gone: dict[TableName, int]
+    objects: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.gone.values())
+
+    def are_too_many(self, share: float) -> bool:
+        """Whether they wait for an operator."""
+        return self.total >= LEAST and self.total > share * self.objects
+
+
+@dataclass(frozen=True, slots=True)
+class Faceted:
+    """Tables whose facets were compared, and those that differ."""
+
+    names: tuple[TableName, ...]
+    others: tuple[TableName, ...] = ()
+
+
+@dataclass(slots=True)
+class Surveying:
+    """`wake` is called after each batch. Only `run` may be called from other threads."""
+
+    source: SourceSide
+    side: TargetSide
+    reading: Reading
+    begin: Callable[[], EventId]
+    wake: Callable[[], None]
+    results: queue.Queue[Surveyed | Broken] = field(default_factory=queue.Queue)
+    left: set[TableName] = field(default_factory=set)
+    """Tables whose batch is not through."""
+    gone: dict[TableName, int] = field(default_factory=dict)
+    objects: int = 0
+    dropped: Dropped | None = None
+    exactly: frozenset[TableName] = frozenset()
+    equal: list[TableName] = field(default_factory=list)
+    facets: queue.Queue[Faceted] = field(default_factory=queue.Queue)
+    faceting: set[TableName] = field(default_factory=set)
+    """Tables whose facets are still to be compared."""
+
+    def start(self, names: Sequence[TableName], exactly: Sequence[TableName] = ()) -> None:
+        """Compare the tables; those of `exactly` are read whatever is found, and only counted."""
+        todo = sorted({*names, *exactly})
+        self.left, self.exactly = {*todo}, frozenset(exactly)
+        self.gone, self.objects, self.equal = {}, 0, []
+        self.dropped = Dropped(self.source.journal, self.begin())
+        for batch in pages(todo, BATCH):
+            self.submit(batch, 0)
+
+    def is_under_way(self) -> bool:
+        return bool(self.left)
+
+    def is_busy(self) -> bool:
+        """Whether something is still to be compared, facets included."""
+        return bool(self.left or self.faceting)
+
+    def submit(self, batch: Sequence[TableName], tries: int) -> None:
+        if not self.reading.stopping.is_set():
+            self.reading.pool.submit(self.run, batch, tries)
+
+    def run(self, batch: Sequence[TableName], tries: int) -> None:
+        """Never raises: a batch that fails is tried again, in the end table by table."""
+        assert self.dropped is not None
+        if self.reading.stopping.wait(min(0.2 * 2**tries, 30.0) if tries else 0.0):
+            return
+        try:
+            self.results.put(survey(self.source, self.side, batch, self.dropped))
+        except Broken as error:
+            self.results.put(error)
+        except Exception as error:
+            self.failed(batch, tries + 1, error)
+        self.wake()
+
+    def failed(self, batch: Sequence[TableName], tries: int, error: Exception) -> None:
+        known = isinstance(error, CalqueError)
+        LOG.info("%s: comparing %d tables failed: %s", self.side.policy.target, len(batch), error, exc_info=not known)
+        if tries < TRIES:
+            self.submit(batch, tries)
+        elif len(batch) > 1:
+            middle = len(batch) // 2
+            self.submit(batch[:middle], 1)
+            self.submit(batch[middle:], 1)
+        else:
+            self.results.put(Surveyed(0, (), tuple(batch)))
+
+    def drain(self) -> Iterator[TableName]:
+        """Take the results so far: tables that are equal are finished like reads, the others that lose nothing are
+        returned, to be read. Raises `Broken`."""
+        while True:
+            try:
+                found = self.results.get_nowait()
+            except queue.Empty:
+                return
+            if isinstance(found, Broken):
+                raise found
+            self.left -= {*found.equal, *found.others}
+            self.gone |= found.gone
+            self.objects += found.objects
+            for name in found.equal:
+                if name in self.exactly:
+                    yield name
+                else:
+                    self.equal.append(name)
+                    self.reading.finished.put(as_read(name, found.at))
+            yield from (name for name in found.others if name not in found.gone)
+
+    def losses(self) -> Losses:
+        """After the last batch: who would lose what."""
+        return Losses(dict(self.gone), self.objects)
+
+    def settle(self) -> None:
+        """Nobody needs to ask for the losses any more."""
+        self.gone, self.dropped = {}, None
+
+    def has_news(self) -> bool:
+        return not self.results.empty() or not self.facets.empty() or self.is_counted()
+
+    def start_facets(self, names: Sequence[TableName]) -> None:
+        """Compare column statistics and constraints of tables that are live: no survey looks at them, since both cost
+        many calls for a table."""
+        self.equal = []
+        self.faceting |= {*names}
+        for page in pages(names, FACETED):
+            self.submit_facets(page, 0)
+
+    def submit_facets(self, page: Sequence[TableName], tries: int) -> None:
+        if not self.reading.stopping.is_set():
+            self.reading.pool.submit(self.run_facets, page, tries)
+
+    def run_facets(self, page: Sequence[TableName], tries: int) -> None:
+        """Never raises: what can't be compared is left as it is, in the end, and `verify` will tell."""
+        if self.reading.stopping.wait(0.2 * 2**tries if tries else 0.0):
+            return
+        try:
+            self.facets.put(Faceted(tuple(page), tuple(other_facets(self.source, self.side, page))))
+        except Exception as error:
+            known = isinstance(error, CalqueError)
+            LOG.warning("%s: comparing facets failed: %s", self.side.policy.target, error, exc_info=not known)
+            if tries + 1 < TRIES:
+                self.submit_facets(page, tries + 1)
+                return
+            self.facets.put(Faceted(tuple(page)))
+        self.wake()
+
+    def drain_facets(self) -> Iterator[TableName]:
+        """Tables with other facets, so far."""
+        while True:
+            try:
+                found = self.facets.get_nowait()
+            except queue.Empty:
+                return
+            self.faceting -= {*found.names}
+            yield from found.others
+
+    def is_counted(self) -> bool:
+        """Whether the last batch is through and nobody has asked for the losses."""
+        return self.dropped is not None and not self.left
+
+
+def as_read(name: TableName, at: EventId) -> Read:
+    """A table that is what it was, as the outcome of a read that had nothing to do."""
+    return Read(name, at, Advanced((name,), GroupPlan((), 0), True, at, frozenset({name}), Applied()))

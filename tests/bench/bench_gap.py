@@ -1,0 +1,155 @@
+"""Seconds to converge after a gap over an idle warehouse, against a full bootstrap of the same.
+
+The engine in this process, on two real metastores: every fourth table has four partitions, every directory one file.
+Exact reads and surveys share four threads. A target is converged when all tables are live; column statistics and
+constraints, which cost many calls for each table, are compared after that, and told of by themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rig import SOURCE, arguments, metastores, partition, plain_table, tell, tell_machine, tell_ratio, timed
+
+from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.files.storage import FileStorage
+from calque.adapters.memory.evidence import MemoryEvidence
+from calque.adapters.memory.gaps import MemoryGaps
+from calque.adapters.memory.journal import MemoryJournal
+from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.log import HiveLog
+from calque.core.keys import keys_of
+from calque.core.rows import table_of
+from calque.engine.mending import REPAIRED
+from calque.engine.replica import Replica
+from calque.engine.world import SourceSide, TargetSide
+from calque.model.gaps import Cause, Gap
+from calque.model.hive import Database
+from calque.model.ledger import TableState
+from calque.model.names import TableName
+from calque.model.policy import Abilities, Policy
+from calque.sandbox import Metastore
+from calque.sandbox.writer import HiveClient
+
+DATABASE = "idle"
+PARTITIONS = 4
+LOADERS = 8
+GOAL = 0.1
+EXTRA = ("mended", "facets")
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    options = arguments(__doc__, tables=10_000, changed=0).parse_args(given)
+    with metastores(2) as (root, (source_server, target_server)):
+        tell_machine()
+        writer = HiveClient(source_server.uri, connections=LOADERS)
+        made = timed(lambda: make(writer, root / "source", options.tables))
+        print(f"{options.tables} tables, every fourth with {PARTITIONS} partitions, made in {made:.0f} s", flush=True)
+        world = Replicated(root, source_server, target_server)
+        bootstrap = tell("bootstrap", [timed(world.open)], "s")
+        before = HiveClient(target_server.uri).log.current()
+        for number in range(options.changed):
+            name = TableName(DATABASE, table_called(number))
+            table = writer.catalog.table(name)
+            assert table is not None
+            writer.create_table(plain_table(DATABASE, f"late{number}", root / "source" / f"late{number}"))
+        writer.create_database(Database("elsewhere", location=(root / "elsewhere").as_uri()))
+        world.lose_log()
+        mended = tell("after a gap, to all tables live", [timed(world.converge)], "s")
+        facets = tell("  then until facets are compared", [timed(world.until_repaired)], "s")
+        calls = HiveClient(target_server.uri).log.current() - before
+        print(f"{calls} events at the target's own metastore since the bootstrap", flush=True)
+        tell_ratio(f"after a gap / bootstrap (goal {GOAL})", mended / bootstrap)
+        tell_ratio("  with facets", (mended + facets) / bootstrap)
+        world.close()
+        assert options.changed or not calls
+
+
+class Replicated:
+    """A source and a target with calque's engine between them; the journal is in memory."""
+
+    def __init__(self, root: Path, source: Metastore, target: Metastore) -> None:
+        client, there = Client(source.uri), Client(target.uri)
+        self.log, self.journal, self.gaps, storage = HiveLog(client), MemoryJournal(), MemoryGaps(), FileStorage()
+        self.begin = self.log.current()
+        self.source = SourceSide(
+            SOURCE, self.log, HiveReader(client), self.journal, MemoryEvidence(), storage, gaps=self.gaps
+        )
+        policy = Policy("dr", SOURCE, include=(f"{DATABASE}.*",), warehouse=(root / "warehouse").as_uri())
+        ledger = DeltaLedger(str(root / "ledger"))
+        self.side = TargetSide.of(policy, HiveCatalog(there, Abilities()), ledger, FileStorage())
+        self.replica = Replica(self.source, self.side, self.beginning, lambda: None)
+
+    def beginning(self) -> int:
+        found = self.gaps.found()
+        return found[-1].at if found else self.begin
+
+    def capture(self) -> int:
+        """The journal's last event, after what the log has was appended."""
+        last = self.journal.last() or self.beginning()
+        while page := self.log.read(last, 1000):
+            self.journal.append(table_of((event, keys_of(event)) for event in page))
+            last = page[-1].event_id
+        return last
+
+    def open(self) -> None:
+        self.replica.open()
+        self.converge()
+
+    def converge(self) -> None:
+        """Windows until every table is live."""
+        while True:
+            self.replica.window(self.capture())
+            tables = self.replica.tables
+            if not tables.in_state(*set(TableState) - {TableState.LIVE}) and not tables.apart:
+                return
+            time.sleep(0.05)
+
+    def until_repaired(self) -> None:
+        while self.replica.mended.drops != REPAIRED:
+            self.replica.window(self.capture())
+            time.sleep(0.05)
+
+    def lose_log(self) -> None:
+        """What capture does when events were purged before it read them."""
+        at = self.log.current()
+        self.gaps.add(Gap(1, self.journal.last() or self.begin, at, Cause.PURGED, ""))
+        self.journal.restart(at)
+
+    def close(self) -> None:
+        self.replica.close()
+
+
+def make(source: HiveClient, root: Path, tables: int) -> None:
+    source.create_database(Database(DATABASE, location=root.as_uri()))
+
+    def one(number: int) -> None:
+        name = table_called(number)
+        table = plain_table(DATABASE, name, root / name, partitioned=number % 4 == 0)
+        values = [str(value) for value in range(PARTITIONS)] if number % 4 == 0 else []
+        for folder in [root / name / f"p={value}" for value in values] or [root / name]:
+            folder.mkdir(parents=True)
+            (folder / "data").write_bytes(b"x" * 1024)
+        source.create_table(table)
+        if values:
+            source.add_partitions(TableName(DATABASE, name), [partition(table, value) for value in values])
+
+    with ThreadPoolExecutor(LOADERS) as pool:
+        list(pool.map(one, range(tables)))
+
+
+def table_called(number: int) -> str:
+    return f"t{number:05}"
+
+
+def test_what_a_gap_costs_is_measured() -> None:
+    main(["--tables", "20"])
+    main(["--tables", "20", "--changed", "3"])
+
+
+if __name__ == "__main__":
+    main()

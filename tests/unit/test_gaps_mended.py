@@ -1,0 +1,375 @@
+"""What a gap of the log costs a target: listings where nothing changed, reads of what did, and no drops that nobody
+wants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from calque.adapters.memory.ledger import MemoryLedger
+from calque.engine.mending import is_held
+from calque.model.facets import PrimaryKey
+from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
+from calque.model.ledger import TableState
+from calque.model.names import TableName
+from calque.model.policy import Policy
+from calque.requests import Action, Request
+from calque.streams import asked_for
+from histories import differences
+from worlds import INPUT, OUTPUT, SERDE, Backup, World
+
+POLICY = Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target")
+CATALOG_READS = {"databases", "tables", "functions", "database", "table", "headers", "function", "partition_names"}
+READS = CATALOG_READS | {"partitions", "constraints", "foreign_keys_to", "table_statistics", "partition_statistics"}
+
+
+def world_of(tables: int = 4, partitions: int = 3, policy: Policy = POLICY, *, opened: bool = True) -> World:
+    """`d1` with so many partitioned tables and one plain one, a file in each directory; everything live."""
+    world = World(1, policy=policy)
+    world.writer.source.create_database(Database("d1"))
+    for number in range(tables):
+        create(world, f"t{number}", ("p",))
+        add(world, f"t{number}", *(f"{value}" for value in range(partitions)))
+    create(world, "plain")
+    world.writer.put_file("file:/source/d1.db/plain")
+    world.history.states.clear()
+    world.note()
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    if opened:
+        world.open()
+        world.settle()
+    return world
+
+
+def create(world: World, name: str, keys: tuple[str, ...] = (), database: str = "d1") -> None:
+    storage = Storage((Column("x", "int"),), None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+    columns = tuple(Column(key, "string") for key in keys)
+    world.writer.source.create_table(Table(name, database, storage=storage, partition_keys=columns, parameters={}))
+
+
+def add(world: World, name: str, *values: str) -> None:
+    table = world.source.the_table(TableName("d1", name)).table
+    rows = []
+    for value in values:
+        location = f"file:/source/d1.db/{name}/p={value}"
+        world.writer.put_file(location)
+        assert table.storage is not None
+        rows.append(Partition((value,), "d1", name, storage=replace(table.storage, location=location), parameters={}))
+    world.writer.source.add_partitions(TableName("d1", name), rows)
+
+
+def counted(world: World) -> Counter[str]:
+    """Calls from now on, by method, of the storage's copies too."""
+    calls: Counter[str] = Counter()
+
+    def stored(method: str, _about: str) -> None:
+        calls[method] += 1
+
+    world.between = lambda method: calls.update([method])
+    world.storage.before = stored
+    return calls
+
+
+def held(world: World) -> list[str]:
+    return sorted(name.table for name, row in world.replica.tables.rows.items() if is_held(row))
+
+
+def drop(world: World, *names: str) -> None:
+    for name in names:
+        world.writer.source.drop_table(TableName("d1", name))
+
+
+def at_target(world: World) -> list[str]:
+    return sorted(world.target_store.tables("d1"))
+
+
+def test_a_gap_over_an_idle_warehouse_costs_listings() -> None:
+    world = world_of()
+    before, epochs = world.target_store.current(), len(world.ledger.epochs())
+    world.writer.source.create_database(Database("e1"))
+    calls = counted(world)
+    world.lose()
+    world.settle()
+    assert differences(world) == []
+    assert world.target_store.current() == before
+    assert calls["copy"] == 0
+    assert calls["table"] == 0
+    assert calls["headers"] <= 4
+    (gap,) = world.gaps.found()
+    first = world.ledger.epochs()[epochs]
+    assert (first.kind, first.gap) == ("repair", gap.span)
+    assert [epoch.gap for epoch in world.ledger.epochs()].count(gap.span) == 1
+
+
+def test_a_database_says_that_its_guarantee_does_not_hold_until_all_its_tables_are_back() -> None:
+    world = world_of(policy=replace(POLICY, consistency="database"))
+    add(world, "t0", "new")
+    world.lose()
+    world.capture_all()
+    world.window_alone()
+    assert world.replica.consistency.rebasing() == ("d1",)
+    assert (world.target_store.the_database("d1").parameters or {})["calque.state"] == "rebasing"
+    world.settle()
+    world.settle()
+    assert "calque.state" not in (world.target_store.the_database("d1").parameters or {})
+    assert differences(world) == []
+    assert world.problems == []
+
+
+def test_after_a_gap_only_what_changed_is_read() -> None:
+    world = world_of(tables=12)
+    add(world, "t3", "new")
+    create(world, "late")
+    drop(world, "t1")
+    calls = counted(world)
+    world.lose()
+    world.settle()
+    assert differences(world) == []
+    assert calls["add_partitions"] == 1
+    assert calls["drop_table"] == 1
+    assert calls["copy"] <= 2
+    assert calls["table"] < 20
+    assert not held(world)
+
+
+def test_statistics_and_constraints_that_changed_in_a_gap_are_found() -> None:
+    world = world_of(tables=2)
+    world.writer.source.add_constraints([PrimaryKey("d1", "t1", "x", 1, "pk", False, False, True)])
+    world.lose()
+    world.settle()
+    world.settle()
+    assert [row.name for row in world.target_store.constraints(TableName("d1", "t1"))] == ["pk"]
+    assert world.replica.tables.in_state(TableState.LIVE) == sorted(world.source_states())
+
+
+def test_after_a_log_that_went_back_no_mark_is_beyond_it_and_nothing_is_copied_again() -> None:
+    world = world_of()
+    backup = Backup(world.source)
+    add(world, "t0", "x")
+    world.writer.source.alter_table(
+        TableName("d1", "plain"), replace(world.source.the_table(TableName("d1", "plain")).table, parameters={"k": "v"})
+    )
+    world.settle()
+    position = world.replica.position()
+    calls = counted(world)
+    world.go_back(backup)
+    world.settle()
+    assert differences(world) == []
+    assert world.marks_ahead() == []
+    assert calls["copy"] == 0
+    assert world.source.current() == world.replica.position() < position
+    world.writer.source.drop_table(TableName("d1", "t0"))
+    create(world, "t0", ("p",))
+    world.settle()
+    assert differences(world) == []
+    assert world.problems == []
+
+
+def test_marks_of_what_is_as_it_was_before_a_log_went_back_are_written_anew() -> None:
+    world = world_of(tables=1)
+    backup = Backup(world.source)
+    table = world.source.the_table(TableName("d1", "t0")).table
+    for value in ("1", "2"):
+        world.writer.source.alter_table(TableName("d1", "t0"), replace(table, parameters={"k": value}))
+        world.settle()
+    again = world.source.the_table(TableName("d1", "plain")).table
+    drop(world, "plain")
+    world.writer.source.create_table(again)
+    world.settle()
+    world.writer.source.alter_table(TableName("d1", "t0"), table)
+    world.settle()
+    world.go_back(backup)
+    world.settle()
+    assert differences(world) == []
+    assert world.marks_ahead() == []
+
+
+def test_a_death_after_a_log_went_back_begins_where_the_log_is() -> None:
+    world = world_of()
+    backup = Backup(world.source)
+    create(world, "late")
+    world.settle()
+    world.go_back(backup)
+    world.open()
+    world.restart()
+    assert world.replica.cursor == world.source.current()
+    add(world, "t0", "new")
+    world.settle()
+    assert differences(world) == []
+
+
+def test_what_changes_while_it_is_compared_is_read() -> None:
+    world = world_of(tables=1)
+    create(world, "other")
+    world.lose()
+    table = world.source.the_table(TableName("d1", "plain")).table
+    changes = iter([replace(table, parameters={"k": "v"})])
+
+    def change(method: str) -> None:
+        if method == "partition_names":
+            for changed in changes:
+                world.writer.source.alter_table(TableName("d1", "plain"), changed)
+
+    world.between = change
+    world.settle()
+    assert differences(world) == []
+
+
+def test_many_drops_by_difference_wait_for_an_operator_and_everything_else_goes_on() -> None:
+    world = world_of(tables=6)
+    drop(world, "t0", "t1", "t2")
+    world.lose()
+    for _ in range(6):
+        world.capture_all()
+        world.work()
+    assert held(world) == ["t0", "t1", "t2"]
+    assert at_target(world) == ["plain", "t0", "t1", "t2", "t3", "t4", "t5"]
+    row = world.replica.tables.rows[TableName("d1", "t0")]
+    assert "`calque release-drops --target dr`" in row.reason
+    assert "12 of " in row.reason
+    add(world, "t3", "more")
+    world.settle()
+    assert world.ledger.tables()["gap", "*", "*"].reason == "held"
+    world.replica.reread(lambda _: True, "an operator wants it", {TableState.QUARANTINED})
+    world.restart()
+    world.settle()
+    assert held(world) == ["t0", "t1", "t2"]
+    assert world.replica.release_drops(lambda name: name.table == "t1") == [TableName("d1", "t1")]
+    world.settle()
+    assert held(world) == ["t0", "t2"]
+    assert world.ledger.tables()["gap", "*", "*"].reason == "held"
+    world.replica.release_drops(lambda _: True)
+    world.settle()
+    world.settle()
+    assert at_target(world) == ["plain", "t3", "t4", "t5"]
+    assert differences(world) == []
+    assert world.ledger.tables()["gap", "*", "*"].reason == "repaired"
+
+
+def test_what_operators_ask_for_leaves_drops_alone_that_wait_for_an_operator() -> None:
+    world = world_of(tables=6)
+    drop(world, "t0", "t1", "t2")
+    world.lose()
+    world.settle()
+    for action in (Action.RELEASE, Action.REPAIR, Action.BOOTSTRAP):
+        names = asked_for(world.replica, Request("", action, ("d1.t0", "d1.t4")))
+        assert (names or []) == ([] if action is Action.RELEASE else [TableName("d1", "t4")])
+        world.settle()
+    assert held(world) == ["t0", "t1", "t2"]
+    assert asked_for(world.replica, Request("", Action.RELEASE_DROPS, ("d1.t0",))) == [TableName("d1", "t0")]
+    asked_for(world.replica, Request("", Action.RELEASE_DROPS, ("d1.t1",)))
+    world.settle()
+    assert held(world) == ["t2"]
+    everything = asked_for(world.replica, Request("", Action.BOOTSTRAP, ()))
+    assert everything is not None
+    assert asked_for(world.replica, Request("", Action.RELEASE_DROPS, ())) is None
+    world.settle()
+    assert asked_for(world.replica, Request("", Action.RELEASE_DROPS, ())) == [TableName("d1", "t2")]
+    world.settle()
+    assert differences(world) == []
+
+
+def test_partitions_count_and_few_drops_do_not_wait() -> None:
+    world = world_of(tables=4, partitions=30)
+    names = [f"p={number}" for number in range(9)]
+    world.writer.source.drop_partitions(TableName("d1", "t0"), names)
+    world.lose()
+    world.settle()
+    assert differences(world) == []
+    world.writer.source.drop_partitions(TableName("d1", "t1"), [f"p={number}" for number in range(20)])
+    world.lose()
+    world.settle()
+    assert held(world) == ["t1"]
+
+
+def test_drops_that_events_tell_of_never_wait() -> None:
+    world = world_of(tables=6)
+    create(world, "lost")
+    world.lose()
+    drop(world, "t0", "t1", "t2", "t3")
+    world.settle()
+    assert not held(world)
+    assert at_target(world) == ["lost", "plain", "t4", "t5"]
+    assert differences(world) == []
+
+
+def test_a_held_table_that_an_event_drops_is_dropped() -> None:
+    world = world_of(tables=2, partitions=20)
+    world.writer.source.drop_partitions(TableName("d1", "t0"), [f"p={number}" for number in range(20)])
+    world.lose()
+    world.settle()
+    assert held(world) == ["t0"]
+    drop(world, "t0")
+    world.settle()
+    world.settle()
+    assert at_target(world) == ["plain", "t1"]
+    assert world.ledger.tables()["gap", "*", "*"].reason == "repaired"
+
+
+def test_functions_and_databases_follow_a_gap() -> None:
+    world = world_of()
+    world.writer.source.create_database(Database("d3"))
+    world.writer.source.create_function(Function("f", "d1", "org.F", "me", 1, type=1))
+    world.settle()
+    world.writer.source.drop_function(TableName("d1", "f"))
+    world.writer.source.create_function(Function("g", "d1", "org.G", "me", 1, type=1))
+    world.writer.source.drop_database("d3")
+    world.writer.source.create_database(Database("d4"))
+    world.lose()
+    world.settle()
+    world.settle()
+    assert differences(world) == []
+    assert world.target_store.functions("d1") == ["g"]
+    assert "d3" not in world.target_store.databases()
+
+
+def test_a_target_that_begins_after_a_gap_has_nothing_to_mend() -> None:
+    world = world_of(opened=False)
+    create(world, "late")
+    world.lose()
+    world.open()
+    world.settle()
+    assert [epoch.gap for epoch in world.ledger.epochs()] == [None] * len(world.ledger.epochs())
+    epochs = len(world.ledger.epochs())
+    world.restart()
+    world.settle()
+    assert len(world.ledger.epochs()) == epochs
+
+
+def test_two_gaps_before_an_epoch_are_told_as_one() -> None:
+    world = world_of()
+    create(world, "one")
+    world.lose()
+    world.open()
+    create(world, "two")
+    world.lose()
+    world.restart()
+    world.settle()
+    first, second = world.gaps.found()
+    assert [epoch.gap for epoch in world.ledger.epochs() if epoch.gap] == [(first.span[0], second.span[1])]
+    assert differences(world) == []
+
+
+def test_a_first_bootstrap_over_replicas_that_were_left_over_drops_no_more_than_it_may() -> None:
+    world = world_of(tables=6)
+    drop(world, "t0", "t1", "t2")
+    world.lose()
+    world.restart_replica(MemoryLedger())
+    world.settle()
+    assert held(world) == ["t0", "t1", "t2"]
+    world.replica.release_drops(lambda _: True)
+    world.settle()
+    assert at_target(world) == ["plain", "t3", "t4", "t5"]
+
+
+def test_reading_all_again_drops_no_more_than_it_may() -> None:
+    world = world_of(tables=6)
+    backup = Backup(world.source)
+    drop(world, "t0", "t1", "t2")
+    world.source.purge(world.source.current())
+    world.source.__dict__["_last_id"] = backup.content["_last_id"]
+    world.replica.read_all_again("asked for by bootstrap")
+    world.settle()
+    assert held(world) == ["t0", "t1", "t2"]
+    assert at_target(world) == ["plain", "t0", "t1", "t2", "t3", "t4", "t5"]
