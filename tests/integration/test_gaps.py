@@ -180,6 +180,8 @@ def test_a_purged_log_is_a_gap_when_events_were_lost_and_none_when_the_source_wa
     head = deployment.source.current()
     wait_until(deployment, is_purged)
     deployment.start()
-    assert wait_for_gaps(deployment, 1) == (shown + 1, head, Cause.PURGED)
+    wait_until(deployment, lambda: found(deployment))
+    assert (found(deployment)[0].span, found(deployment)[0].cause) == ((shown + 1, head), Cause.PURGED)
+    create(deployment, 2)
     check_repaired(deployment)
     assert deployment.end(signal.SIGTERM) == 0
