@@ -551,7 +551,7 @@ class TargetPart(Part):
         replica = self.replica
         if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
             return Standing.GOING
-        if asked(self.wiring, self.name):
+        if replica.is_comparing() or asked(self.wiring, self.name):
             return Standing.GOING
         return standing(replica.position(), list(replica.tables.rows.values()), event_id).standing
 

@@ -284,7 +284,7 @@ def test_every_list_is_cut_to_what_one_call_takes() -> None:
     values = ("1", "2", "3", "4", "5")
     names = [f"p={value}" for value in values]
     rig.run(HiddenBuild(ORDERS, head(10), tuple(rig.part(10, value) for value in values)))
-    assert rig.calls == ["create_database", "create_table", *["add_partitions"] * 2, "alter_table"]
+    assert rig.calls == ["create_table", "create_database", "create_table", *["add_partitions"] * 2, "alter_table"]
     rig.run(AlterPartitions(ORDERS, tuple(rig.part(20, value, added=10) for value in values)), touched=names)
     assert rig.calls == ["alter_partitions"] * 3
     rig.run(DropPartitions(ORDERS, tuple(names)), touched=names)

@@ -233,6 +233,7 @@ def test_a_build_from_before_a_gap_is_not_gone_on_with() -> None:
     world.source_side.gaps.add(Gap(1, world.begin, world.begin, Cause.PURGED, ""))
     counting.read.clear()
     world.between = lambda _: None
+    world.window_alone()
     world.settle()
     assert sum(counting.read) == PARTITIONS
 

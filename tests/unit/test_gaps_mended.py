@@ -13,8 +13,7 @@ from calque.model.hive import Column, Database, Function, Partition, SerDe, Stor
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.requests import Action, Request
-from calque.streams import asked_for
+from calque.requests import Action, Request, take_up
 from histories import differences
 from worlds import INPUT, OUTPUT, SERDE, Backup, World
 
@@ -253,19 +252,19 @@ def test_what_operators_ask_for_leaves_drops_alone_that_wait_for_an_operator() -
     world.lose()
     world.settle()
     for action in (Action.RELEASE, Action.REPAIR, Action.BOOTSTRAP):
-        names = asked_for(world.replica, Request("", action, ("d1.t0", "d1.t4")))
+        names = take_up(world.replica, Request("", action, ("d1.t0", "d1.t4")))
         assert (names or []) == ([] if action is Action.RELEASE else [TableName("d1", "t4")])
         world.settle()
     assert held(world) == ["t0", "t1", "t2"]
-    assert asked_for(world.replica, Request("", Action.RELEASE_DROPS, ("d1.t0",))) == [TableName("d1", "t0")]
-    asked_for(world.replica, Request("", Action.RELEASE_DROPS, ("d1.t1",)))
+    assert take_up(world.replica, Request("", Action.RELEASE_DROPS, ("d1.t0",))) == [TableName("d1", "t0")]
+    take_up(world.replica, Request("", Action.RELEASE_DROPS, ("d1.t1",)))
     world.settle()
     assert held(world) == ["t2"]
-    everything = asked_for(world.replica, Request("", Action.BOOTSTRAP, ()))
+    everything = take_up(world.replica, Request("", Action.BOOTSTRAP, ()))
     assert everything is not None
-    assert asked_for(world.replica, Request("", Action.RELEASE_DROPS, ())) is None
+    assert take_up(world.replica, Request("", Action.RELEASE_DROPS, ())) is None
     world.settle()
-    assert asked_for(world.replica, Request("", Action.RELEASE_DROPS, ())) == [TableName("d1", "t2")]
+    assert take_up(world.replica, Request("", Action.RELEASE_DROPS, ())) == [TableName("d1", "t2")]
     world.settle()
     assert differences(world) == []
 

@@ -13,7 +13,7 @@ from calque.adapters.control import ControlGaps
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.cli import main
 from calque.config import load
-from calque.core.mended import HELD, KIND, Mending, dealt_with, states_of
+from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, Mending, dealt_with, states_of
 from calque.core.standing import Standing
 from calque.engine.pins import Limits, release
 from calque.engine.sweep import shown_by_all
@@ -41,7 +41,7 @@ path = "{folder}/state"
 """
 
 
-def dealt(number: int, reason: str = "") -> TableRow:
+def dealt(number: int, reason: str = REPAIRED) -> TableRow:
     return TableRow("*", "*", TableState.LIVE, number, reason, kind=KIND)
 
 
@@ -58,6 +58,7 @@ def wiring(tmp_path: Path) -> Wiring:
         ([[LIVE, dealt(1)]], Mending.REPAIRED, Mending.REPAIRING),
         ([[LIVE, dealt(2)]], Mending.REPAIRED, Mending.REPAIRED),
         ([[READ, dealt(2)]], Mending.REPAIRED, Mending.REPAIRING),
+        ([[LIVE, dealt(2, COUNTED)]], Mending.REPAIRED, Mending.REPAIRING),
         ([[replace(READ, reason="bootstrap"), dealt(2)]], Mending.REPAIRED, Mending.REPAIRED),
         ([[LIVE, dealt(2, HELD)]], Mending.REPAIRED, Mending.HELD),
         ([[LIVE, dealt(2, HELD)], [LIVE, dealt(2)]], Mending.REPAIRED, Mending.HELD),

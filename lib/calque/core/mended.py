@@ -9,8 +9,10 @@ from calque.model.gaps import Gap
 from calque.model.ledger import TableRow, TableState
 
 KIND = "gap"
-"""Of the row that says with `shows` which gap a target has dealt with last, and with its reason whether drops wait."""
-HELD = "held"
+"""Of the row that says with `shows` which gap a target has dealt with last, and with its reason how far that is."""
+COUNTED, HELD, REPAIRED = "counted", "held", "repaired"
+"""What became of the drops that were found by difference: they were few enough, or wait for an operator; in the end
+facets were compared, too."""
 ASIDE = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING})
 
 
@@ -34,7 +36,7 @@ def states_of(gaps: Sequence[Gap], targets: Iterable[Sequence[TableRow]]) -> Map
     states = {}
     for gap in gaps:
         newest = gap.number == len(gaps)
-        if any(dealt_with(found) < gap.number or (newest and is_being_read(found)) for found in rows):
+        if any(dealt_with(found) < gap.number or (newest and is_under_way(found)) for found in rows):
             states[gap.number] = Mending.REPAIRING
         elif any(is_held(found, gap.number) for found in rows):
             states[gap.number] = Mending.HELD
@@ -43,9 +45,13 @@ def states_of(gaps: Sequence[Gap], targets: Iterable[Sequence[TableRow]]) -> Map
     return states
 
 
-def is_being_read(rows: Iterable[TableRow]) -> bool:
-    """Whether tables are set aside because of a gap."""
-    return any(row.kind == "table" and row.state in ASIDE and row.reason.startswith(KIND) for row in rows)
+def is_under_way(rows: Iterable[TableRow]) -> bool:
+    """Whether something is still compared, or tables are set aside because of a gap."""
+    return any(
+        (row.kind == KIND and row.reason not in (HELD, REPAIRED))
+        or (row.kind == "table" and row.state in ASIDE and row.reason.startswith(KIND))
+        for row in rows
+    )
 
 
 def is_held(rows: Iterable[TableRow], number: int) -> bool:

@@ -6,7 +6,7 @@ noted instead of done, and no background read begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, cast
@@ -19,7 +19,7 @@ from calque.engine.databases import is_of_database
 from calque.engine.failpoints import EFFECTS
 from calque.engine.functions import FUNCTION_KINDS
 from calque.engine.group import Advanced, Ahead, outcome, prepare
-from calque.engine.mending import GAP
+from calque.engine.mending import BEGIN
 from calque.engine.replica import APPLIERS, Replica, Window
 from calque.engine.spread import Group
 from calque.engine.tables import OUT
@@ -91,19 +91,16 @@ def foresee(
     Changes nothing. Raises what a window raises.
     """
     notes: Notes = []
+    began = side.ledger.last_epoch() is not None or BEGIN in side.ledger.tables()
     replica = Replica(source, tied(side, notes), begin, lambda: None, pool)
     replica.open()
     replica.tried = replica.cursor
-    put = [row for method, given in notes if method == "put_tables" for row in given[0]]
-    first = [row for row in put if row.kind != GAP[0]]
-    if first:
-        replica.tables.load(first, replica.cursor)
     asked(replica)
     last = source.journal.last() or 0
     wanted = min(last, replica.cursor + most) if upto is None else upto
     end = replica.end_of_run(max(wanted, replica.cursor))
     try:
-        return through(replica, notes, end, began=not first or replica.epoch is not None)
+        return through(replica, notes, end, began=began)
     except Ahead as ahead:
         if not end < ahead.event_id <= last:
             raise Unavailable(
@@ -205,7 +202,7 @@ def tied(side: TargetSide, notes: Notes) -> TargetSide:
     return TargetSide.of(
         side.policy,
         cast(Catalog, Tied(side.catalog, "catalog", notes)),
-        cast(Ledger, Tied(side.ledger, "ledger", notes)),
+        cast(Ledger, TiedLedger(side.ledger, "ledger", notes)),
         cast(Storage, Tied(side.storage, "storage", notes)),
     )
 
@@ -221,6 +218,24 @@ class Tied:
         if method not in self._effects:
             return getattr(self._port, method)
         return lambda *given: self._notes.append((method, given))
+
+
+class TiedLedger(Tied):
+    """One whose rows of tables are read as they would have been written."""
+
+    def __init__(self, port: Ledger, name: str, notes: Notes) -> None:
+        super().__init__(port, name, notes)
+        self._rows = dict(port.tables())
+
+    def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
+        return dict(self._rows)
+
+    def put_tables(self, rows: Sequence[TableRow]) -> None:
+        self._rows |= {(row.kind, row.database, row.table): row for row in rows}
+
+    def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None:
+        for key in keys:
+            self._rows.pop(key, None)
 
 
 def pool(_workers: int, name: str) -> Executor:

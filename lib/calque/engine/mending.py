@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from calque.core.mended import KIND, REPAIRED
 from calque.engine.apply import Applied
 from calque.engine.databases import Databases
 from calque.engine.functions import Functions
@@ -23,11 +24,8 @@ from calque.ports import Gaps
 BEGIN = ("cursor", "*", "*")
 """The ledger's row for the event ids at which a bootstrap began, or all started again after a gap (`shows`), and after
 its listing (`since_event`)."""
-GAP = ("gap", "*", "*")
+GAP = (KIND, "*", "*")
 """The ledger's row for the gaps that a target has dealt with."""
-COUNTED, HELD, REPAIRED = "counted", "held", "repaired"
-"""What became of the drops that were found by difference: they were few enough, or wait for an operator; in the end
-facets were compared, too."""
 REASON = "gap "
 """What the reasons of tables begin with that are unknown since a gap."""
 HOLDING = "held: "
@@ -41,8 +39,7 @@ Key = tuple[str, str, str]
 @dataclass(frozen=True, slots=True)
 class Mended:
     """Up to which gap a target has started again. `untold` are the first and the last event of the gaps that no epoch
-    after number `before` has told of; `drops` is empty, `COUNTED`, `HELD` or
-    `REPAIRED`."""
+    after number `before` has told of; `drops` is empty, or one of the words of `core.mended`."""
 
     number: int = 0
     untold: tuple[EventId, EventId] | None = None

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable
 from calque.core.kinds import ACID, REASONS
+from calque.core.mended import COUNTED, HELD, REPAIRED
 from calque.engine import mending
 from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
@@ -272,8 +273,8 @@ class Replica:
                 self.scanned.leave(name)
             self.surveying.start(since_gap, sorted(there))
         elif self.mended.drops == "":
-            self.record_drops(mending.COUNTED)
-        if not first and self.mended.number and self.mended.drops in (mending.COUNTED, mending.HELD):
+            self.record_drops(COUNTED)
+        if not first and self.mended.number and self.mended.drops in (COUNTED, HELD):
             self.surveying.start_facets(self.tables.in_state(TableState.LIVE))
 
     def take_surveys(self) -> None:
@@ -287,22 +288,26 @@ class Replica:
                 self.unknown(name, "its statistics or constraints are not the source's", self.cursor)
         if self.surveying.is_counted():
             self.take_losses(self.surveying.losses())
-        if self.mended.drops == mending.HELD and not self.held() and not self.surveying.is_under_way():
-            self.record_drops(mending.COUNTED)
+        if self.mended.drops == HELD and not self.held() and not self.surveying.is_under_way():
+            self.record_drops(COUNTED)
         if self.is_repaired():
             mending.drop_leftovers(self.source, self.side, self.databases, self.functions)
-            self.record_drops(mending.REPAIRED)
+            self.record_drops(REPAIRED)
 
     def is_repaired(self) -> bool:
         """Whether all were compared, and nobody has written it down."""
-        return self.mended.drops == mending.COUNTED and not self.surveying.is_busy()
+        return self.mended.drops == COUNTED and not self.surveying.is_busy()
+
+    def is_comparing(self) -> bool:
+        """Whether something is still compared with the source, after a gap or a bootstrap of all."""
+        return self.mended.drops not in (HELD, REPAIRED)
 
     def take_losses(self, losses: Losses) -> None:
         """All were compared: those that would lose something are read, or held."""
         gone = {name: count for name, count in losses.gone.items() if self.tables.is_(name, OUT)}
         losses = Losses(gone, losses.objects + len(self.tables.rows) - len(gone))
-        held = self.mended.drops != mending.COUNTED and losses.are_too_many(self.side.policy.max_drop)
-        self.record_drops(mending.HELD if held else mending.COUNTED)
+        held = self.mended.drops != COUNTED and losses.are_too_many(self.side.policy.max_drop)
+        self.record_drops(HELD if held else COUNTED)
         self.surveying.settle()
         for name, count in gone.items():
             if held:
