@@ -65,28 +65,10 @@ class Databases:
                 self.states.pop(name, None)
 
     def bootstrap(self, event_id: EventId) -> None:
-        """Make every admitted database as the source has it now; later events say what changed since. Those that an
-        earlier attempt made and the source dropped since are dropped like the ones that events drop."""
-        names = self.source.catalog.databases()
-        for name in names:
+        """Make every admitted database as the source has it now; later events say what changed since."""
+        for name in self.source.catalog.databases():
             if self.side.admission.takes_database(name) and (found := self.source.catalog.database(name)) is not None:
                 self.put(found, event_id, Applied())
-        for name in self.replicas() - {*names}:
-            self.hold(name)
-
-    def replicas(self) -> set[str]:
-        """Databases of the target that stand for one of the source, and were made for it: by the source's names."""
-        found = set()
-        for at in self.side.catalog.databases():
-            name = self.side.admission.source_of(TableName(at))
-            there = self.side.catalog.database(at) if name is not None else None
-            if name is not None and there is not None and self.stands_for(there, name.database):
-                found.add(name.database)
-        return found
-
-    def stands_for(self, there: Database, name: str) -> bool:
-        mark = source_mark(self.side.policy.source, table_name(name))
-        return self.is_replica(there.name, name) and (there.parameters or {}).get(SOURCE) == mark
 
     def before(self, entries: Iterable[Entry], applied: Applied) -> None:
         """Databases that the window's events leave in place, as their newest image has them."""

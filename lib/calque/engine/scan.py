@@ -127,12 +127,14 @@ class Scanner:
     # What is known
 
     def take_up(self) -> None:
-        """Go on where the memory ends; without one, or where the journal has forgotten that, everything is new."""
+        """Go on where the memory ends; without one, or where the journal has forgotten that, everything is new. Then no
+        evidence of before tells how a directory was last seen: tables were read as they were ahead of it."""
         memory = self.scans.remembered()
         seen = max(self.begun, self.source.log.current())
         self.places.begin()
         try:
-            entries = self.entries(Span(max(self.begun, min(memory.seen, seen)), seen))
+            since = max(self.begun, min(memory.seen, seen)) if memory.watched else seen
+            entries = self.entries(Span(since, seen))
         except Refused:
             entries, memory = (), Memory()
         self.places.learn(entries)
