@@ -268,6 +268,10 @@ class Part:
     def stopped(self) -> bool:
         return self.ending.is_set() or self.run.stopping.is_set()
 
+    def halted(self) -> bool:
+        """Whether the query that runs is to end."""
+        return self.stopped()
+
     def ended(self) -> None:
         """Wait for what runs beside the part's own thread."""
 
@@ -334,10 +338,10 @@ class Part:
             )
             self.query = query
             while query.active and not query.begun.wait(0.05):
-                if self.stopped() or time.monotonic() > deadline:
+                if self.halted() or time.monotonic() > deadline:
                     break
         while not query.join(0.5):
-            if self.stopped():
+            if self.halted():
                 query.stop()
 
 
@@ -356,7 +360,7 @@ class CapturePart(Part):
     def once(self) -> None:
         """Capture; where the log does not continue the journal, let that begin anew, and go on."""
         suspected = ""
-        while not self.run.stopping.is_set():
+        while not self.stopped():
             self.close()
             try:
                 seam = self.seam = self.seam or self.new_seam()
@@ -379,7 +383,11 @@ class CapturePart(Part):
 
     def notice(self, what: str) -> None:
         self.noticed = what
-        self.stop()
+        if self.query is not None:
+            self.query.stop()
+
+    def halted(self) -> bool:
+        return bool(self.noticed) or self.stopped()
 
     def capture(self, seam: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `Repeated`."""
@@ -469,7 +477,7 @@ class TargetPart(Part):
         """Replicate; with each gap that is found, begin anew behind it."""
         if not self.reported.is_alive():
             self.reported.start()
-        while not self.run.stopping.is_set():
+        while not self.stopped():
             self.close()
             self.gap = newest(self.wiring.gaps())
             try:
