@@ -92,7 +92,8 @@ class Adopter(Player):
         return self.world.judged(judged)
 
     def leave_foreign(self) -> None:
-        """Nobody touched what the source has nothing of (but the source, what lay in its own directory); it goes, so that the rest can be compared."""
+        """Nobody touched what the source has nothing of, but the source what lay in its own directories; it goes, so
+        that the rest can be compared."""
         store = self.world.target_store
         for name, state in self.world.target_states().items():
             at = self.world.side.admission.name_at_target(name)
