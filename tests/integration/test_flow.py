@@ -73,7 +73,7 @@ def test_readers_see_only_states_of_the_source_while_calque_is_killed_and_its_ch
         code = deployment.end(number)
         assert code == (0 if number is signal.SIGTERM else -number)
         if number is signal.SIGTERM:
-            shutil.rmtree(deployment.root / "checkpoints")
+            shutil.rmtree(deployment.root / "checkpoints", ignore_errors=True)
     deployment.start()
     deployment.write(10, pause=0.03)
     deployment.settle()
