@@ -39,6 +39,7 @@ from calque.engine.progress import Progress
 from calque.engine.reads import Headway
 from calque.engine.replica import Replica
 from calque.engine.scan import Chosen, Scanner
+from calque.engine.tables import OUT
 from calque.engine.vigil import Vigil
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.ledger import TableState
@@ -559,7 +560,7 @@ class TargetPart(Part):
         replica = self.replica
         if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
             return Standing.GOING
-        if replica.is_comparing() or asked(self.wiring, self.name):
+        if replica.is_comparing() or replica.tables.in_state(*OUT) or asked(self.wiring, self.name):
             return Standing.GOING
         return standing(replica.position(), list(replica.tables.rows.values()), event_id).standing
 

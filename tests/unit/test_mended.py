@@ -19,6 +19,7 @@ from calque.engine.pins import Limits, release
 from calque.engine.sweep import shown_by_all
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState
+from calque.model.names import TableName
 from calque.streams import Beginning, Run, TargetPart
 from calque.wiring import Wiring
 from worlds import World
@@ -152,6 +153,9 @@ def test_a_part_is_behind_from_the_gap_on_and_reaches_nothing_until_the_target_h
     assert part.standing(0) is Standing.GOING
     wiring.ledger("dr").put_tables([dealt(1)])
     assert part.standing(0) is Standing.REACHED
+    assert part.replica is not None
+    part.replica.tables.put(TableName("d1", "t"), TableState.UNKNOWN, 9, "asked for")
+    assert part.standing(0) is Standing.GOING
 
 
 def test_with_each_gap_offsets_begin_anew(wiring: Wiring) -> None:
