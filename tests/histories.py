@@ -241,7 +241,7 @@ class Player:
     def upto(self, percent: int) -> EventId:
         """Where a window ends: not before one that died, whose drops no mark tells of."""
         shown, last = self.world.replica.cursor, self.world.capture.last()
-        self.farthest = max(self.farthest, shown + (last - shown) * percent // 100)
+        self.farthest = min(last, max(self.farthest, shown + (last - shown) * percent // 100))
         return self.farthest
 
     def twice(self) -> None:
@@ -260,7 +260,7 @@ class Player:
 
     def meanwhile(self, meanwhile: Meanwhile) -> None:
         self.writes, self.deaths = list(meanwhile.writes), list(meanwhile.deaths)
-        self.calls = self.points = self.farthest = 0
+        self.calls = self.points = 0
 
     def come_between(self, _: str) -> None:
         self.calls += 1

@@ -112,23 +112,6 @@ FOUND = {
         ),
         settled=True,
     ),
-    "what a longer window appended before it died": Story(
-        PLAIN,
-        3,
-        AT_FIRST,
-        (
-            Write("create_table", 0),
-            Write("add_partitions", 1),
-            Capture(),
-            Window(100, Meanwhile(deaths=(0,))),
-            Window(100, Meanwhile(((1, Write("add_partitions", 43), False),), (0,))),
-            Write("overwrite_partition", 0),
-            Capture(),
-            Window(100, Meanwhile(deaths=(0,))),
-            Window(50),
-        ),
-        settled=True,
-    ),
     "partitions of a view that is read exactly": Story(
         PLAIN,
         3,

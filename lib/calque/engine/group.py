@@ -152,7 +152,7 @@ def prepare(
         if newest_mark(shown) > upto:
             raise Ahead(newest_mark(shown))
         last = min(source.journal.last() or 0, cursor + FARTHEST)
-        if last > upto and (lacks_something(prepared.problem) or shows_other_files(prepared, cursor)):
+        if last > upto and lacks_something(prepared.problem):
             raise Ahead(last)
     if prepared.solution.missing:
         raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}")
@@ -167,18 +167,6 @@ def lacks_something(problem: Problem) -> bool:
         (touch.was_named is None and touch.named is not None) or any(was is None and now for _, was, now in touch.parts)
         for touch in touches
     )
-
-
-def shows_other_files(prepared: Prepared, cursor: EventId) -> bool:
-    """Whether an object that this window, or a longer one, made before it died has files of no state of the chain:
-    appends in place touch no mark, and what they added must not go again."""
-    known = {listing.fingerprint() for listing in prepared.listings.values()}
-    objects: list[tuple[EventId, Content]] = []
-    for table in prepared.shown.values():
-        if table is not None:
-            seen = as_observed(table)
-            objects += [(seen.event, seen.content), *((part.event, part.content) for part in seen.parts.values())]
-    return any(event > cursor and content and content not in known for event, content in objects)
 
 
 def newest_mark(shown: Mapping[TableName, Shown | None]) -> EventId:
