@@ -97,3 +97,18 @@ def test_a_directory_that_stays_away_is_empty() -> None:
     world.settle()
     assert world.target_states()[GOOD] == world.source_states()[GOOD]
     assert read_exact(world.source_side, GOOD).listings[""].missing
+
+
+def test_how_long_a_directory_was_missing_is_counted_anew_for_another_event() -> None:
+    world = with_tables()
+    place = place_of(world, GOOD)
+    world.storage.remove([place])
+    world.source.insert(GOOD, [f"{place}/f"])
+    world.settle()
+    world.storage.write(f"{place}/g", b"1")
+    world.storage.move(place, f"{place}_on_its_way")
+    world.source.insert(GOOD, [f"{place}/g"])
+    before = world.evidence.evidence([world.source.current()])
+    world.capture_all()
+    world.capture_all()
+    assert (dict(before), dict(world.evidence.evidence([world.source.current()]))) == ({}, {})

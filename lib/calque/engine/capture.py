@@ -176,6 +176,7 @@ class Gatherer:
         with self.changed:
             todo, upto = dict(self.pending), self.upto
         proven = self.look(todo)
+        self.missing.only(self.locations())
         if self.stopped:
             return
         if proven or upto > self.considered:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from calque.errors import Refused
@@ -26,6 +26,10 @@ class Missing:
             self.since.pop(listing.location, None)
             return True
         return now_ns - self.since.setdefault(listing.location, now_ns) >= MOVING_NS
+
+    def only(self, locations: Collection[str]) -> None:
+        """Forget the others: who looks at one of them again begins to wait anew."""
+        self.since = {location: since for location, since in self.since.items() if location in locations}
 
 
 def list_what_can_be(storage: Storage, locations: Sequence[str]) -> tuple[dict[str, Listing], dict[str, Refused]]:
