@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 from calque.adapters.control import MISSING, ControlStore, Json, Stamp
 from calque.errors import CalqueError
 
+LOG = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 FRESH_SECONDS = 10.0
 RELOAD = "reload"
@@ -85,8 +87,8 @@ class Presence:
             try:
                 self.look()
                 self.tell()
-            except CalqueError:
-                continue
+            except CalqueError as error:
+                LOG.warning("presence: %s", error)
 
     def look(self) -> None:
         stamp = self.control.stamp(RELOAD)

@@ -14,7 +14,7 @@ from calque.core.policies import Change, policies_of, written
 from calque.engine.consistency import Consistency
 from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import FUNCTION_KINDS, Functions
-from calque.engine.kept import KEPT, Kept
+from calque.engine.kept import Kept
 from calque.engine.moves import TAKEN, Moves, Standing
 from calque.engine.tables import TABLE
 from calque.engine.world import SourceSide, TargetSide
@@ -197,6 +197,3 @@ def require_same_data(before: tuple[Policy, ...], now: Policy) -> None:
             "what its tables point to can't be changed under their readers",
             'Put it back, or give the target another name and "include" under it what it is to have',
         )
-
-
-__all__ = ["ADMITTED", "KEPT", "POLICY", "Policies"]

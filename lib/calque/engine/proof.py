@@ -4,10 +4,11 @@ from then on; what is another content loses them, and is replaced like everythin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from calque.core.layout import join, place
+from calque.engine.apply.hand import batches
 from calque.engine.world import TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.files import File, Listing
@@ -47,7 +48,7 @@ def prove(side: TargetSide, pairs: Iterable[tuple[Listing, Listing]], *, also_kn
     ends."""
     changed: dict[str, int] = {}
     todo = [pair for wanted, there in pairs for pair in pairs_of(wanted, there) if also_known or not pair.same_time]
-    for some in batches(todo):
+    for some in batches(todo, AT_ONCE):
         if side.stopping.is_set():
             raise Unavailable("Files were not all compared", "calque ends", "It is done again when it runs again")
         times = times_of(side, some)
@@ -97,7 +98,7 @@ def same_files(side: TargetSide, here: Listing, there: Listing) -> bool:
     """Whether two listings have equal files, by path, size and checksum."""
     if {(file.path, file.size) for file in here.files} != {(file.path, file.size) for file in there.files}:
         return False
-    for some in batches([Pair(here.location, there.location, file, file) for file in here.files]):
+    for some in batches([Pair(here.location, there.location, file, file) for file in here.files], AT_ONCE):
         sums = side.storage.checksums([pair.source for pair in some])
         at_target = side.storage.checksums([pair.target for pair in some])
         if any(sums.get(pair.source) != at_target.get(pair.target) for pair in some):
@@ -121,7 +122,3 @@ def require_told(times: Mapping[str, int], listings: Iterable[Listing]) -> None:
                     "it belongs to another user",
                     "Remove it, or give it to the user that calque runs as",
                 )
-
-
-def batches(pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
-    return (pairs[start : start + AT_ONCE] for start in range(0, len(pairs), AT_ONCE))

@@ -10,7 +10,7 @@ wrong, an event that does not fit, `verify` or a scan finds it, and the table is
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,13 @@ from calque.engine.apply.hand import batches
 from calque.engine.databases import owned
 from calque.engine.functions import same_function
 from calque.engine.observe import NotOurs, Shown
+from calque.engine.pages import events_after
 from calque.engine.proof import pairs_of, prove
 from calque.engine.takeover import taken, with_marks
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused
 from calque.model.files import Listing
 from calque.model.hive import Database, is_partitioned
-from calque.model.journal import Event
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName, table_name
 from calque.model.plan import Data
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 Listings = Mapping[Data, Listing]
-AT_ONCE = 1000
 INSTEAD = 'Use start = "bootstrap", or a later event at which the target equals the source'
 
 
@@ -50,7 +49,7 @@ def start_at(replica: Replica, event_id: EventId) -> list[TableRow]:
     require_reach(source, replica.begin(), event_id)
     databases = {name: source.catalog.database(name) for name in source.catalog.databases()}
     low = source.log.current()
-    here, there = names_at_source(replica), names_at_target(replica)
+    here, there = {*replica.names_at_source()}, names_at_target(replica)
     touched = names_touched(source.log, event_id, low)
     databases_at(
         replica, event_id, {name: found for name, found in databases.items() if TableName(name) not in touched}
@@ -83,17 +82,6 @@ def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None
             raise Refused(what, f"the journal has a gap from event {gap.span[0]} to {gap.span[1]}", INSTEAD)
 
 
-def names_at_source(replica: Replica) -> set[TableName]:
-    catalog, admission = replica.source.catalog, replica.side.admission
-    names = (
-        table_name(database, table)
-        for database in catalog.databases()
-        if admission.touches_database(database)
-        for table in catalog.tables(database)
-    )
-    return {name for name in names if admission.takes(name)}
-
-
 def names_at_target(replica: Replica) -> set[TableName]:
     """By the names that the policy gives them at the source."""
     catalog, admission = replica.side.catalog, replica.side.admission
@@ -108,16 +96,10 @@ def names_at_target(replica: Replica) -> set[TableName]:
 def names_touched(log: EventLog, after: EventId, upto: EventId) -> set[TableName]:
     """Every object that events of the span name."""
     found: set[TableName] = set()
-    for event in events(log, after, upto):
+    for event in events_after(log, after, upto):
         keys = keys_of(event)
         found |= {name for name in (keys.table, keys.other) if name is not None}
     return found
-
-
-def events(log: EventLog, after: EventId, upto: EventId) -> Iterator[Event]:
-    while after < upto and (some := log.read(after, AT_ONCE)):
-        yield from some
-        after = some[-1].event_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ what it finds equal an exact read would leave as it is. A page of partitions is 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TypeVar
 
 from calque.core.attached import Thing
 from calque.core.compare import Seen, compare_locations
@@ -19,6 +18,7 @@ from calque.core.iceberg import is_iceberg
 from calque.core.image import SOURCE, Marks, is_ours, source_mark
 from calque.core.kinds import obstacle
 from calque.core.land import is_ahead, same_incarnation, unchanged
+from calque.engine.apply.hand import batches
 from calque.engine.attached import Doubts
 from calque.engine.facets import compare_facets
 from calque.engine.listings import list_what_can_be
@@ -37,7 +37,6 @@ PAGE = 1000
 NO_MARKS = Marks(0, "")
 LOST_PARTITIONS = frozenset({Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
 
-T = TypeVar("T")
 Gone = tuple[TableName, str]
 """An object by the table's name at the source and the partition's (`""`: the table itself)."""
 
@@ -115,7 +114,7 @@ def survey(source: SourceSide, side: TargetSide, names: Sequence[TableName], dro
         if look.there is not None and is_partitioned(look.there):
             comparing.partitions(look)
     plain = [look for look in looks if look.equal and look.here is not None and not is_partitioned(look.here)]
-    for page in pages(plain):
+    for page in batches(plain, PAGE):
         pairs = [(look.here, look.there) for look in page if look.here is not None and look.there is not None]
         for look, same in zip(page, comparing.same_files(pairs), strict=True):
             look.equal = same
@@ -183,7 +182,7 @@ class _Comparing:
         names_here = self.source.catalog.partition_names(look.name) if look.here is not None else ()
         look.partitions, look.gone = len(names_there), sorted({*names_there} - {*names_here})
         look.equal = look.equal and {*names_here} == {*names_there}
-        for page in pages(names_here):
+        for page in batches(names_here, PAGE):
             look.equal = look.equal and self.same_partitions(look, at, page)
 
     def same_partitions(self, look: _Look, at: TableName, page: Sequence[str]) -> bool:
@@ -242,8 +241,3 @@ def headers(catalog: CatalogReader, names: Sequence[TableName]) -> dict[TableNam
         rows = catalog.headers(database, [name.table for name in of_it])
         found |= {TableName(database, table): row for table, row in rows.items()}
     return found
-
-
-def pages(items: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

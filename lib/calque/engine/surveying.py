@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from calque.engine.apply import Applied
+from calque.engine.apply.hand import batches
 from calque.engine.group import Advanced
 from calque.engine.reading import Read, Reading
-from calque.engine.survey import BATCH, Dropped, Surveyed, other_facets, pages, survey
+from calque.engine.survey import BATCH, Dropped, Surveyed, other_facets, survey
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken, CalqueError
 from calque.model.names import EventId, TableName
@@ -80,7 +81,7 @@ class Surveying:
         self.left, self.exactly = {*todo}, frozenset(exactly)
         self.gone, self.objects, self.equal = {}, 0, []
         self.dropped = Dropped(self.source.journal, self.begin())
-        for batch in pages(todo, BATCH):
+        for batch in batches(todo, BATCH):
             self.submit(batch, 0)
 
     def is_under_way(self) -> bool:
@@ -156,7 +157,7 @@ class Surveying:
         many calls for a table."""
         self.equal = []
         self.faceting |= {*names}
-        for page in pages(names, FACETED):
+        for page in batches(names, FACETED):
             self.submit_facets(page, 0)
 
     def submit_facets(self, page: Sequence[TableName], tries: int) -> None:
