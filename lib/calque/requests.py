@@ -73,9 +73,9 @@ def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
         case Action.RELEASE:
             return replica.reread(takes, reason, (TableState.QUARANTINED,))
         case Action.RELEASE_DROPS:
-            return None if replica.surveying.is_under_way() else replica.release_drops(takes)
+            return None if replica.comparing.is_under_way() else replica.release_drops(takes)
         case Action.BOOTSTRAP if not request.tables:
-            return None if replica.surveying.is_under_way() else replica.read_all_again(reason)
+            return None if replica.comparing.is_under_way() else replica.read_all_again(reason)
         case Action.BOOTSTRAP:
             return replica.reread(takes, reason, SETTLED)
         case Action.REPAIR:

@@ -31,16 +31,17 @@ from calque.adapters.spark.session import session
 from calque.adapters.spark.watch import bump
 from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
+from calque.engine.beside import Beside
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Continuity, Interrupted, begin_of, newest
-from calque.engine.pins import Keeper, Limits
+from calque.engine.pins import Limits, keep
 from calque.engine.progress import Progress
 from calque.engine.reads import Headway
 from calque.engine.replica import Replica
 from calque.engine.scan import Chosen, Scanner
 from calque.engine.tables import OUT
-from calque.engine.vigil import Vigil
+from calque.engine.vigil import watch
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span, TableName
@@ -352,9 +353,7 @@ class CapturePart(Part):
     def __init__(self, run: Run, begin: Beginning) -> None:
         super().__init__(run, begin, CAPTURE)
         self.gatherer: Gatherer | None = None
-        self.scanner: Scanner | None = None
-        self.keeper: Keeper | None = None
-        self.vigil: Vigil | None = None
+        self.beside: list[Beside] = []
         self.seam: Continuity | None = None
         self.noticed = ""
 
@@ -404,8 +403,7 @@ class CapturePart(Part):
         self.gatherer.begin()
         self.scan(source, admissions, after)
         self.keep(source)
-        self.vigil = Vigil(seam, self.notice)
-        self.vigil.begin()
+        self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
         stream = LogStream(self.wiring.open_log(), capture.last(), self.wake_file, poll=config.source.poll)
 
         def apply(span: Span, frame: DataFrame | None, _: int) -> None:
@@ -420,14 +418,18 @@ class CapturePart(Part):
 
         self.follow(stream, apply, newest(source.gaps))
 
+    def go_on(self, name: str, work: Callable[[threading.Event], None]) -> None:
+        """Do the work beside capture, until `close`."""
+        self.beside.append(Beside(name, work))
+        self.beside[-1].begin()
+
     def keep(self, source: SourceSide) -> None:
         """Let go of pinned files beside capture, where some are kept."""
-        config = self.wiring.config
-        if source.pins is not None:
+        config, pins, gap = self.wiring.config, source.pins, newest(source.gaps)
+        if pins is not None:
             ledgers = [self.wiring.ledger(name) for name in config.targets]
             limits = Limits(config.source.pin_bytes, config.source.pin_age)
-            self.keeper = Keeper(source.pins, lambda: ledgers, limits, source.clock, newest(source.gaps))
-            self.keeper.begin()
+            self.go_on("pins", lambda stopping: keep(pins, ledgers, limits, source.clock, gap, stopping))
 
     def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
         """Look for changes without events, beside capture, where the configuration asks for it."""
@@ -448,16 +450,12 @@ class CapturePart(Part):
 
         pending = self.gatherer.locations
         begun_ns = self.begin.begun_ns()
-        self.scanner = Scanner(source, source.scans, Chosen(cache(chosen), databases), pending, after, begun_ns, found)
-        self.scanner.begin()
+        scanner = Scanner(source, source.scans, Chosen(cache(chosen), databases), pending, after, begun_ns, found)
+        self.go_on("scan", scanner.run)
 
     def close(self) -> None:
-        if self.vigil is not None:
-            self.vigil.stop()
-        if self.keeper is not None:
-            self.keeper.stop()
-        if self.scanner is not None:
-            self.scanner.stop()
+        while self.beside:
+            self.beside.pop().stop()
         if self.gatherer is not None:
             self.gatherer.stop()
 
@@ -560,7 +558,7 @@ class TargetPart(Part):
         replica = self.replica
         if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
             return Standing.GOING
-        if replica.is_comparing() or replica.tables.in_state(*OUT) or asked(self.wiring, self.name):
+        if not replica.comparing.is_done() or replica.tables.in_state(*OUT) or asked(self.wiring, self.name):
             return Standing.GOING
         return standing(replica.position(), list(replica.tables.rows.values()), event_id).standing
 
@@ -615,7 +613,7 @@ class TargetPart(Part):
 
 def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
-    reading = not replica.reading.finished.empty() or replica.surveying.has_news() or replica.is_repaired()
+    reading = not replica.reading.finished.empty() or replica.comparing.has_news()
     return bool(replica.waiting_since) or reading or replica.scanned.owes()
 
 

@@ -110,7 +110,7 @@ class Replicated:
             time.sleep(0.05)
 
     def until_repaired(self) -> None:
-        while self.replica.mended.drops != REPAIRED:
+        while self.replica.comparing.mended.drops != REPAIRED:
             self.replica.window(self.capture())
             time.sleep(0.05)
 

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from calque.adapters.delta import states
-from calque.adapters.delta.columns import EPOCHS, epoch_record
+from calque.adapters.delta.columns import EPOCHS, TABLES, epoch_record, table_record
 from calque.adapters.delta.latest import FRESH, LatestEpochs, RecentRows
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.snapshot import Change
@@ -23,7 +23,7 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.digest import is_intact, sealed
 from calque.errors import Broken
 from calque.model.files import File
-from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState
+from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
 from calque.ports import Ledger
 
 EARLIER = "6ff7972e12c2bd0c90638c4c0d2b7b278fe9d59d51e0d99f20608f1c42d40311"
@@ -417,6 +417,30 @@ def test_a_ledger_without_the_column_for_gaps_goes_on_and_gets_it(tmp_path: Path
     found = RangedTable(f"{folder}/epochs", EPOCHS, ("epoch",))
     assert found.merge(found.snapshot().files) == 2
     assert [one.gap for one in DeltaLedger(folder).epochs()] == [None, (6, 8)]
+
+
+def test_a_ledger_whose_rows_do_not_say_why_tables_are_not_live_goes_on_and_says_it(tmp_path: Path) -> None:
+    old_schema = pa.schema([field for field in TABLES if field.name != "why"])
+    reasons = {
+        "a": "gap 2: the log went back",
+        "b": "held: 12 of its objects",
+        "c": "bootstrap",
+        "d": "it waits",
+        "e": "",
+    }
+    rows = [TableRow("d1", name, TableState.QUARANTINED, 7, reason) for name, reason in reasons.items()]
+    records = [{**table_record(row, number), "why": None} for number, row in enumerate(rows, 1)]
+    old = RangedTable(f"{tmp_path}/tables", old_schema, ("sequence",), None)
+    files = old.write([pa.Table.from_pylist(records, schema=old_schema)])
+    old.commit(lambda _: Change(add=files, marks={"sequence": len(rows)}))
+    ledger = DeltaLedger(str(tmp_path))
+    whys = [Why.GAP, Why.HELD, Why.ALL, Why.OWN, Why.OWN]
+    assert list(ledger.tables().values()) == [replace(row, why=why) for row, why in zip(rows, whys, strict=True)]
+    waits = replace(rows[3], why=Why.HELD)
+    ledger.put_tables([waits])
+    for reader in (ledger, DeltaLedger(str(tmp_path))):
+        assert reader.tables()["table", "d1", "d"] == waits
+    assert "why" in DeltaTable(f"{tmp_path}/tables").to_pyarrow_table().column_names
 
 
 def test_the_digest_of_an_epoch_without_a_gap_is_what_it_was_before_there_were_any() -> None:

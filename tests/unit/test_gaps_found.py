@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -11,13 +12,14 @@ import pytest
 
 from calque.adapters.memory.gaps import MemoryGaps
 from calque.adapters.memory.metastore import HIVE_3, MemoryMetastore
+from calque.engine.beside import Beside
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.failpoints import EFFECTS, guard
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Continuity, Interrupted, begin_of
 from calque.engine.loglook import newest_rows, weaknesses
 from calque.engine.pages import events_after
-from calque.engine.vigil import Vigil
+from calque.engine.vigil import watch
 from calque.errors import Refused, Unavailable
 from calque.model.files import Evidence, Listing
 from calque.model.gaps import Cause, Gap
@@ -322,12 +324,27 @@ def test_a_journal_says_nothing_to_a_reader_who_does_not_know_the_newest_gap(sit
 
 def test_an_idle_log_is_looked_at(site: Site) -> None:
     noticed: list[str] = []
-    vigil = Vigil(site.seam, noticed.append, seconds=0.001)
+    vigil = Beside("vigil", lambda stopping: watch(site.seam, noticed.append, stopping, seconds=0.001))
     site.repeat(9)
     vigil.begin()
     vigil.thread.join(10)
     assert noticed == ["The log gave event id 9 to two events"]
     vigil.stop()
+
+
+def test_what_goes_on_beside_capture_ends_when_it_is_told_to() -> None:
+    ended: list[str] = []
+
+    def work(stopping: threading.Event) -> None:
+        assert stopping.wait(10)
+        ended.append("work")
+
+    beside = Beside("work", work)
+    beside.stop()
+    beside = Beside("work", work)
+    beside.begin()
+    beside.stop()
+    assert ended == ["work"]
 
 
 class Rows:

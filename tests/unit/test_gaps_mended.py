@@ -7,10 +7,9 @@ from collections import Counter
 from dataclasses import replace
 
 from calque.adapters.memory.ledger import MemoryLedger
-from calque.engine.mending import is_held
 from calque.model.facets import PrimaryKey
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
-from calque.model.ledger import TableState
+from calque.model.ledger import TableState, Why
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.requests import Action, Request, take_up
@@ -71,7 +70,7 @@ def counted(world: World) -> Counter[str]:
 
 
 def held(world: World) -> list[str]:
-    return sorted(name.table for name, row in world.replica.tables.rows.items() if is_held(row))
+    return sorted(name.table for name, row in world.replica.tables.rows.items() if row.why is Why.HELD)
 
 
 def drop(world: World, *names: str) -> None:

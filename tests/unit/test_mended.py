@@ -18,7 +18,7 @@ from calque.core.standing import Standing
 from calque.engine.pins import Limits, release
 from calque.engine.sweep import shown_by_all
 from calque.model.gaps import Cause, Gap
-from calque.model.ledger import Epoch, TableRow, TableState
+from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import TableName
 from calque.streams import Beginning, Run, TargetPart
 from calque.wiring import Wiring
@@ -28,7 +28,7 @@ GAPS = [
     Gap(1, 812, 900, Cause.PURGED, "2026-01-01T00:00:00+00:00"),
     Gap(2, 950, 700, Cause.WENT_BACK, "2026-01-02T00:00:00+00:00"),
 ]
-READ = TableRow("d1", "t", TableState.UNKNOWN, 800, "gap 2: the log went back")
+READ = TableRow("d1", "t", TableState.UNKNOWN, 800, "gap 2: the log went back", why=Why.GAP)
 LIVE = TableRow("d1", "t", TableState.LIVE, 900)
 TEXT = """
 [source]
@@ -60,7 +60,7 @@ def wiring(tmp_path: Path) -> Wiring:
         ([[LIVE, dealt(2)]], Mending.REPAIRED, Mending.REPAIRED),
         ([[READ, dealt(2)]], Mending.REPAIRED, Mending.REPAIRING),
         ([[LIVE, dealt(2, COUNTED)]], Mending.REPAIRED, Mending.REPAIRING),
-        ([[replace(READ, reason="bootstrap"), dealt(2)]], Mending.REPAIRED, Mending.REPAIRED),
+        ([[replace(READ, why=Why.ALL), dealt(2)]], Mending.REPAIRED, Mending.REPAIRED),
         ([[LIVE, dealt(2, HELD)]], Mending.REPAIRED, Mending.HELD),
         ([[LIVE, dealt(2, HELD)], [LIVE, dealt(2)]], Mending.REPAIRED, Mending.HELD),
         ([[LIVE, dealt(2, HELD)], [LIVE, dealt(1)]], Mending.REPAIRED, Mending.REPAIRING),

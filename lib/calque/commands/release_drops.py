@@ -39,14 +39,14 @@ def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) 
     """No `tables` means all that wait."""
     from calque.commands.output import print_json, print_line
     from calque.core.patterns import chosen
-    from calque.engine.mending import is_held
+    from calque.model.ledger import Why
     from calque.model.names import TableName
     from calque.requests import Action, ask
     from calque.wiring import Wiring
 
     wiring, takes = Wiring(config), chosen(tables)
     rows: Sequence[TableRow] = list(wiring.ledger(target).tables().values())
-    names = sorted(name for row in rows if is_held(row) and takes(name := TableName(row.database, row.table)))
+    names = sorted(name for row in rows if row.why is Why.HELD and takes(name := TableName(row.database, row.table)))
     ask(wiring, target, Action.RELEASE_DROPS, tables)
     if settings.json:
         print_json({"target": target, "tables": [str(name) for name in names]})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from calque.model.gaps import Gap
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import TableRow, TableState, Why
 
 KIND = "gap"
 """Of the row that says with `shows` which gap a target has dealt with last, and with its reason how far that is."""
@@ -49,7 +49,7 @@ def is_under_way(rows: Iterable[TableRow]) -> bool:
     """Whether something is still compared, or tables are set aside because of a gap."""
     return any(
         (row.kind == KIND and row.reason not in (HELD, REPAIRED))
-        or (row.kind == "table" and row.state in ASIDE and row.reason.startswith(KIND))
+        or (row.kind == "table" and row.state in ASIDE and row.why is Why.GAP)
         for row in rows
     )
 

@@ -16,7 +16,7 @@ from calque.engine.databases import Databases
 from calque.engine.functions import Functions
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.gaps import Cause, Gap
-from calque.model.ledger import Epoch, TableRow, TableState
+from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
 from calque.ports import Gaps
@@ -26,10 +26,6 @@ BEGIN = ("cursor", "*", "*")
 its listing (`since_event`)."""
 GAP = (KIND, "*", "*")
 """The ledger's row for the gaps that a target has dealt with."""
-REASON = "gap "
-"""What the reasons of tables begin with that are unknown since a gap."""
-HOLDING = "held: "
-"""What the reasons of tables begin with whose drops wait."""
 BOOTSTRAP = "bootstrap"
 """The reason of tables that are unknown since the first bootstrap."""
 
@@ -105,8 +101,9 @@ def unknown_rows(
         shows = before.shows if before is not None else None
         if before is not None and before.state is TableState.LIVE:
             shows = max(shows or 0, cursor)
-        reason = f"{REASON}{gaps[-1].number}: the log {said(gaps[-1])}"
-        found.append(TableRow(*name, TableState.UNKNOWN, None if shows is None else min(shows, common), reason, low))
+        reason = f"gap {gaps[-1].number}: the log {said(gaps[-1])}"
+        shows = None if shows is None else min(shows, common)
+        found.append(TableRow(*name, TableState.UNKNOWN, shows, reason, low, why=Why.GAP))
     return found
 
 
@@ -123,19 +120,9 @@ def said(gap: Gap) -> str:
             assert_never(other)
 
 
-def is_since_gap(row: TableRow) -> bool:
-    """Whether the table is to be compared before it is read: it may be what it was."""
-    return row.reason.startswith(REASON)
-
-
-def is_held(row: TableRow) -> bool:
-    """Whether what the table would lose by difference waits for an operator."""
-    return row.state is TableState.QUARANTINED and row.reason.startswith(HOLDING)
-
-
 def held_reason(policy: Policy, count: int, total: int, objects: int) -> str:
     return (
-        f"{HOLDING}{count} of its objects would be dropped without an event that says so, and {total} of {objects} in "
+        f"held: {count} of its objects would be dropped without an event that says so, and {total} of {objects} in "
         f'all, more than max_drop = "{policy.max_drop:.4g}" lets go: look why the source lost them, then run '
         f"`calque release-drops --target {policy.target}`"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from calque.engine.sweep import shown_by_all
@@ -43,26 +43,12 @@ def release(pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int, 
     return gone
 
 
-class Keeper:
-    """Lets go at intervals, on a thread beside capture. `gap` is the newest one in the log."""
-
-    def __init__(
-        self, pins: Pins, ledgers: Callable[[], Iterable[Ledger]], limits: Limits, clock: Clock, gap: int = 0
-    ) -> None:
-        self.pins, self.ledgers, self.limits, self.clock, self.gap = pins, ledgers, limits, clock, gap
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self.run, name="pins", daemon=True)
-
-    def begin(self) -> None:
-        self.thread.start()
-
-    def stop(self) -> None:
-        self.stopping.set()
-        self.thread.join(timeout=30)
-
-    def run(self) -> None:
-        while not self.stopping.wait(SECONDS):
-            try:
-                release(self.pins, self.ledgers(), self.limits, self.clock.now_ns(), self.gap)
-            except CalqueError as error:
-                LOG.warning("pins: %s", error)
+def keep(
+    pins: Pins, ledgers: Sequence[Ledger], limits: Limits, clock: Clock, gap: int, stopping: threading.Event
+) -> None:
+    """Let go at intervals, until `stopping`. `gap` is the newest one in the log."""
+    while not stopping.wait(SECONDS):
+        try:
+            release(pins, ledgers, limits, clock.now_ns(), gap)
+        except CalqueError as error:
+            LOG.warning("pins: %s", error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,14 +16,15 @@ from datetime import UTC, datetime
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable
 from calque.core.kinds import ACID, REASONS
-from calque.core.mended import COUNTED, HELD, REPAIRED
 from calque.engine import mending
+from calque.engine.afresh import Afresh, Begun
 from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
 from calque.engine.asked import How
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.engine.building import BATCH
 from calque.engine.cascade import cascaded
+from calque.engine.comparing import Comparing
 from calque.engine.consistency import Consistency, order_of
 from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import Functions
@@ -37,13 +38,12 @@ from calque.engine.spread import Cut, Group, Spread, names_in, names_of
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.start import start_at
-from calque.engine.surveying import Losses, Surveying
-from calque.engine.tables import ASIDE, OUT, TABLE, Tables
+from calque.engine.tables import ASIDE, OUT, Tables
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Kind
-from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState
+from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import GroupPlan
 from calque.ports import Conflict
@@ -57,9 +57,6 @@ TRIES = 9
 FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
 """What may keep a group from going through a window."""
 SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
-ALL_AGAIN = "asked for by bootstrap"
-COUNTED_REASONS = (mending.BOOTSTRAP, ALL_AGAIN)
-"""Of tables that are read one and all: what the target would lose by that is counted."""
 
 
 @dataclass(slots=True)
@@ -124,8 +121,9 @@ class Replica:
         self.policies = Policies(source, side, self.databases, self.functions, self.consistency)
         kept, readers, batch = self.policies.kept, self.readers, self.batch
         self.reading = Reading(source, side, self.databases, wake, self.tables.busy, pool, readers, batch, kept)
-        self.surveying = Surveying(source, side, self.reading, self.begin, wake)
-        self.mended = mending.Mended()
+        self.comparing = Comparing(source, side, self.tables, self.reading, self.begin, wake)
+        begins = (self.begin, self.databases, self.functions, self.consistency, self.scanned)
+        self.afresh = Afresh(source, side, *begins)
         self.cursor: EventId = 0
         self.listed: EventId = 0
         """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
@@ -158,23 +156,27 @@ class Replica:
         self.side.stopping.clear()
         rows = self.side.ledger.tables()
         self.epoch = self.side.ledger.last_epoch()
-        self.mended = mending.Mended.of(rows, self.epoch)
+        mended = self.comparing.mended = mending.Mended.of(rows, self.epoch)
         begun = self.epoch is not None or mending.BEGIN in rows
         start = self.side.policy.start if not begun else None
         self.scanned.open(rows.values())
         self.databases.adopt(rows.values())
         self.functions.adopt(rows.values())
         self.cursor = mending.goes_on_from(rows, self.epoch) if start is None else start
-        if mending.BEGIN in rows and (self.epoch is None or self.mended.untold is not None):
+        if mending.BEGIN in rows and (self.epoch is None or mended.untold is not None):
             self.listed = rows[mending.BEGIN].since_event or 0
         if start is not None:
             self.start(start)
         self.side.announced.load(rows.values(), self.cursor)
         self.unpublished += self.policies.open(rows, self.cursor)
         if not begun and start is None:
-            self.bootstrap()
+            self.begun(found := self.afresh.bootstrap())
+            LOG.info("%s: bootstrap of %d tables from event %d", self.name, found.tables, found.low)
         elif gaps := self.gaps_behind():
-            self.start_again(self.side.ledger.tables(), gaps)
+            again = self.side.ledger.tables()
+            self.begun(found := self.afresh.again(again, gaps, mended, self.cursor, self.epoch))
+            text = "%s starts again at event %d: the log %s; %d tables may have changed"
+            LOG.warning(text, self.name, found.low, mending.said(gaps[-1]), found.tables)
         rows = self.side.ledger.tables()
         self.side.asked.load(rows.values())
         self.tried = self.source.journal.last() or 0
@@ -188,165 +190,26 @@ class Replica:
             self.consistency.rebase(name.database)
             if name in landed and name not in wanted:
                 self.reading.rejoin(name, landed[name])
-        self.look_at([name for name in out if name not in landed or name in wanted])
+        self.read([name for name in out if name not in landed or name in wanted])
         for name, reason in wanted.items():
             self.unknown(name, reason, self.cursor)
         LOG.info("%s opens at event %d, epoch %s", self.name, self.cursor, self.epoch.epoch if self.epoch else "none")
-
-    def bootstrap(self) -> None:
-        """List the source; every admitted table becomes UNKNOWN and is read by itself."""
-        low = max(self.source.log.current(), self.begin())
-        self.scanned.begin()
-        found = self.names_at_source()
-        found += self.databases.left_over(set(found))
-        self.consistency.bootstrap({name.database for name in found})
-        self.databases.bootstrap(low)
-        self.functions.bootstrap(low)
-        rows = [TableRow(*name, TableState.UNKNOWN, None, mending.BOOTSTRAP, low) for name in found]
-        listed = self.source.log.current()
-        newest = max((one.number for one in mending.newer(self.source.gaps, mending.Mended())), default=0)
-        self.mended = mending.Mended(newest, drops="")
-        self.side.ledger.put_tables([*rows, mending.begun_at(low, listed), self.mended.row()])
-        self.cursor, self.listed = low, listed
-        LOG.info("%s: bootstrap of %d tables from event %d", self.name, len(found), low)
 
     def start(self, event_id: EventId) -> None:
         """Take the target as the source was at the event; it has nothing to do with gaps before that."""
         found = start_at(self, event_id)
         self.consistency.bootstrap({row.database for row in found if row.state is TableState.UNKNOWN})
-        self.mended = mending.before(self.source.gaps, event_id)
-        self.side.ledger.put_tables([*found, mending.begun_at(event_id), self.mended.row()])
+        mended = self.comparing.mended = mending.before(self.source.gaps, event_id)
+        self.side.ledger.put_tables([*found, mending.begun_at(event_id), mended.row()])
         self.cursor = event_id
-
-    # Gaps of the log
 
     def gaps_behind(self) -> list[Gap]:
         """Gaps that this target has not dealt with."""
-        return mending.newer(self.source.gaps, self.mended)
+        return mending.newer(self.source.gaps, self.comparing.mended)
 
-    def start_again(self, rows: Mapping[tuple[str, str, str], TableRow], gaps: Sequence[Gap]) -> None:
-        """After gaps, in one write of the ledger: nothing that the target shows is known to be so at the source, and
-        the position is where the log is now. What is equal is found out before anything is read."""
-        low = max(self.source.log.current(), self.begin())
-        self.scanned.begin()
-        found = self.names_at_source()
-        found += self.databases.left_over(set(found))
-        known = [TableName(row.database, row.table) for row in rows.values() if row.kind == TABLE]
-        names = {*found, *filter(self.side.admission.takes, known)}
-        self.consistency.open((), bootstrapping=self.epoch is None)
-        for database in sorted({name.database for name in names}):
-            self.consistency.rebase(database)
-        self.databases.bootstrap(low)
-        self.functions.bootstrap(low)
-        self.mended = self.mended.with_gaps(gaps, self.epoch)
-        unknown, scans = mending.unknown_rows(names, rows, self.cursor, low, gaps), self.scanned.row()
-        listed = self.source.log.current()
-        others = [mending.begun_at(low, listed), self.mended.row(), *([scans] if scans is not None else [])]
-        self.side.ledger.put_tables([*unknown, *others])
-        self.cursor, self.listed = low, listed
-        text = "%s starts again at event %d: the log %s; %d tables may have changed"
-        LOG.warning(text, self.name, low, mending.said(gaps[-1]), len(unknown))
-
-    def names_at_source(self) -> list[TableName]:
-        """Every admitted table."""
-        found: list[TableName] = []
-        for database in self.source.catalog.databases():
-            if self.side.admission.touches_database(database):
-                names = [TableName(database, table.lower()) for table in self.source.catalog.tables(database)]
-                found += [name for name in names if self.side.admission.takes(name)]
-        return found
-
-    def look_at(self, names: Sequence[TableName]) -> None:
-        """Read the tables; those that may be what they were, or that the target would lose by difference, are compared
-        in bulk before."""
-        rows = self.tables.rows
-        since_gap = [name for name in names if mending.is_since_gap(rows[name])]
-        counted = [name for name in names if rows[name].reason in COUNTED_REASONS]
-        there = mending.at_target(self.side, counted) if counted else set()
-        first = {*since_gap, *there}
-        for name in names:
-            if name not in first:
-                self.submit(name)
-        if first:
-            for name in sorted(first):
-                self.tables.busy(name, TableState.READING)
-                self.scanned.leave(name)
-            self.surveying.start(since_gap, sorted(there))
-        elif self.mended.drops == "":
-            self.record_drops(COUNTED)
-        if not first and self.mended.number and self.mended.drops in (COUNTED, HELD):
-            self.surveying.start_facets(self.tables.in_state(TableState.LIVE))
-
-    def take_surveys(self) -> None:
-        """Tables that were compared are live, or read; once all are, so are those that lose something, or they wait for
-        an operator. In the end functions and databases go that the source has not."""
-        for name in self.surveying.drain():
-            if self.tables.is_(name, OUT):
-                self.submit(name)
-        for name in self.surveying.drain_facets():
-            if self.tables.is_(name, {TableState.LIVE}) and name not in self.staging.names:
-                self.unknown(name, "its statistics or constraints are not the source's", self.cursor)
-        if self.surveying.is_counted():
-            self.take_losses(self.surveying.losses())
-        if self.mended.drops == HELD and not self.held() and not self.surveying.is_under_way():
-            self.record_drops(COUNTED)
-        if self.is_repaired():
-            mending.drop_leftovers(self.source, self.side, self.databases, self.functions)
-            self.record_drops(REPAIRED)
-
-    def is_repaired(self) -> bool:
-        """Whether all were compared, and nobody has written it down."""
-        return self.mended.drops == COUNTED and not self.surveying.is_busy()
-
-    def is_comparing(self) -> bool:
-        """Whether something is still compared with the source, after a gap or a bootstrap of all."""
-        return self.mended.drops not in (HELD, REPAIRED)
-
-    def take_losses(self, losses: Losses) -> None:
-        """All were compared: those that would lose something are read, or held."""
-        gone = {name: count for name, count in losses.gone.items() if self.tables.is_(name, OUT)}
-        losses = Losses(gone, losses.objects + len(self.tables.rows) - len(gone))
-        held = self.mended.drops != COUNTED and losses.are_too_many(self.side.policy.max_drop)
-        self.record_drops(HELD if held else COUNTED)
-        self.surveying.settle()
-        for name, count in gone.items():
-            if held:
-                self.quarantine(
-                    name, mending.held_reason(self.side.policy, count, losses.total, losses.objects), self.cursor
-                )
-            else:
-                self.submit(name)
-        self.surveying.start_facets(self.surveying.equal)
-
-    def record_drops(self, drops: str) -> None:
-        """Write down what becomes of drops by difference, before the first of them."""
-        self.mended = replace(self.mended, drops=drops)
-        self.side.ledger.put_tables([self.mended.row()])
-
-    def held(self) -> list[TableName]:
-        """Tables whose drops wait for an operator."""
-        rows = self.tables.rows
-        return [name for name in self.tables.in_state(TableState.QUARANTINED) if mending.is_held(rows[name])]
-
-    def read_all_again(self, reason: str) -> list[TableName]:
-        """All tables must be read again, and what the target would lose by that is counted first. Not while a survey is
-        under way."""
-        held, beside = {*self.held()}, self.staging.names
-        found = [name for name in self.tables.in_state(*SETTLED) if name not in held]
-        self.record_drops("")
-        self.side.asked.add(self.side.ledger, How.READ, [name for name in found if name in beside], reason)
-        free = [name for name in found if name not in beside]
-        for name in free:
-            self.becomes_unknown(name, reason, self.cursor)
-        self.look_at(free)
-        return found
-
-    def release_drops(self, takes: Callable[[TableName], bool]) -> list[TableName]:
-        """Tables that wait for an operator, and are chosen, are read again, and lose what the source has not."""
-        found = list(filter(takes, self.held()))
-        for name in found:
-            self.unknown(name, "its drops were released", self.cursor)
-        return found
+    def begun(self, begun: Begun) -> None:
+        """All tables are unknown now."""
+        self.comparing.mended, self.cursor, self.listed = begun.mended, begun.low, begun.listed
 
     def close(self) -> None:
         """End the background work after the calls in hand."""
@@ -373,10 +236,10 @@ class Replica:
         self.becomes_unknown(name, reason, event_id)
         self.submit(name)
 
-    def becomes_unknown(self, name: TableName, reason: str, event_id: EventId) -> None:
+    def becomes_unknown(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
         self.consistency.rebase(name.database)
         self.waiting_since.pop(name, None)
-        self.tables.put(name, TableState.UNKNOWN, self.tables.apart.pop(name, self.cursor), reason, event_id)
+        self.tables.put(name, TableState.UNKNOWN, self.tables.apart.pop(name, self.cursor), reason, event_id, why)
         LOG.info("%s: %s is read again at event %d: %s", self.name, name, event_id, reason)
 
     def reread(
@@ -389,7 +252,7 @@ class Replica:
         """Tables in one of `states` that are chosen must be read again; which ones. Those whose drops wait for an
         operator do so still. Only between windows."""
         rows = self.tables.rows
-        found = [name for name in self.tables.in_state(*states) if takes(name) and not mending.is_held(rows[name])]
+        found = [name for name in self.tables.in_state(*states) if takes(name) and rows[name].why is not Why.HELD]
         self.ask(found, reason, how)
         return found
 
@@ -402,23 +265,50 @@ class Replica:
             if name not in beside:
                 self.unknown(name, reason, self.cursor)
 
+    def read_all_again(self, reason: str) -> list[TableName]:
+        """All tables must be read again, and what the target would lose by that is counted first. Not while a
+        comparison is under way."""
+        held, beside = {*self.comparing.held()}, self.staging.names
+        found = [name for name in self.tables.in_state(*SETTLED) if name not in held]
+        self.comparing.begin_all()
+        self.side.asked.add(self.side.ledger, How.READ, [name for name in found if name in beside], reason)
+        free = [name for name in found if name not in beside]
+        for name in free:
+            self.becomes_unknown(name, reason, self.cursor, Why.ALL)
+        self.read(free)
+        return found
+
+    def release_drops(self, takes: Callable[[TableName], bool]) -> list[TableName]:
+        """Tables that wait for an operator, and are chosen, are read again, and lose what the source has not."""
+        found = list(filter(takes, self.comparing.held()))
+        for name in found:
+            self.unknown(name, "its drops were released", self.cursor)
+        return found
+
+    def read(self, names: Sequence[TableName]) -> None:
+        """Read the tables, some of them after they were compared."""
+        for name in names:
+            self.scanned.leave(name)
+        for name in self.comparing.begin(names):
+            self.submit(name)
+
     def submit(self, name: TableName, delay: float = 0.0) -> None:
         self.scanned.leave(name)
         self.reading.submit(name, delay)
 
-    def quarantine(self, name: TableName, reason: str, event_id: EventId) -> None:
+    def quarantine(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
         """Set the table aside with its reason; everything else goes on."""
         before = self.tables.rows.get(name)
         shows = self.tables.apart.get(name, before.shows if before else None)
         if shows is not None:
             self.consistency.rebase(name.database)
         self.tables.apart.pop(name, None)
-        self.tables.put(name, TableState.QUARANTINED, shows, reason, event_id)
+        self.tables.put(name, TableState.QUARANTINED, shows, reason, event_id, why)
         LOG.warning("%s: %s is quarantined at event %d: %s", self.name, name, event_id, reason)
 
     def land_finished(self, upto: EventId, window: Window) -> None:
         """Tables whose reads are finished, and exact at or before `upto`, rejoin."""
-        self.take_surveys()
+        self.take_compared()
         ended: set[TableRow] = set()
         for outcome in self.reading.drain():
             name = outcome.table
@@ -445,6 +335,17 @@ class Replica:
             if not self.tables.is_(name, OUT):
                 ended |= outcome.asked
         self.side.asked.done(self.side.ledger, ended)
+
+    def take_compared(self) -> None:
+        """Tables that were compared and are not equal are read, or wait for an operator."""
+        found = self.comparing.take(self.databases, self.functions)
+        for name in found.read:
+            self.submit(name)
+        for name in found.other_facets:
+            if name not in self.staging.names:
+                self.unknown(name, "its statistics or constraints are not the source's", self.cursor)
+        for name, reason in found.held.items():
+            self.quarantine(name, reason, self.cursor, Why.HELD)
 
     def failed(self, outcome: Read) -> None:
         name = outcome.table
@@ -500,8 +401,8 @@ class Replica:
     def window_to(self, upto: EventId) -> Window | None:
         self.expire_waiting()
         quiet = self.reading.finished.empty() and not self.tables.apart and not self.tables.changed
-        quiet = quiet and not self.scanned.news() and not self.surveying.has_news() and not self.unpublished
-        if self.is_repaired() or (self.epoch is not None and self.mended.untold is not None):
+        quiet = quiet and not self.scanned.news() and not self.comparing.has_news() and not self.unpublished
+        if self.epoch is not None and self.comparing.mended.untold is not None:
             quiet = False
         if self.epoch is not None and self.consistency.owes(self.not_shown_as_is()):
             quiet = False
@@ -813,7 +714,7 @@ class Replica:
         ledger = self.side.ledger
         bootstrapping = self.bootstrapping(upto)
         news = upto != self.cursor or self.epoch is None or bool(self.unpublished or window.announced)
-        news = news or self.mended.untold is not None
+        news = news or self.comparing.mended.untold is not None
         taken = self.scanned.row()
         rows = [taken] if taken is not None else []
         if not news and not self.tables.changed:
@@ -831,7 +732,7 @@ class Replica:
         if not bootstrapping:
             self.unpublished = []
             self.epoch = window.epoch = ledger.last_epoch()
-            self.mended = replace(self.mended, untold=None)
+            self.comparing.told()
             self.side.announced.told(ledger, window.announced, upto)
 
     def record_states(self, kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
@@ -847,7 +748,7 @@ class Replica:
             event_id=upto,
             from_event_id=self.epoch.event_id if self.epoch else window.span.after,
             published_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            kind=("window" if self.mended.untold is None else "repair") if self.epoch else "bootstrap",
+            kind=("window" if self.comparing.mended.untold is None else "repair") if self.epoch else "bootstrap",
             tables=len({table for plan in window.plans for table in plan.tables}),
             events=window.events,
             hops=sum(len(plan.hops) for plan in window.plans),
@@ -858,7 +759,7 @@ class Replica:
             bridges=window.bridges(),
             in_parts=window.in_parts(),
             rebasing=self.consistency.rebasing(),
-            gap=self.mended.untold,
+            gap=self.comparing.mended.untold,
         )
 
 

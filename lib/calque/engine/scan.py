@@ -74,28 +74,18 @@ class Scanner:
         self.unlisted: set[str] = set()
         self.remember_ns = 0
         self.changed = False
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self.run, name="scan", daemon=True)
 
-    def begin(self) -> None:
-        """Go on beside capture, until `stop`."""
-        self.thread.start()
-
-    def stop(self) -> None:
-        self.stopping.set()
-        if self.thread.is_alive():
-            self.thread.join(timeout=30)
-
-    def run(self) -> None:
-        while not self.stopping.wait(self.pause()):
+    def run(self, stopping: threading.Event) -> None:
+        """Scan until `stopping`."""
+        while not stopping.wait(self.pause()):
             try:
                 self.once()
             except CalqueError as error:
                 LOG.warning("scan: %s", error)
-                self.stopping.wait(1.0)
+                stopping.wait(1.0)
             except Exception:
                 LOG.exception("scan")
-                self.stopping.wait(10.0)
+                stopping.wait(10.0)
         try:
             self.remember(always=True)
         except CalqueError as error:

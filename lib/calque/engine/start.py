@@ -49,7 +49,7 @@ def start_at(replica: Replica, event_id: EventId) -> list[TableRow]:
     require_reach(source, replica.begin(), event_id)
     databases = {name: source.catalog.database(name) for name in source.catalog.databases()}
     low = source.log.current()
-    here, there = {*replica.names_at_source()}, names_at_target(replica)
+    here, there = {*replica.afresh.names_at_source()}, names_at_target(replica)
     touched = names_touched(source.log, event_id, low)
     databases_at(
         replica, event_id, {name: found for name, found in databases.items() if TableName(name) not in touched}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import TableRow, TableState, Why
 from calque.model.names import EventId, TableName
 
 TABLE = "table"
@@ -45,10 +45,16 @@ class Tables:
         return {TableName(row.database, row.table): row.shows or 0 for row in staged}
 
     def put(
-        self, name: TableName, state: TableState, shows: EventId | None, reason: str = "", since: EventId = 0
+        self,
+        name: TableName,
+        state: TableState,
+        shows: EventId | None,
+        reason: str = "",
+        since: EventId = 0,
+        why: Why = Why.OWN,
     ) -> None:
         """The table's state; recorded at the next `record` where it is another one than before."""
-        row = TableRow(*name, state, shows, reason, since or None)
+        row = TableRow(*name, state, shows, reason, since or None, why=why)
         before = self.rows.get(name)
         self.rows[name] = row
         (self.not_live.discard if state is TableState.LIVE else self.not_live.add)(name)

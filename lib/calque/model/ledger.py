@@ -22,6 +22,19 @@ class TableState(StrEnum):
     QUARANTINED = "quarantined"
 
 
+class Why(StrEnum):
+    """Why a table is not live, where it depends on that how it becomes so again."""
+
+    OWN = ""
+    """An event, a failure or an operator's wish that concerns it."""
+    ALL = "all"
+    """All tables are to be read: what the target would lose by that is counted first."""
+    GAP = "gap"
+    """All may have changed: it is compared before it is read, and counted too."""
+    HELD = "held"
+    """What it would lose by difference waits for an operator."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableRow:
     """A table's state. `shows` is the event id that the target shows of it (None: nothing yet); of a live table it is
@@ -39,6 +52,7 @@ class TableRow:
     (`engine.announced`); "read_again", "look_again" or "adopt" is asked for (`engine.asked`)."""
     owned: str = ""
     """The name at the target, of things that carry no parameters (functions)."""
+    why: Why = Why.OWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from calque.core.continuity import carries_files
 from calque.model.files import File
-from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState
+from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
 
 Row = Mapping[str, Any]
 
@@ -72,6 +72,7 @@ TABLES = pa.schema(
         pa.field("since_event", pa.int64()),
         pa.field("owned", pa.string()),
         pa.field("removed", pa.bool_()),
+        pa.field("why", pa.string()),
     ]
 )
 """Of several rows for one (kind, database, table) the one with the greatest `sequence` counts, unless `removed`."""
@@ -143,6 +144,7 @@ def table_record(row: TableRow, sequence: int) -> Row:
         "since_event": row.since_event,
         "owned": row.owned,
         "removed": False,
+        "why": row.why.value,
     }
 
 
@@ -161,4 +163,13 @@ def table_of(row: Row) -> TableRow:
         row["since_event"],
         row["kind"],
         row["owned"],
+        why_of(row["reason"]) if row["why"] is None else Why(row["why"]),
     )
+
+
+BEGINNINGS = {"gap ": Why.GAP, "held: ": Why.HELD, "bootstrap": Why.ALL, "asked for by bootstrap": Why.ALL}
+
+
+def why_of(reason: str) -> Why:
+    """Of a row that an older version wrote, without the column: the reason begins with it."""
+    return next((why for text, why in BEGINNINGS.items() if reason.startswith(text)), Why.OWN)

@@ -41,6 +41,7 @@ class DeltaStates:
         self._rows: dict[StateKey, tuple[int, TableRow]] = {}
         self._seen: frozenset[str] = frozenset()
         self._applied = 0
+        self._widened = False
 
     def read(self) -> Mapping[StateKey, TableRow]:
         with self._lock:
@@ -56,6 +57,9 @@ class DeltaStates:
     def _append(self, things: Sequence[T], record: Callable[[T, int], Row]) -> None:
         if not things:
             return
+        if not self._widened:
+            self._table.widen()
+            self._widened = True
 
         def decide(snapshot: Snapshot) -> Change:
             first = snapshot.marks.get(SEQUENCE, 0) + 1

@@ -1,0 +1,25 @@
+"""What goes on beside capture: on a thread of its own, until it is to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+STOP_SECONDS = 30.0
+
+
+class Beside:
+    """`work` is given the event that is set when it is to end; it may end before. A name is a thread's name."""
+
+    def __init__(self, name: str, work: Callable[[threading.Event], None]) -> None:
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=work, args=(self.stopping,), name=name, daemon=True)
+
+    def begin(self) -> None:
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Have it end, and wait for that a while."""
+        self.stopping.set()
+        if self.thread.is_alive():
+            self.thread.join(timeout=STOP_SECONDS)

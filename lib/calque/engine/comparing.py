@@ -1,0 +1,130 @@
+"""Which tables need not be read, and what reading the others may drop: after a gap, or when all are read.
+
+Tables are compared in bulk first. What would be lost is counted over all of them before the first drop; too much of it
+waits for an operator. In the end facets are compared, and functions and databases go that the source has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from calque.core.mended import COUNTED, HELD, REPAIRED
+from calque.engine.databases import Databases
+from calque.engine.functions import Functions
+from calque.engine.mending import Mended, at_target, drop_leftovers, held_reason
+from calque.engine.reading import Reading
+from calque.engine.surveying import Losses, Surveying
+from calque.engine.tables import OUT, Tables
+from calque.engine.world import SourceSide, TargetSide
+from calque.model.ledger import TableState, Why
+from calque.model.names import EventId, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What comparisons came to: tables to read, others whose facets differ, and those that wait, with why."""
+
+    read: list[TableName] = field(default_factory=list)
+    other_facets: list[TableName] = field(default_factory=list)
+    held: dict[TableName, str] = field(default_factory=dict)
+
+
+class Comparing:
+    """One target's comparisons. Tables that are equal come back as reads that are finished; `mended` says how far it
+    is, and is written down before what follows from it."""
+
+    def __init__(
+        self,
+        source: SourceSide,
+        side: TargetSide,
+        tables: Tables,
+        reading: Reading,
+        begin: Callable[[], EventId],
+        wake: Callable[[], None],
+    ) -> None:
+        self.source, self.side, self.tables = source, side, tables
+        self.surveying = Surveying(source, side, reading, begin, wake)
+        self.mended = Mended()
+
+    def is_under_way(self) -> bool:
+        """Whether it is not known yet what all would lose."""
+        return self.surveying.is_under_way()
+
+    def is_repaired(self) -> bool:
+        """Whether all were compared, and nobody has written it down."""
+        return self.mended.drops == COUNTED and not self.surveying.is_busy()
+
+    def is_done(self) -> bool:
+        """Whether nothing has to be compared with the source any more."""
+        return self.mended.drops in (HELD, REPAIRED)
+
+    def has_news(self) -> bool:
+        """Whether `take` has something to do."""
+        return self.surveying.has_news() or self.is_repaired()
+
+    def begin(self, names: Sequence[TableName]) -> list[TableName]:
+        """Compare those of the tables that may be what they were, or that the target would lose by difference; which
+        are to be read at once."""
+        rows = self.tables.rows
+        since_gap = [name for name in names if rows[name].why is Why.GAP]
+        counted = [name for name in names if rows[name].why is Why.ALL]
+        there = at_target(self.side, counted) if counted else set()
+        first = {*since_gap, *there}
+        if first:
+            for name in sorted(first):
+                self.tables.busy(name, TableState.READING)
+            self.surveying.start(since_gap, sorted(there))
+        elif self.mended.drops == "":
+            self.record(COUNTED)
+        if not first and self.mended.number and self.mended.drops in (COUNTED, HELD):
+            self.surveying.start_facets(self.tables.in_state(TableState.LIVE))
+        return [name for name in names if name not in first]
+
+    def begin_all(self) -> None:
+        """All tables are to be read again: what they lose is counted anew. Not while that is under way."""
+        self.record("")
+
+    def take(self, databases: Databases, functions: Functions) -> Compared:
+        """What is known by now. Once all tables are compared, so is what becomes of those that lose something."""
+        found = Compared([name for name in self.surveying.drain() if self.tables.is_(name, OUT)])
+        found.other_facets.extend(
+            name for name in self.surveying.drain_facets() if self.tables.is_(name, {TableState.LIVE})
+        )
+        if self.surveying.is_counted():
+            self.take_losses(found)
+        if self.mended.drops == HELD and not self.held() and not found.held and not self.is_under_way():
+            self.record(COUNTED)
+        if self.is_repaired():
+            drop_leftovers(self.source, self.side, databases, functions)
+            self.record(REPAIRED)
+        return found
+
+    def take_losses(self, found: Compared) -> None:
+        """All were compared: those that would lose something are read, or held."""
+        losses = self.surveying.losses()
+        gone = {name: count for name, count in losses.gone.items() if self.tables.is_(name, OUT)}
+        losses = Losses(gone, losses.objects + len(self.tables.rows) - len(gone))
+        held = self.mended.drops != COUNTED and losses.are_too_many(self.side.policy.max_drop)
+        self.record(HELD if held else COUNTED)
+        self.surveying.settle()
+        for name, count in gone.items():
+            if held:
+                found.held[name] = held_reason(self.side.policy, count, losses.total, losses.objects)
+            else:
+                found.read.append(name)
+        self.surveying.start_facets(self.surveying.equal)
+
+    def told(self) -> None:
+        """An epoch has told of the gaps."""
+        self.mended = replace(self.mended, untold=None)
+
+    def held(self) -> list[TableName]:
+        """Tables whose drops wait for an operator."""
+        rows = self.tables.rows
+        return [name for name in self.tables.in_state(TableState.QUARANTINED) if rows[name].why is Why.HELD]
+
+    def record(self, drops: str) -> None:
+        """Write down what becomes of drops by difference, before the first of them."""
+        self.mended = replace(self.mended, drops=drops)
+        self.side.ledger.put_tables([self.mended.row()])
