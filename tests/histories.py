@@ -126,9 +126,10 @@ HOLES = (Reread("d1"), Reread("d2"), Restart(), Wait(), Release())
 """Actions after which states between are not known."""
 
 
-GAPS = ("purge", "back_up", "restore")
-"""The log is purged under the journal's end but for a few events, or the metastore restored as it was backed up. The
-latter comes between windows alone: ids that come again can't be told from others by what is under way."""
+GAPS = ("purge", "forget", "back_up", "restore")
+"""The log is purged under the journal's end but for a few events, the journal lets go of all but a few, or the
+metastore is restored as it was backed up. The latter comes between windows alone: ids that come again can't be told
+from others by what is under way."""
 
 
 def play(story: Story) -> World:
@@ -235,6 +236,8 @@ class Player:
             self.backup = Backup(world.source)
         elif write.operation == "purge" and not world.gathering:
             world.lose(write.seed % 3)
+        elif write.operation == "forget" and not world.gathering:
+            world.forget(write.seed % 4)
         elif write.operation == "restore" and self.backup is not None:
             world.go_back(self.backup)
 

@@ -445,6 +445,12 @@ class World:
         if at > after:
             self.find_gap(after, at, Cause.PURGED)
 
+    def forget(self, keep: int = 0) -> None:
+        """The journal lets go of all but its `keep` newest events, whoever needs them."""
+        upto = self.capture.last() - keep
+        self.journal.forget(upto)
+        self.evidence.forget(upto)
+
     def go_back(self, backup: Backup) -> None:
         """The source's metastore is as it was when the backup was made; its files are not."""
         after = self.capture.last()

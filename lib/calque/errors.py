@@ -2,6 +2,7 @@
 
     CalqueError
     ├── Refused       tell the user, do not retry          exit 65
+    │   └── Forgotten     the journal had it once
     ├── Unavailable   retry with back-off                  exit 75
     └── Broken        an invariant fell: stop, call a person   exit 70
 
@@ -25,6 +26,10 @@ class Refused(CalqueError):
     """The input, the configuration or the world's state asks for something that calque does not do."""
 
     exit_code = 65
+
+
+class Forgotten(Refused):
+    """The journal does not have the events any more; who follows it has to begin behind them."""
 
 
 class Unavailable(CalqueError):

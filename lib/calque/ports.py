@@ -160,10 +160,11 @@ class Journal(Protocol):
         at once. A writer that lost against another one raises `Broken`."""
 
     def entries(self, span: Span) -> Sequence[Entry]:
-        """The rows of the span without their messages, ascending. `Refused` when the span is not all there."""
+        """The rows of the span without their messages, ascending. `Refused` when the span is not all there, `Forgotten`
+        when its first rows were removed."""
 
     def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
-        """Whole rows, by id. `Refused` when one is not there."""
+        """Whole rows, by id. `Refused` and `Forgotten` as for `entries`."""
 
     def forget(self, upto: EventId) -> int:
         """Remove rows at or below `upto`; how many went. `last()` stays, also when no row is left."""

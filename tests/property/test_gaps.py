@@ -1,5 +1,5 @@
 """Gaps of the log, over generated histories through the whole engine, in memory: purged under the journal's end, some
-or all of it, or gone back with a metastore that was restored.
+or all of it, or gone back with a metastore that was restored. And targets that the journal does not wait for.
 
 States that the source had while nobody read its log are the source's all the same.
 """
@@ -11,6 +11,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from bootstraps import boot
 from histories import (
     BETWEEN,
     DEATHS,
@@ -34,6 +35,10 @@ GAP = settings(
 PURGES = st.builds(Write, st.just("purge"), st.integers(0, 2))
 RESTORES = st.builds(Write, st.sampled_from(["back_up", "restore"]), st.just(0))
 ALL_MAY_GO = POLICIES.map(lambda policy: replace(policy, max_drop=1.0))
+FORGETS = st.builds(Write, st.just("forget"), st.integers(0, 3))
+FORGOTTEN_BETWEEN = st.lists(st.tuples(st.integers(1, 8), WRITES | FORGETS | FORGETS, st.booleans()), max_size=5).map(
+    tuple
+)
 PURGED_BETWEEN = st.lists(st.tuples(st.integers(1, 8), WRITES | PURGES, st.booleans()), max_size=4).map(tuple)
 
 
@@ -52,3 +57,13 @@ def test_a_metastore_that_is_restored_is_followed_from_where_it_is_wherever_calq
     assert world.problems == []
     assert differences(world) == []
     assert world.marks_ahead() == []
+
+
+@GAP
+@given(stories(works(FORGOTTEN_BETWEEN, DEATHS, others=HOLES) | FORGETS | PURGES, ALL_MAY_GO, seen=False))
+def test_a_target_that_falls_behind_the_journal_starts_again_and_no_epoch_claims_too_much(story: Story) -> None:
+    world = boot(story)
+    assert world.problems == []
+    assert world.false_claims == []
+    assert differences(world) == []
+    assert world.replica.gaps_behind() == []

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from calque.model.gaps import Gap
+from calque.model.gaps import Cause, Gap
 from calque.model.ledger import TableRow, TableState, Why
 
 KIND = "gap"
 """Of the row that says with `shows` which gap a target has dealt with last, and with its reason how far that is."""
+BEHIND = "behind"
+"""Of the row that has the newest gap of a target's own: its first event is `shows`, its last one `since_event`, when it
+was found `reason`; `owned` is the number of the log's newest gap by then."""
 COUNTED, HELD, REPAIRED = "counted", "held", "repaired"
 """What became of the drops that were found by difference: they were few enough, or wait for an operator; in the end
 facets were compared, too."""
@@ -31,18 +34,40 @@ def dealt_with(rows: Iterable[TableRow]) -> int:
 
 
 def states_of(gaps: Sequence[Gap], targets: Iterable[Sequence[TableRow]]) -> Mapping[int, Mending]:
-    """Each gap's state by its number. What is still being read because of a gap counts for the newest one."""
+    """Each gap's state by its number. What is still being read because of a gap counts for the newest one, or for a
+    gap of a target's own that came after it."""
     rows = list(targets)
     states = {}
     for gap in gaps:
-        newest = gap.number == len(gaps)
-        if any(dealt_with(found) < gap.number or (newest and is_under_way(found)) for found in rows):
-            states[gap.number] = Mending.REPAIRING
-        elif any(is_held(found, gap.number) for found in rows):
-            states[gap.number] = Mending.HELD
-        else:
-            states[gap.number] = Mending.REPAIRED
+        late = any(dealt_with(found) < gap.number for found in rows)
+        last = [found for found in rows if gap.number == len(gaps) > number_of(own_gap(found))]
+        states[gap.number] = Mending.REPAIRING if late else worst(map(state_of, last))
     return states
+
+
+def own_gap(rows: Iterable[TableRow]) -> Gap | None:
+    """The newest gap that is the target's own."""
+    row = next((row for row in rows if row.kind == BEHIND), None)
+    if row is None:
+        return None
+    return Gap(int(row.owned), (row.shows or 1) - 1, row.since_event or 0, Cause.FORGOTTEN, row.reason)
+
+
+def number_of(gap: Gap | None) -> int:
+    return gap.number if gap is not None else -1
+
+
+def worst(states: Iterable[Mending]) -> Mending:
+    found = {*states}
+    return next((one for one in (Mending.REPAIRING, Mending.HELD) if one in found), Mending.REPAIRED)
+
+
+def state_of(rows: Sequence[TableRow]) -> Mending:
+    """What became of the target's newest gap."""
+    if is_under_way(rows):
+        return Mending.REPAIRING
+    held = any(row.kind == KIND and row.reason == HELD for row in rows)
+    return Mending.HELD if held else Mending.REPAIRED
 
 
 def is_under_way(rows: Iterable[TableRow]) -> bool:
@@ -52,7 +77,3 @@ def is_under_way(rows: Iterable[TableRow]) -> bool:
         or (row.kind == "table" and row.state in ASIDE and row.why is Why.GAP)
         for row in rows
     )
-
-
-def is_held(rows: Iterable[TableRow], number: int) -> bool:
-    return any(row.kind == KIND and row.shows == number and row.reason == HELD for row in rows)

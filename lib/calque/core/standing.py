@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from calque.core.mended import KIND
+from calque.core.mended import BEHIND, KIND
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId
 
-NO_OBJECTS = frozenset({"cursor", KIND})
+NO_OBJECTS = frozenset({"cursor", KIND, BEHIND})
 
 
 class Standing(Enum):

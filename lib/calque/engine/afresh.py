@@ -16,7 +16,7 @@ from calque.engine.mending import Key, Mended
 from calque.engine.scanned import Scanned
 from calque.engine.tables import TABLE
 from calque.engine.world import SourceSide, TargetSide
-from calque.model.gaps import Gap
+from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import EventId, TableName
 
@@ -56,8 +56,8 @@ class Afresh:
     def again(
         self, rows: Mapping[Key, TableRow], gaps: Sequence[Gap], mended: Mended, cursor: EventId, epoch: Epoch | None
     ) -> Begun:
-        """After gaps: nothing that the target shows is known to be so at the source, and the position is where the log
-        is now. What is equal is found out before anything is read."""
+        """After gaps of the log, or one of the target's own: nothing that it shows is known to be so at the source, and
+        the position is where the log is now. What is equal is found out before anything is read."""
         low = self.low()
         known = [TableName(row.database, row.table) for row in rows.values() if row.kind == TABLE]
         names = {*self.names(), *filter(self.side.admission.takes, known)}
@@ -65,7 +65,9 @@ class Afresh:
         for database in sorted({name.database for name in names}):
             self.consistency.rebase(database)
         self.make(low)
-        return self.begun(low, mended.with_gaps(gaps, epoch), mending.unknown_rows(names, rows, cursor, low, gaps))
+        unknown = mending.unknown_rows(names, rows, cursor, low, gaps)
+        own = [mending.behind_row(gap) for gap in gaps if gap.cause is Cause.FORGOTTEN]
+        return self.begun(low, mended.with_gaps(gaps, epoch), unknown, own)
 
     def low(self) -> EventId:
         """An event that comes before the listing. What scans found by now is nothing new to who reads after it."""
@@ -92,8 +94,8 @@ class Afresh:
         self.databases.bootstrap(low)
         self.functions.bootstrap(low)
 
-    def begun(self, low: EventId, mended: Mended, unknown: Sequence[TableRow]) -> Begun:
+    def begun(self, low: EventId, mended: Mended, unknown: Sequence[TableRow], own: Sequence[TableRow] = ()) -> Begun:
         listed, scans = self.source.log.current(), self.scanned.row()
-        others = [mending.begun_at(low, listed), mended.row(), *([scans] if scans is not None else [])]
+        others = [mending.begun_at(low, listed), mended.row(), *own, *([scans] if scans is not None else [])]
         self.side.ledger.put_tables([*unknown, *others])
         return Begun(low, listed, mended, len(unknown))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from calque.core.moves import may_move, move_of
 from calque.core.rows import entries_of
-from calque.engine.gaps import Continuity, Interrupted
+from calque.engine.gaps import Continuity, Interrupted, reach
 from calque.engine.listings import Missing, list_what_can_be
 from calque.engine.world import SourceSide
 from calque.errors import CalqueError, Refused, Unavailable
@@ -107,7 +107,7 @@ class Gatherer:
 
     def resume(self, after: EventId, upto: EventId) -> None:
         """Take up what was appended and not yet considered when the last process ended."""
-        self.considered = max(self.source.evidence.considered(), after)
+        self.considered = max(self.source.evidence.considered(), after, reach(self.source.journal))
         if upto > self.considered:
             self.add(self.source.journal.entries(Span(self.considered, upto)), self.source.clock.now_ns())
         self.upto = max(self.upto, upto)

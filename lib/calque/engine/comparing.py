@@ -77,7 +77,8 @@ class Comparing:
             self.surveying.start(since_gap, sorted(there))
         elif self.mended.drops == "":
             self.record(COUNTED)
-        if not first and self.mended.number and self.mended.drops in (COUNTED, HELD):
+        again = self.mended.number or self.mended.before
+        if not first and again and self.mended.drops in (COUNTED, HELD):
             self.surveying.start_facets(self.tables.in_state(TableState.LIVE))
         return [name for name in names if name not in first]
 

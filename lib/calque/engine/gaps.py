@@ -22,7 +22,7 @@ from calque.errors import Refused, Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.journal import Event
 from calque.model.names import EventId
-from calque.ports import Gaps
+from calque.ports import Gaps, Journal
 
 Sign = tuple[int, str, int]
 LOG = logging.getLogger(__name__)
@@ -185,6 +185,12 @@ def begin_of(gaps: Gaps | None, begun: EventId) -> EventId:
             "The journal has not begun anew behind a gap yet", f"{found[-1].cause.value}", "Let `calque run` capture"
         )
     return found[-1].at
+
+
+def reach(journal: Journal) -> EventId:
+    """The event before the first one that the journal has; 0 before it ever had one."""
+    oldest = journal.oldest()
+    return oldest - 1 if oldest is not None else journal.last() or 0
 
 
 def newest(gaps: Gaps | None) -> int:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import assert_never
 
-from calque.core.mended import KIND, REPAIRED
+from calque.core.mended import BEHIND, KIND, REPAIRED
 from calque.engine.apply import Applied
 from calque.engine.databases import Databases
 from calque.engine.functions import Functions
+from calque.engine.gaps import reach
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState, Why
@@ -90,6 +92,22 @@ def before(gaps: Gaps | None, start: EventId) -> Mended:
     return Mended(max((gap.number for gap in newer(gaps, Mended()) if gap.at <= start), default=0))
 
 
+def left_behind(source: SourceSide, begin: EventId, cursor: EventId, mended: Mended) -> list[Gap]:
+    """The gap between a target's position and the journal's first event; none where one follows the other."""
+    at = max(reach(source.journal), begin)
+    if cursor >= at:
+        return []
+    now = datetime.fromtimestamp(source.clock.now_ns() / 1e9, UTC).isoformat(timespec="seconds")
+    return [Gap(mended.number, cursor, at, Cause.FORGOTTEN, now)]
+
+
+def behind_row(gap: Gap) -> TableRow:
+    """For the ledger: a gap that is the target's own."""
+    first, last = gap.span
+    number = str(gap.number)
+    return TableRow("*", "*", TableState.LIVE, first, gap.found_at, last, kind=BEHIND, owned=number)
+
+
 def unknown_rows(
     names: Iterable[TableName], rows: Mapping[Key, TableRow], cursor: EventId, low: EventId, gaps: Sequence[Gap]
 ) -> list[TableRow]:
@@ -101,7 +119,7 @@ def unknown_rows(
         shows = before.shows if before is not None else None
         if before is not None and before.state is TableState.LIVE:
             shows = max(shows or 0, cursor)
-        reason = f"gap {gaps[-1].number}: the log {said(gaps[-1])}"
+        reason = said(gaps[-1])
         shows = None if shows is None else min(shows, common)
         found.append(TableRow(*name, TableState.UNKNOWN, shows, reason, low, why=Why.GAP))
     return found
@@ -111,11 +129,13 @@ def said(gap: Gap) -> str:
     first, last = gap.span
     match gap.cause:
         case Cause.PURGED:
-            return f"has lost events {first} to {last}"
+            return f"gap {gap.number}: the log has lost events {first} to {last}"
         case Cause.WENT_BACK:
-            return f"went back from event {last} to {first - 1}"
+            return f"gap {gap.number}: the log went back from event {last} to {first - 1}"
         case Cause.REPEATED:
-            return f"has event {last} twice"
+            return f"gap {gap.number}: the log has event {last} twice"
+        case Cause.FORGOTTEN:
+            return f"the journal has no events {first} to {last} any more"
         case other:
             assert_never(other)
 

@@ -21,7 +21,7 @@ from calque.engine.read import Large, TooBusy, read_exact
 from calque.engine.reads import Reads
 from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
-from calque.errors import Broken, Refused, Unavailable
+from calque.errors import Broken, Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan
@@ -116,6 +116,8 @@ class Reading:
         asked = self.side.asked.of(name)
         try:
             outcome = self.read_and_land(name)
+        except Forgotten as error:
+            outcome = Read(name, problem=str(error), retry=True)
         except (NotOurs, TooBusy, Refused, Undecodable) as error:
             outcome = Read(name, problem=str(error))
         except (Unavailable, Unreachable, ContentLost) as error:

@@ -28,6 +28,7 @@ from calque.engine.comparing import Comparing
 from calque.engine.consistency import Consistency, order_of
 from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import Functions
+from calque.engine.gaps import reach
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.observe import NotOurs
 from calque.engine.policies import Policies
@@ -40,7 +41,7 @@ from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Sta
 from calque.engine.start import start_at
 from calque.engine.tables import ASIDE, OUT, Tables
 from calque.engine.world import SourceSide, TargetSide
-from calque.errors import Refused, Unavailable
+from calque.errors import Forgotten, Refused, Unavailable
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
@@ -124,6 +125,8 @@ class Replica:
         self.comparing = Comparing(source, side, self.tables, self.reading, self.begin, wake)
         begins = (self.begin, self.databases, self.functions, self.consistency, self.scanned)
         self.afresh = Afresh(source, side, *begins)
+        self.opened = False
+        """Whether all that the ledger says is known here."""
         self.cursor: EventId = 0
         self.listed: EventId = 0
         """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
@@ -172,10 +175,10 @@ class Replica:
         if not begun and start is None:
             self.begun(found := self.afresh.bootstrap())
             LOG.info("%s: bootstrap of %d tables from event %d", self.name, found.tables, found.low)
-        elif gaps := self.gaps_behind():
+        elif gaps := self.gaps_behind() or self.own_gap():
             again = self.side.ledger.tables()
             self.begun(found := self.afresh.again(again, gaps, mended, self.cursor, self.epoch))
-            text = "%s starts again at event %d: the log %s; %d tables may have changed"
+            text = "%s starts again at event %d: %s; %d tables may have changed"
             LOG.warning(text, self.name, found.low, mending.said(gaps[-1]), found.tables)
         rows = self.side.ledger.tables()
         self.side.asked.load(rows.values())
@@ -193,6 +196,8 @@ class Replica:
         self.read([name for name in out if name not in landed or name in wanted])
         for name, reason in wanted.items():
             self.unknown(name, reason, self.cursor)
+        self.leave_late()
+        self.opened = True
         LOG.info("%s opens at event %d, epoch %s", self.name, self.cursor, self.epoch.epoch if self.epoch else "none")
 
     def start(self, event_id: EventId) -> None:
@@ -206,6 +211,18 @@ class Replica:
     def gaps_behind(self) -> list[Gap]:
         """Gaps that this target has not dealt with."""
         return mending.newer(self.source.gaps, self.comparing.mended)
+
+    def own_gap(self) -> list[Gap]:
+        """The gap between the position and the journal, which has let go of events that this target has not taken."""
+        return mending.left_behind(self.source, self.begin(), self.cursor, self.comparing.mended)
+
+    def leave_late(self) -> list[TableName]:
+        """Tables that wait for events which the journal has no more are read; which ones."""
+        at = reach(self.source.journal)
+        found = [name for name, shows in self.tables.apart.items() if shows < at and name not in self.staging.names]
+        for name in found:
+            self.unknown(name, f"the journal has no events up to {at} any more", self.cursor)
+        return found
 
     def begun(self, begun: Begun) -> None:
         """All tables are unknown now."""
@@ -363,7 +380,7 @@ class Replica:
         for job in self.staging.finished():
             try:
                 self.settle(Group(job.entries), job.upto, window, job.future)
-            except (Unavailable, Ahead) as error:
+            except (Unavailable, Ahead, Forgotten) as error:
                 LOG.info("%s: %s did not come through beside the windows: %s", self.name, job.names[0], error)
             for name in job.names:
                 if self.tables.is_(name, {TableState.LIVE}):
@@ -387,16 +404,21 @@ class Replica:
     def window(self, upto: EventId) -> Window | None:
         """Take everything to `upto`; None when there was nothing to do. Raises `Unavailable` when the target or the
         source does not answer: the next call goes on."""
-        if self.gaps_behind():
+        if not self.opened or self.gaps_behind():
             self.close()
             self.forget()
             self.open()
         try:
             return self.window_to(upto)
-        except Refused:
+        except Refused as error:
             if self.gaps_behind():
                 return None
-            raise
+            if not isinstance(error, Forgotten):
+                raise
+            self.opened = not self.own_gap()
+            if self.opened and not self.leave_late():
+                raise
+            return None
 
     def window_to(self, upto: EventId) -> Window | None:
         self.expire_waiting()
@@ -580,7 +602,7 @@ class Replica:
                         todo += map(Group, self.settle(group, upto, window, future))
                     except Long as long:
                         self.stage(group, upto, long)
-                    except (Unavailable, Ahead) as error:
+                    except (Unavailable, Ahead, Forgotten) as error:
                         problem = error
         if problem is not None:
             raise problem
@@ -588,15 +610,17 @@ class Replica:
             if shows <= upto and not self.tables.is_(name, {TableState.WAITING}):
                 del self.tables.apart[name]
 
-    def drop_views(self, found: Sequence[Group], upto: EventId, window: Window) -> Unavailable | Ahead | None:
+    def drop_views(
+        self, found: Sequence[Group], upto: EventId, window: Window
+    ) -> Unavailable | Ahead | Forgotten | None:
         """Views that come back go before their tables do. What fails here is met again when they come back."""
-        problem: Unavailable | Ahead | None = None
+        problem: Unavailable | Ahead | Forgotten | None = None
         for group in found:
             if upto_drop(group.entries):
                 whole = self.whole(group, upto) if group.ready is not None else group.entries
                 try:
                     window.add(self.advance(Group(upto_drop(whole)), upto))
-                except (Unavailable, Ahead) as error:
+                except (Unavailable, Ahead, Forgotten) as error:
                     problem = error
                 except FAILED:
                     continue
@@ -658,6 +682,8 @@ class Replica:
         """What became of a group; the parts in which it is to be tried again."""
         try:
             advanced = future.result()
+        except Forgotten:
+            raise
         except FAILED as error:
             culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
             if parts := self.consistency.parts(group.entries, culprit):

@@ -17,12 +17,14 @@ class Cause(StrEnum):
     """The newest id is below one that was read before: the metastore was restored."""
     REPEATED = "repeated"
     """An id came twice: the log is weak."""
+    FORGOTTEN = "forgotten"
+    """The journal let events go before a target had taken them. That target alone has such a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
     """The journal ended at event `after` and goes on behind event `at`, which is below `after` where the log went back.
-    Gaps are numbered from 1 as they were found."""
+    Gaps are numbered from 1 as they were found; a target's own has the number of the one before it."""
 
     number: int
     after: EventId

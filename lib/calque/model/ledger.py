@@ -47,8 +47,8 @@ class TableRow:
     reason: str = ""
     since_event: EventId | None = None
     kind: str = "table"
-    """"table", "database" or "function"; "cursor" where a bootstrap began; "gap" (`engine.mending`); "policy",
-    "admitted" and "kept" (`engine.policies`); "bridge" or "in_parts" is for the next epoch to list
+    """"table", "database" or "function"; "cursor" where a bootstrap began; "gap" and "behind" (`engine.mending`);
+    "policy", "admitted" and "kept" (`engine.policies`); "bridge" or "in_parts" is for the next epoch to list
     (`engine.announced`); "read_again", "look_again" or "adopt" is asked for (`engine.asked`)."""
     owned: str = ""
     """The name at the target, of things that carry no parameters (functions)."""
