@@ -15,7 +15,7 @@ from calque.engine.adopt import adopt
 from calque.engine.asked import How
 from calque.engine.replay import replay
 from calque.engine.replica import Replica
-from calque.errors import Refused
+from calque.errors import Forgotten, Refused
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.wiring import Wiring
@@ -67,7 +67,7 @@ def asked(wiring: Wiring, target: str) -> list[Request]:
 
 def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
     """Have the replica do what was asked for; which tables are read. None where that has to wait for the end of a
-    survey. Only between windows."""
+    survey, or until the replica starts again behind the journal. Only between windows."""
     takes, reason = chosen(request.tables), f"asked for by {request.action.value}"
     match request.action:
         case Action.RELEASE:
@@ -81,7 +81,10 @@ def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
         case Action.REPAIR:
             return replica.reread(takes, reason, SETTLED, How.LOOK)
         case Action.ADOPT:
-            return adopt(replica, takes, covering(request.tables), reason)
+            try:
+                return adopt(replica, takes, covering(request.tables), reason)
+            except Forgotten:
+                return None
         case Action.REPLAY:
             try:
                 return replay(replica, request.after, takes, reason)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from calque.core.mended import states_of
+from calque.core.mended import Mending, own_gap, state_of_own, states_of
 from calque.core.standing import NO_OBJECTS
 from calque.errors import CalqueError
 from calque.model.gaps import Gap
@@ -41,21 +41,21 @@ def snapshot(wiring: Wiring) -> Document:
 
 
 def gaps_of(wiring: Wiring) -> list[Document]:
-    """Where the journal did not continue the log, and what became of it at the targets. A target that has no ledger yet
-    begins behind them all."""
+    """Where the journal did not continue the log, and what became of it at the targets; then, with the target, where
+    the journal did not wait for one. A target that has no ledger yet begins behind them all."""
     gaps = wiring.gaps().found()
-    rows = [list(wiring.ledger(name).tables().values()) for name in wiring.config.targets] if gaps else []
-    states = states_of(gaps, filter(None, rows))
+    rows = {name: list(wiring.ledger(name).tables().values()) for name in wiring.config.targets}
+    states = states_of(gaps, filter(None, rows.values()))
+    own = {name: gap for name, found in rows.items() if (gap := own_gap(found)) is not None}
     return [
-        {
-            "from": min(gap.span),
-            "to": max(gap.span),
-            "state": states[gap.number].value,
-            "cause": gap.cause.value,
-            "found_at": gap.found_at,
-        }
-        for gap in gaps
+        *(gap_of(gap, states[gap.number]) for gap in gaps),
+        *({**gap_of(gap, state_of_own(gap, gaps, rows[name])), "target": name} for name, gap in own.items()),
     ]
+
+
+def gap_of(gap: Gap, state: Mending) -> Document:
+    first, last = gap.span
+    return {"from": first, "to": last, "state": state.value, "cause": gap.cause.value, "found_at": gap.found_at}
 
 
 def of_target(wiring: Wiring, name: str, head: EventId | None) -> Document:

@@ -35,10 +35,10 @@ from calque.engine.beside import Beside
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Continuity, Interrupted, begin_of, newest
-from calque.engine.pins import Limits, keep
 from calque.engine.progress import Progress
 from calque.engine.reads import Headway
 from calque.engine.replica import Replica
+from calque.engine.retention import Limits, keep
 from calque.engine.scan import Chosen, Scanner
 from calque.engine.tables import OUT
 from calque.engine.vigil import watch
@@ -424,12 +424,11 @@ class CapturePart(Part):
         self.beside[-1].begin()
 
     def keep(self, source: SourceSide) -> None:
-        """Let go of pinned files beside capture, where some are kept."""
-        config, pins, gap = self.wiring.config, source.pins, newest(source.gaps)
-        if pins is not None:
-            ledgers = [self.wiring.ledger(name) for name in config.targets]
-            limits = Limits(config.source.pin_bytes, config.source.pin_age)
-            self.go_on("pins", lambda stopping: keep(pins, ledgers, limits, source.clock, gap, stopping))
+        """Let go, beside capture, of what is past its retention."""
+        config = self.wiring.config
+        ledgers = [self.wiring.ledger(name) for name in config.targets]
+        retention, limits = config.journal.retention, Limits(config.source.pin_bytes, config.source.pin_age)
+        self.go_on("retention", lambda stopping: keep(fenced(source), ledgers, retention, limits, stopping))
 
     def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
         """Look for changes without events, beside capture, where the configuration asks for it."""

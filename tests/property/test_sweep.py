@@ -9,12 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.admit import Admission
 from calque.core.keys import keys_of
 from calque.core.layout import STAGE, join, place
 from calque.core.rows import table_of
-from calque.engine.sweep import Forgotten, Swept, forget_journal, sweep_target
+from calque.engine.sweep import Swept, sweep_target
 from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import OURS, TableName
@@ -280,22 +279,6 @@ def test_epochs_are_kept_for_grace_and_the_newest_always() -> None:
     assert Sweeper(world).sweep(hours=0.9).epochs == 0
     assert Sweeper(world).sweep(hours=1.1).epochs == len(numbers) - 1
     assert [epoch.epoch for epoch in world.ledger.epochs()] == numbers[-1:]
-
-
-def test_the_journal_keeps_what_a_target_has_not_shown_and_what_is_younger_than_its_retention() -> None:
-    world = with_table()
-    shown_by_all = world.journal.last() or 0
-    behind(world)
-    day = 24 * HOUR
-
-    def forget(hours: float, *more: MemoryLedger) -> Forgotten:
-        return forget_journal(world.journal, world.evidence, [world.ledger, *more], world_later(world, hours), day)
-
-    assert forget(30, MemoryLedger()) == Forgotten()
-    assert forget(20) == Forgotten()
-    found = forget(30)
-    assert (found.upto, found.events) == (shown_by_all, shown_by_all)
-    assert (world.journal.oldest(), forget(30)) == (shown_by_all + 1, Forgotten())
 
 
 def world_later(world: World, hours: float) -> int:

@@ -68,8 +68,9 @@ def show(document: Mapping[str, Any]) -> None:
     head = source["head"] if source["reachable"] else "unreachable"
     print_line(f"source {source['name']}: event {head}; journal: events {journal['oldest']} to {journal['last']}")
     for gap in journal["gaps"]:
+        of = f" of {gap['target']}" if "target" in gap else ""
         print_line(
-            f"gap: events {gap['from']} to {gap['to']} ({gap['cause']}), found at {gap['found_at']}: {gap['state']}"
+            f"gap{of}: events {gap['from']} to {gap['to']} ({gap['cause']}), found at {gap['found_at']}: {gap['state']}"
         )
     headings = ("target", "state", "position", "lag", "epoch", "live", "being read", "waiting", "quarantined", "error")
     print_table(headings, [(name, *cells(target)) for name, target in document["targets"].items()])

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from calque.config import Config
     from calque.core.admit import Admission
-    from calque.engine.sweep import Forgotten, Swept
+    from calque.engine.retention import LetGo
+    from calque.engine.sweep import Swept
     from calque.wiring import Wiring
 
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def command(settings: Settings, targets: Sequence[str]) -> int:
     """Remove what nothing needs any more.
 
-    Replaced files past their grace period, unreferenced staging files, and journal spans that every target has. Run it
+    Replaced files past their grace period, unreferenced staging files, and journal spans past their retention. Run it
     at intervals, also beside `calque run`: while a target changes, what is found unneeded is noted, and removed by the
     first sweep that finds it so after the grace period.
     """
@@ -93,26 +94,16 @@ def neighbours(config: Config, name: str) -> list[Admission]:
     return found
 
 
-def forget(wiring: Wiring) -> Forgotten:
-    from calque.engine.gaps import newest
-    from calque.engine.pins import Limits, release
-    from calque.engine.scanned import forget_taken
-    from calque.engine.sweep import forget_journal
-    from calque.engine.world import SystemClock
+def forget(wiring: Wiring) -> LetGo:
+    from calque.engine.retention import Limits, let_go
 
-    source = wiring.source()
-    ledgers = [wiring.ledger(name) for name in wiring.config.targets]
-    gap = newest(source.gaps)
-    if source.scans is not None:
-        forget_taken(source.scans, ledgers)
-    if source.pins is not None:
-        limits = Limits(wiring.config.source.pin_bytes, wiring.config.source.pin_age)
-        release(source.pins, ledgers, limits, SystemClock().now_ns(), gap)
-    retention = wiring.config.journal.retention
-    return forget_journal(source.journal, source.evidence, ledgers, SystemClock().now_ns(), retention, gap)
+    config = wiring.config
+    ledgers = [wiring.ledger(name) for name in config.targets]
+    limits = Limits(config.source.pin_bytes, config.source.pin_age)
+    return let_go(wiring.source(), ledgers, config.journal.retention, limits)
 
 
-def document(swept: dict[str, Swept], forgotten: Forgotten) -> object:
+def document(swept: dict[str, Swept], forgotten: LetGo) -> object:
     targets = {
         name: {
             "removed": found.removed,
@@ -126,7 +117,7 @@ def document(swept: dict[str, Swept], forgotten: Forgotten) -> object:
     return {"targets": targets, "journal": forgotten}
 
 
-def print_swept(swept: dict[str, Swept], forgotten: Forgotten) -> None:
+def print_swept(swept: dict[str, Swept], forgotten: LetGo) -> None:
     from calque.commands.output import print_line
 
     for name, found in swept.items():

@@ -53,6 +53,11 @@ def own_gap(rows: Iterable[TableRow]) -> Gap | None:
     return Gap(int(row.owned), (row.shows or 1) - 1, row.since_event or 0, Cause.FORGOTTEN, row.reason)
 
 
+def state_of_own(gap: Gap, gaps: Sequence[Gap], rows: Sequence[TableRow]) -> Mending:
+    """What became of a gap of the target's own: it is of no account behind the log's next one."""
+    return state_of(rows) if gap.number == len(gaps) else Mending.REPAIRED
+
+
 def number_of(gap: Gap | None) -> int:
     return gap.number if gap is not None else -1
 

@@ -22,7 +22,7 @@ from calque.engine.places import Places
 from calque.engine.read import wait_for_journal
 from calque.engine.unfinished import has_drafts, has_workplace
 from calque.engine.world import SourceSide
-from calque.errors import CalqueError, Refused
+from calque.errors import CalqueError, Forgotten, Refused
 from calque.model.files import Listing
 from calque.model.journal import Entry
 from calque.model.names import EventId, Span, TableName
@@ -80,6 +80,9 @@ class Scanner:
         while not stopping.wait(self.pause()):
             try:
                 self.once()
+            except Forgotten as error:
+                LOG.warning("scan: it begins anew: %s", error)
+                self.seen = None
             except CalqueError as error:
                 LOG.warning("scan: %s", error)
                 stopping.wait(1.0)

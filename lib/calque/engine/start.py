@@ -21,6 +21,7 @@ from calque.core.kinds import obstacle
 from calque.engine.apply.hand import batches
 from calque.engine.databases import owned
 from calque.engine.functions import same_function
+from calque.engine.gaps import reach
 from calque.engine.observe import NotOurs, Shown
 from calque.engine.pages import events_after
 from calque.engine.proof import pairs_of, prove
@@ -69,10 +70,9 @@ def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None
     now = source.log.current()
     if event_id > now:
         raise Refused(what, f"the source's newest event is {now}", "Correct `start`")
-    oldest = source.journal.oldest()
-    if begin > event_id or (oldest is not None and oldest > event_id + 1):
-        first = max(begin, (oldest or 1) - 1) + 1
-        raise Refused(what, f"the journal begins with event {first}", INSTEAD)
+    at = max(begin, reach(source.journal))
+    if at > event_id:
+        raise Refused(what, f"the journal begins with event {at + 1}", INSTEAD)
     first_event = next(iter(source.log.read(event_id, 1)), None)
     if event_id < now and (first_event is None or first_event.event_id != event_id + 1):
         found = "has none after it" if first_event is None else f"goes on with event {first_event.event_id}"

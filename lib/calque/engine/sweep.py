@@ -1,4 +1,4 @@
-"""Remove what nothing needs any more at one target, and from the journal and the ledgers.
+"""Remove what nothing needs any more at one target, and from its ledger.
 
 Only directories that calque made are looked at: natural ones say so by a hidden child, versioned ones by their place.
 One goes when four things hold:
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,14 +23,12 @@ from datetime import datetime
 from calque.core.admit import Admission
 from calque.core.image import INCARNATION, SOURCE, is_ours
 from calque.core.layout import COPYING, STAGE, VERSIONS, join, place
-from calque.core.mended import dealt_with
-from calque.engine.mending import goes_on_from
 from calque.engine.world import TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of
-from calque.model.ledger import Epoch, TableRow, TableState
-from calque.model.names import OURS, EventId, Span, TableName, table_name
-from calque.ports import Catalog, CatalogReader, Conflict, EvidenceStore, Found, Journal, Ledger, Storage
+from calque.model.ledger import Epoch, TableState
+from calque.model.names import OURS, EventId, TableName, table_name
+from calque.ports import Catalog, CatalogReader, Conflict, Found, Journal, Ledger, Storage
 
 OWNER = f"{OURS}_owner."
 DATABASE = ".db"
@@ -40,8 +38,6 @@ KEEPING = frozenset({"create_table", "add_partition", "append", "adopt"})
 """Changes after which no directory is left that was shown before."""
 SETTLED = frozenset({TableState.LIVE, TableState.QUARANTINED})
 TRIES = 5
-AT_ONCE = 20_000
-"""Journal entries looked at in one read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,52 +428,7 @@ def remove_staging(storage: Storage, node: Node) -> Removed:
 # Records
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """Rows that went; `upto` is the last event id that is no longer there, None when nothing went."""
-
-    upto: EventId | None = None
-    events: int = 0
-    evidence: int = 0
-
-
 def forget_epochs(ledger: Ledger, before_ns: int) -> int:
     """Forget epochs that were superseded before then. How many went."""
     old = [epoch.epoch for epoch in ledger.epochs() if published_ns(epoch) <= before_ns]
     return ledger.forget(old[-1]) if old else 0
-
-
-def forget_journal(
-    journal: Journal, evidence: EvidenceStore, ledgers: Iterable[Ledger], now_ns: int, retention: float, gap: int = 0
-) -> Forgotten:
-    """Forget events that every target shows and that are older than `retention` seconds. `gap` is the newest one."""
-    shown = [shown_by_all(ledger.last_epoch(), list(ledger.tables().values()), gap) for ledger in ledgers]
-    oldest = journal.oldest()
-    if oldest is None or not shown:
-        return Forgotten()
-    upto = last_before(journal, oldest, min(shown), now_ns / 1e9 - retention)
-    if upto < oldest:
-        return Forgotten()
-    return Forgotten(upto, journal.forget(upto), evidence.forget(upto))
-
-
-def shown_by_all(epoch: Epoch | None, rows: Sequence[TableRow], gap: int = 0) -> EventId:
-    """The last event that no table of a target waits for; 0 before the first epoch, and while the target has not dealt
-    with that gap: its position is of another history then."""
-    if dealt_with(rows) < gap:
-        return 0
-    waiting = [row.shows or 0 for row in rows if row.kind == "table" and row.state is TableState.WAITING]
-    by_key = {(row.kind, row.database, row.table): row for row in rows}
-    return min([goes_on_from(by_key, epoch) if epoch else 0, *waiting])
-
-
-def last_before(journal: Journal, oldest: EventId, upto: EventId, seconds: float) -> EventId:
-    """The last event of those from `oldest` to `upto` that has only events from before then up to it."""
-    after = oldest - 1
-    while after < upto:
-        span = Span(after, min(after + AT_ONCE, upto))
-        young = next((entry for entry in journal.entries(span) if entry.event_time >= seconds), None)
-        if young is not None:
-            return young.event_id - 1
-        after = span.upto
-    return after

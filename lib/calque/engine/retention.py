@@ -1,0 +1,134 @@
+"""How long is kept what capture recorded: until its events are too old, whoever still needs them.
+
+A target that stays away for longer holds nothing up: it starts again by itself. Journal first, then what belongs to its
+events; done again, all of it comes to the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from calque.core.mended import dealt_with
+from calque.engine.gaps import newest, reach
+from calque.engine.mending import BEGIN, goes_on_from
+from calque.engine.scanned import forget_taken
+from calque.engine.world import SourceSide
+from calque.errors import CalqueError
+from calque.model.ledger import Epoch, TableRow, TableState
+from calque.model.names import EventId, Span
+from calque.ports import EvidenceStore, Journal, Ledger, Pins
+
+LOG = logging.getLogger(__name__)
+SECONDS = 5.0
+"""Between two looks at the pinned files."""
+JOURNAL_SECONDS = 600.0
+"""Between two looks at the journal: after a pause targets that are up take what they lack before it goes."""
+AT_ONCE = 20_000
+"""Journal entries looked at in one read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many bytes of pinned files are kept, and for how many seconds, though a target still needs them."""
+
+    size: int
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """Rows that went; `upto` is the last event id that is no longer there, None when nothing went."""
+
+    upto: EventId | None = None
+    events: int = 0
+    evidence: int = 0
+
+
+def let_go(source: SourceSide, ledgers: Sequence[Ledger], retention: float, limits: Limits) -> LetGo:
+    """Forget events that are older than `retention` seconds, their evidence and pins, pins that no target needs or that
+    are beyond their limits, and scans that every target has taken that does not start again."""
+    now_ns = source.clock.now_ns()
+    found = forget_journal(source.journal, source.evidence, now_ns, retention)
+    if source.scans is not None:
+        forget_taken(source.scans, [ledger for ledger in ledgers if not is_left_behind(source.journal, ledger)])
+    if source.pins is not None:
+        release(source.pins, ledgers, limits, now_ns, newest(source.gaps), reach(source.journal))
+    return found
+
+
+def keep(
+    source: SourceSide, ledgers: Sequence[Ledger], retention: float, limits: Limits, stopping: threading.Event
+) -> None:
+    """Let go at intervals, until `stopping`."""
+    due_ns = source.clock.now_ns() + int(JOURNAL_SECONDS * 1e9)
+    while not stopping.wait(SECONDS):
+        now_ns = source.clock.now_ns()
+        try:
+            if now_ns >= due_ns:
+                let_go(source, ledgers, retention, limits)
+                due_ns = now_ns + int(JOURNAL_SECONDS * 1e9)
+            elif source.pins is not None:
+                release(source.pins, ledgers, limits, now_ns, newest(source.gaps))
+        except CalqueError as error:
+            LOG.warning("nothing is let go of: %s", error)
+
+
+def is_left_behind(journal: Journal, ledger: Ledger) -> bool:
+    """Whether the target is past what the journal has, and so starts again."""
+    rows, epoch = ledger.tables(), ledger.last_epoch()
+    return (epoch is not None or BEGIN in rows) and goes_on_from(rows, epoch) < reach(journal)
+
+
+def forget_journal(journal: Journal, evidence: EvidenceStore, now_ns: int, retention: float) -> LetGo:
+    """Forget events that are older than `retention` seconds, with their evidence."""
+    oldest, last = journal.oldest(), journal.last()
+    if oldest is None or last is None:
+        return LetGo()
+    upto = last_before(journal, oldest, last, now_ns / 1e9 - retention)
+    return LetGo(upto, journal.forget(upto), evidence.forget(upto)) if upto >= oldest else LetGo()
+
+
+def last_before(journal: Journal, oldest: EventId, upto: EventId, seconds: float) -> EventId:
+    """The last event of those from `oldest` to `upto` that has only events from before then up to it."""
+    after, size = oldest - 1, 1
+    while after < upto:
+        span = Span(after, min(after + size, upto))
+        young = next((entry for entry in journal.entries(span) if entry.event_time >= seconds), None)
+        if young is not None:
+            return young.event_id - 1
+        after, size = span.upto, AT_ONCE
+    return after
+
+
+def release(
+    pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int, gap: int = 0, lost: EventId = 0
+) -> Sequence[EventId]:
+    """Let go of files that were kept at the source and that no target needs any more, then, oldest first, of what is
+    beyond the limits. Which events were. `gap` is the newest one in the log; up to event `lost` nobody can use them."""
+    shown = min((shown_by_all(one.last_epoch(), list(one.tables().values()), gap) for one in ledgers), default=0)
+    events = pins.events()
+    gone = [event_id for event_id in events if event_id <= max(shown, lost)]
+    held = {event_id: pins.held(event_id) for event_id in events if event_id > max(shown, lost)}
+    size = sum(kept for kept, _ in held.values())
+    for event_id, (kept, since) in held.items():
+        if size > limits.size or (since and now_ns - since > limits.age * 1e9):
+            LOG.warning(
+                "the files pinned for event %d are let go: the limit is reached before all targets have them", event_id
+            )
+            gone.append(event_id)
+            size -= kept
+    pins.release(gone)
+    return gone
+
+
+def shown_by_all(epoch: Epoch | None, rows: Sequence[TableRow], gap: int = 0) -> EventId:
+    """The last event that no table of a target waits for; 0 before the first epoch, and while the target has not dealt
+    with that gap: its position is of another history then."""
+    if dealt_with(rows) < gap:
+        return 0
+    waiting = [row.shows or 0 for row in rows if row.kind == "table" and row.state is TableState.WAITING]
+    by_key = {(row.kind, row.database, row.table): row for row in rows}
+    return min([goes_on_from(by_key, epoch) if epoch else 0, *waiting])
