@@ -17,7 +17,7 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.snapshot import Snapshot
 from calque.adapters.memory.journal import MemoryJournal
 from calque.core.rows import table_of
-from calque.errors import Broken, Refused
+from calque.errors import Broken, Forgotten, Refused
 from calque.model.journal import Entry, Event, Keys, Kind, Shape
 from calque.model.names import Span, TableName
 from calque.ports import Journal
@@ -181,9 +181,9 @@ def test_what_is_not_there_yet_is_refused_with_what_to_do(journal: Journal) -> N
 def test_what_is_no_longer_there_is_refused_with_what_to_do(journal: Journal) -> None:
     fill(journal, range(1, 11), step=5)
     journal.forget(4)
-    with pytest.raises(Refused, match=r"Events 3 to 4 are not in the journal any more\. .+ is 5.+ Begin at event 5"):
+    with pytest.raises(Forgotten, match=r"Events 3 to 4 are not in the journal any more\. .+ is 5.+ Begin at event 5"):
         journal.entries(Span(2, 6))
-    with pytest.raises(Refused, match="Event 4 is not in the journal any more"):
+    with pytest.raises(Forgotten, match="Event 4 is not in the journal any more"):
         journal.events([4, 5])
 
 

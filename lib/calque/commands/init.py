@@ -38,7 +38,7 @@ checkpoints = "checkpoints"                 # Spark's; nothing in it is truth
 
 [journal]
 format = "delta"                            # delta | kafka
-retention = "7d"
+retention = "7d"                            # a target that stays away for longer starts again by itself
 # brokers = "127.0.0.1:9092"                # kafka only
 # topic = "hq.events"
 # options = { "security.protocol" = "SASL_SSL", "sasl.jaas.config_env" = "KAFKA_JAAS" }
