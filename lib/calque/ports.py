@@ -18,6 +18,7 @@ from calque.model.files import Evidence, File, Listing
 from calque.model.gaps import Gap
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Entry, Event
+from calque.model.lease import Generation
 from calque.model.ledger import Epoch, ObjectRow, TableRow
 from calque.model.names import EventId, Span, TableName
 from calque.model.policy import Abilities
@@ -145,6 +146,23 @@ class Catalog(CatalogReader, Protocol):
 class Conflict(Exception):
     """The catalog is not in the state that the call needs: exists already, is missing, or was changed by another.
     The caller observes again and decides; it is never shown to a user as it is."""
+
+
+class Leases(Protocol):
+    """The generations of the lease on one target, kept where all that could write there see them. Whoever reads sees
+    what was written before."""
+
+    def newest(self) -> Generation | None:
+        """That of the greatest number; None before the first."""
+
+    def take(self, generation: Generation) -> None:
+        """Make it. `Conflict` where one of its number is there: of several that try, one succeeds."""
+
+    def renew(self, generation: Generation) -> None:
+        """Write it in place of what it was. `Conflict` where it is not there any more."""
+
+    def forget(self, below: int) -> None:
+        """Remove all of smaller numbers. Only where one is there that is not smaller."""
 
 
 class Journal(Protocol):
@@ -391,6 +409,7 @@ __all__ = [
     "File",
     "Found",
     "Journal",
+    "Leases",
     "Ledger",
     "Pins",
     "Scans",

@@ -22,18 +22,27 @@ def roles(targets: Sequence[str], *, capture: bool) -> list[str]:
     return [*([CAPTURE] if capture else []), *map(role_of, targets)]
 
 
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
 class Roles:
     """Those that this process has in the state folder; the rest is given back at the end of `with`."""
 
     def __init__(self, state: Path) -> None:
         self.state = state
         self.held: dict[str, ExitStack] = {}
+        self.locks: dict[str, str] = {}
 
     def take(self, role: str) -> None:
         """Raises `Unavailable` when another process has it."""
         stack = ExitStack()
-        stack.enter_context(only_one(self.state, role))
+        self.locks[role] = stack.enter_context(only_one(self.state, role))
         self.held[role] = stack
+
+    def proof(self, role: str) -> str:
+        """What names the lock of a role that is held: all others that ever had one of this name are dead, as the
+        kernel gives it to one. Empty where the role is not held, or the system does not tell its kernels apart."""
+        return self.locks.get(role, "") if role in self.held else ""
 
     def give_back(self, role: str) -> None:
         self.held.pop(role).close()
@@ -49,7 +58,8 @@ class Roles:
 
 
 @contextmanager
-def only_one(state: Path, role: str) -> Iterator[None]:
+def only_one(state: Path, role: str) -> Iterator[str]:
+    """Gives the name of the lock: the kernel's, since it started, and the file's."""
     path = state / "locks" / f"{role.replace(' ', '.')}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as lock:
@@ -65,4 +75,5 @@ def only_one(state: Path, role: str) -> Iterator[None]:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        yield
+        file = os.fstat(lock.fileno())
+        yield f"{BOOT.read_text().strip()}:{file.st_dev}:{file.st_ino}" if BOOT.exists() else ""

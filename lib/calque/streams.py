@@ -16,7 +16,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_not_exception_type,
+    wait_random_exponential,
+)
 from tenacity.wait import wait_base
 
 from calque.adapters.control import Json, locked, unavailable
@@ -35,6 +41,7 @@ from calque.engine.beside import Beside
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Continuity, Interrupted, begin_of, newest
+from calque.engine.lease import Held
 from calque.engine.progress import Progress
 from calque.engine.reads import Headway
 from calque.engine.replica import Replica
@@ -296,7 +303,7 @@ class Part:
     def patiently(self, action: Callable[[], None]) -> None:
         """Try again with back-off while something does not answer."""
         retrying = Retrying(
-            retry=retry_if_exception_type(Unavailable),
+            retry=retry_if_exception_type(Unavailable) & retry_if_not_exception_type(Held),
             wait=BACK_OFF,
             stop=lambda _: self.stopped(),
             sleep=self.sleep,
@@ -466,6 +473,7 @@ class TargetPart(Part):
         super().__init__(run, begin, name)
         self.query_name = query_of(name)
         self.replica: Replica | None = None
+        self.lease = self.wiring.lease(name)
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended = 0
@@ -475,6 +483,7 @@ class TargetPart(Part):
         """Replicate; with each gap that is found, begin anew behind it."""
         if not self.reported.is_alive():
             self.reported.start()
+        self.take_lease()
         while not self.stopped():
             self.close()
             self.gap = newest(self.wiring.gaps())
@@ -486,6 +495,31 @@ class TargetPart(Part):
                 LOG.info("%s begins anew behind a gap: %s", self.name, error)
             if not self.is_behind():
                 return
+
+    def keep_up(self) -> None:
+        """Nobody else writes to the target until all calls have ended."""
+        try:
+            super().keep_up()
+        finally:
+            self.lease.release()
+
+    def take_lease(self) -> None:
+        """Wait until nobody else has it. Raises `Held`."""
+        lease = self.lease
+        if lease.keeper is not None:
+            return
+        writer = self.wiring.writer(self.run.roles.proof(role_of(self.name)))
+        while not self.stopped():
+            watched = lease.attempt(writer)
+            if watched is None:
+                self.last_error = None
+                lease.keep(self.failed)
+                return
+            waiting = f"The lease on {self.name} is of {watched.holder.writer}, and taken over if that is dead"
+            if self.last_error != waiting:
+                LOG.warning("%s: %s, after %g s without a sign of it", self.name, waiting, watched.holder.seconds)
+                self.last_error = waiting
+            self.sleep(lease.pause())
 
     def is_behind(self) -> bool:
         """Whether a gap was found that the replica does not know."""

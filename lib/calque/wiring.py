@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from calque.adapters.control import ControlGaps, ControlStore
+from calque.adapters.control import ControlGaps, ControlStore, locked, unavailable
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.scans import DeltaScans
@@ -23,11 +26,15 @@ from calque.adapters.metastore.log import HiveLog
 from calque.adapters.spark.watch import bump
 from calque.config import Config
 from calque.config.keys import revealed
+from calque.core.lease import renewed_after
 from calque.engine.failpoints import Hit, from_environment, guard
+from calque.engine.lease import Deputy, Fence, Lease, fenced
+from calque.engine.leases import CatalogLeases
 from calque.engine.world import SourceSide, TargetSide
+from calque.model.lease import Writer
 from calque.model.policy import Abilities
 from calque.opening import hand_down, open_journal, open_log
-from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Pins, Scans, Storage
+from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Leases, Pins, Scans, Storage
 from calque.spreading import Opening, SparkSpread
 
 if TYPE_CHECKING:
@@ -46,6 +53,7 @@ class Wiring:
     hit: Hit = field(default_factory=from_environment)
     _source: SourceSide | None = None
     _targets: dict[str, TargetSide] = field(default_factory=dict)
+    _leases: dict[str, Lease] = field(default_factory=dict)
 
     @property
     def state(self) -> Path:
@@ -123,14 +131,53 @@ class Wiring:
         return guard(DeltaScans(str(self.state / "scans")), "scans", self.hit)
 
     def target(self, name: str) -> TargetSide:
+        """Written to by whoever has the lease on it."""
         if name not in self._targets:
-            self._targets[name] = TargetSide.of(
-                self.config.policy(name),
-                guard(HiveCatalog(self.client(name), Abilities()), "catalog", self.hit),
-                guard(self.ledger(name), "ledger", self.hit),
-                guard(self.storage(self.systems(name), self.terms(name)), "storage", self.hit),
-            )
+            self._targets[name] = self.target_behind(self.lease(name), name)
         return self._targets[name]
+
+    def target_behind(self, fence: Fence, name: str) -> TargetSide:
+        """Written to as the fence permits."""
+        client = Client(",".join(self.config.target(name).metastore), permit=fence.permit)
+        return TargetSide.of(
+            self.config.policy(name),
+            guard(HiveCatalog(client, Abilities()), "catalog", self.hit),
+            guard(self.ledger(name), "ledger", self.hit),
+            guard(fenced(self.storage(self.systems(name), self.terms(name)), fence), "storage", self.hit),
+        )
+
+    def lease(self, name: str) -> Lease:
+        """That on a target; it has to be taken."""
+        if name not in self._leases:
+            self._leases[name] = Lease(self.leases(name), name, self.config.target(name).lease)
+        return self._leases[name]
+
+    def writer(self, proof: str) -> Writer:
+        """A new one, in this process."""
+        return Writer(uuid4().hex, gethostname(), os.getpid(), self.identity(), proof)
+
+    def deputy(self, name: str) -> Deputy:
+        """What a command needs that writes beside `run`."""
+        return Deputy(self.leases(name), name, self.identity(), self.config.target(name).lease)
+
+    def leases(self, name: str) -> Leases:
+        """Through a connection of its own, so that no long call holds up a renewal."""
+        target = self.config.target(name)
+        seconds = renewed_after(target.lease)
+        client = Client(
+            ",".join(target.metastore), connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1
+        )
+        catalog = HiveCatalog(client, Abilities())
+        return guard(CatalogLeases(catalog, self.config.source.name, name, target.warehouse), "lease", self.hit)
+
+    def identity(self) -> str:
+        """The state folder's own name, made when it is first asked for."""
+        with unavailable("identity"), locked(self.state / "locks" / "identity.lock"):
+            record = self.control.read("identity")
+            if record is None:
+                record = {"id": uuid4().hex}
+                self.control.put("identity", record)
+        return str(record["id"])
 
     def spread(self, target: str) -> SparkSpread | None:
         """Prepares a target's large windows in Spark's tasks; None without `session`."""

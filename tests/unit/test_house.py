@@ -19,6 +19,7 @@ JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 PORTS = {
     "catalog": ports.Catalog,
+    "lease": ports.Leases,
     "journal": ports.Journal,
     "gaps": ports.Gaps,
     "evidence": ports.EvidenceStore,
@@ -33,6 +34,7 @@ READS = {
         *("partition_names", "partitions", "constraints", "foreign_keys_to"),
         *("table_statistics", "partition_statistics"),
     },
+    "lease": {"newest"},
     "journal": {"last", "oldest", "entries", "events"},
     "gaps": {"found", "settled"},
     "evidence": {"considered", "evidence"},

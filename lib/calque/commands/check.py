@@ -74,11 +74,12 @@ def target_of(wiring: Wiring, name: str) -> Target:
     from secrets import token_hex
 
     from calque.engine.check import Target
+    from calque.engine.lease import Unfenced
     from calque.model.names import OURS
     from calque.probes import write_probe
     from calque.servers import MetastoreServer
 
-    side = wiring.target(name)
+    side = wiring.target_behind(Unfenced(), name)
     server = MetastoreServer(wiring.client(name))
     probe = partial(write_probe, wiring.systems(name))
     return Target(side.policy, server, side.catalog, side.storage, probe, f"{OURS}_probe_{token_hex(6)}")

@@ -61,7 +61,7 @@ def sweep_one(wiring: Wiring, name: str) -> Swept:
     from calque.engine.world import SystemClock
 
     noted = noted_before(wiring, name)
-    side = wiring.target(name)
+    side = wiring.target_behind(wiring.deputy(name), name)
     swept = sweep_target(side, wiring.source().journal, SystemClock().now_ns(), noted, neighbours(wiring.config, name))
     if dict(swept.noted) != noted:
         wiring.control.put(record_of(name), {"noted": swept.noted})

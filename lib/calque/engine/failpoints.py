@@ -33,6 +33,7 @@ EFFECTS = {
         "create_function",
         "drop_function",
     ),
+    "lease": ("take", "renew", "forget"),
     "journal": ("append", "forget", "restart"),
     "gaps": ("add", "settle"),
     "evidence": ("append", "forget", "restart"),

@@ -10,9 +10,9 @@ from calque.core.layout import natural_location
 from calque.core.policies import Change, databases_of, marked, ordered
 from calque.engine.announced import BRIDGE
 from calque.engine.apply import Applied
-from calque.engine.apply.hidden import ensure_hidden_database
 from calque.engine.databases import Databases
 from calque.engine.kept import Kept, move, partition_statistics
+from calque.engine.own import ensure_own_database
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.hive import Database, Table, is_view
 from calque.model.ledger import ObjectRow
@@ -103,7 +103,7 @@ class Moves:
             if replica is None:
                 continue
             if to.database == OURS:
-                ensure_hidden_database(self.side)
+                ensure_own_database(self.side.catalog, self.side.policy.warehouse)
                 self.side.announced.add(self.side.ledger, BRIDGE, [replica.name], cursor)
             else:
                 self.make_room(replica.name, was)

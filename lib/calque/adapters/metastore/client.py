@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,19 +31,31 @@ LONGEST_STRING = 1 << 30
 """Bytes. More is no answer of a metastore but another protocol on its port."""
 
 
+def anytime() -> None:
+    """Let every call begin."""
+
+
 class Client:
     """Calls to the metastore at one of `uris` (`thrift://host:port`, comma-separated, tried in order).
 
     Safe from several threads: at most `connections` calls are under way, further ones wait. Times are seconds.
+    `permit` is asked ahead of each call that changes something, when all but sending it is done, and may raise.
     """
 
     def __init__(
-        self, uris: str, *, connect_timeout: float = 10.0, call_timeout: float = 600.0, connections: int = 8
+        self,
+        uris: str,
+        *,
+        connect_timeout: float = 10.0,
+        call_timeout: float = 600.0,
+        connections: int = 8,
+        permit: Callable[[], None] = anytime,
     ) -> None:
         self.uris = uris
         self.connect_timeout = connect_timeout
         self.call_timeout = call_timeout
         self.connections = connections
+        self.permit = permit
         self.addresses = tuple(address(uri) for uri in uris.split(",") if uri.strip())
         if not self.addresses:
             raise Refused("No metastore address is given", "The list of URIs is empty", "Give thrift://host:port")
@@ -58,6 +70,8 @@ class Client:
         request = encoded_arguments(call, arguments)
         for attempt in (1, 2):
             with self._connection() as connection:
+                if not call.reads:
+                    self.permit()
                 try:
                     return connection.exchange(call, request)
                 except (Fault, Lacking, ServerProblem) as answer:

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
-from calque.core.layout import join
 from calque.engine.apply.facets import Kept, kept_facets, restore_facets
 from calque.engine.apply.hand import Hand
 from calque.engine.apply.partitions import (
@@ -20,9 +19,9 @@ from calque.engine.apply.partitions import (
 )
 from calque.engine.apply.tables import altered, created, followed, new_table, now_under, switched_content
 from calque.engine.observe import Shown
+from calque.engine.own import ensure_own_database
 from calque.engine.stage import Placed
-from calque.engine.world import TargetSide
-from calque.model.hive import Database, Partition, Table
+from calque.model.hive import Partition, Table
 from calque.model.names import OURS, EventId, TableName
 from calque.model.plan import HiddenBuild, Rebuild
 from calque.ports import Conflict
@@ -135,7 +134,7 @@ def begin(hand: Hand, hidden: TableName, definition: Table) -> None:
         hand.call(hand.side.catalog.create_table, empty)
     except Conflict:
         hand.applied.calls -= 1
-        ensure_hidden_database(hand.side)
+        ensure_own_database(hand.side.catalog, hand.side.policy.warehouse)
         clear(hand, hidden)
         hand.call(hand.side.catalog.create_table, empty)
 
@@ -157,14 +156,3 @@ def hidden_name(at: TableName, token: str) -> TableName:
     if len(name) > LONGEST:
         name = f"{OURS}_{hashlib.blake2b(name.encode(), digest_size=12).hexdigest()}"
     return TableName(OURS, name)
-
-
-def ensure_hidden_database(side: TargetSide) -> None:
-    """Make the database for hidden builds and the lease where it is missing."""
-    if side.catalog.database(OURS) is not None:
-        return
-    location = join(side.policy.warehouse, OURS)
-    try:
-        side.catalog.create_database(Database(OURS, "calque's own: hidden builds and the lease", location, {}))
-    except Conflict:
-        return

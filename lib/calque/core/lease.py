@@ -1,0 +1,79 @@
+"""Who may take the lease on a target, and when: decided by what is seen of its newest generation.
+
+Clocks of different hosts are never compared. The holder begins calls for `usable` seconds after it *sent* what made or
+renewed its generation; all others wait until they have seen that unchanged for the whole of its seconds, by a clock of
+their own. What lies between the two is for calls in flight, and for clocks that differ in speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calque.model.lease import Generation, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Make the generation of this number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The holder may be dead: look again. `idle` seconds were without a sign of it."""
+
+    holder: Generation
+    idle: float
+
+
+@dataclass(frozen=True, slots=True)
+class Living:
+    """The holder was seen to renew it."""
+
+    holder: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """It was this writer's, and is another's now; None where somebody removed it."""
+
+    by: Generation | None
+
+
+Step = Take | Watch | Living | Taken
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen first, and when the look at it had ended."""
+
+    generation: Generation
+    at: float
+
+
+def next_step(me: Writer, held: int, newest: Generation | None, first: Seen | None, began: float) -> Step:
+    """What a writer does that holds nothing just now. `held` is the last generation that it had, 0 for none; `newest`
+    was found by a look that began at `began`."""
+    if held and (newest is None or newest.writer.id != me.id):
+        return Taken(newest)
+    if newest is None:
+        return Take(1)
+    dead = bool(me.proof) and newest.writer.proof == me.proof
+    if newest.released or dead or newest.writer.id == me.id:
+        return Take(newest.number + 1)
+    if first is None:
+        return Watch(newest, 0.0)
+    if newest != first.generation:
+        return Living(newest)
+    idle = began - first.at
+    return Take(newest.number + 1) if idle >= newest.seconds else Watch(newest, idle)
+
+
+def usable(seconds: float) -> float:
+    """How long its holder relies on it."""
+    return seconds * 2 / 3
+
+
+def renewed_after(seconds: float) -> float:
+    return seconds / 3

@@ -1,0 +1,248 @@
+"""One writer at a target: takes the lease on it, renews it, and lets calls begin only as long as it is sure of it.
+
+Design §5. What is promised: a writer that lost its lease begins no call at the target. `core.lease` says who may take
+it; the generations are in the target's own metastore, so that every writer meets them whatever its state folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, cast
+
+from calque.core.lease import Living, Seen, Take, Taken, Watch, next_step, renewed_after, usable
+from calque.engine.failpoints import EFFECTS
+from calque.errors import Broken, CalqueError, Refused, Unavailable
+from calque.model.lease import Generation, Writer
+from calque.ports import Conflict, Leases, Storage
+
+LOG = logging.getLogger(__name__)
+AT_A_TIME = 100
+"""Files that are published on one look at the lease."""
+MOST_SECONDS = 1.0
+
+
+class Held(Unavailable):
+    """Another writer, which lives, has the lease: it is not waited for."""
+
+
+class Fence(Protocol):
+    """Whoever lets calls at a target begin."""
+
+    def permit(self) -> None:
+        """Raises where none may."""
+
+
+def elapsed() -> float:
+    """Seconds by a clock that is never set, and that goes on while the machine sleeps where there is such a one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Unfenced:
+    """For what touches no part of a replica."""
+
+    def permit(self) -> None:
+        return
+
+
+class Lease:
+    """What one writer has of a target's lease. Taken by one thread, renewed by another, asked by all."""
+
+    def __init__(self, leases: Leases, target: str, seconds: float, clock: Callable[[], float] = elapsed) -> None:
+        self.leases, self.target, self.seconds, self.clock = leases, target, seconds, clock
+        self.mine: Generation | None = None
+        """The last one that was this writer's. Only until `until` is it certain that nobody has taken the next."""
+        self.until = float("-inf")
+        self.lost: CalqueError | None = None
+        self.first: Seen | None = None
+        self.ended = threading.Event()
+        self.keeper: threading.Thread | None = None
+
+    def permit(self) -> None:
+        """Whether a call may begin now. Raises `Broken` where the lease is another's, and `Unavailable` where that is
+        not known: it was not renewed in time, or not taken yet."""
+        if self.lost is not None:
+            raise self.lost
+        if self.clock() >= self.until:
+            raise Unavailable(
+                f"The lease on {self.target} has run out",
+                "its metastore has not answered in time",
+                "It is taken again as soon as that answers, unless another writer was faster",
+            )
+
+    # Taking
+
+    def attempt(self, writer: Writer) -> Watch | None:
+        """Take the lease for the writer where that may be; None when it has it. Else what stands in the way, and may
+        vanish with time: ask again after `pause`. Raises `Held`; `Broken` where it was the writer's and is another's;
+        `Unavailable`."""
+        began = self.clock()
+        newest = self.leases.newest()
+        held = self.mine.number if self.mine is not None else 0
+        step = next_step(writer, held, newest, self.first, began)
+        match step:
+            case Take(number):
+                return None if self.take(number, writer) else self.attempt(writer)
+            case Watch(holder):
+                if self.first is None:
+                    self.first = Seen(holder, self.clock())
+                return step
+            case Living(holder):
+                raise Held(
+                    f"Another writer holds the lease on {self.target}",
+                    f"it is {holder.writer}, and it lives",
+                    "Stop it first; a replica of something else needs another name for its target",
+                )
+            case Taken(by):
+                self.lost = Broken(
+                    f"The lease on {self.target} is lost",
+                    f"{by.writer} has taken it" if by is not None else "its record was removed from the metastore",
+                    "See to it that one process writes there, and start that one",
+                )
+                raise self.lost
+
+    def take(self, number: int, writer: Writer) -> bool:
+        """Whether the generation is made, and the newest. Whoever is late may make one that others have passed."""
+        sent = self.clock()
+        made = Generation(number, writer, self.seconds)
+        try:
+            self.leases.take(made)
+        except Conflict:
+            return False
+        newest = self.leases.newest()
+        if newest is None or newest.number != number:
+            if newest is not None:
+                self.leases.forget(newest.number)
+            return False
+        self.mine, self.until = made, sent + usable(self.seconds)
+        LOG.info("%s: generation %d of the lease is taken", self.target, number)
+        self.leases.forget(number)
+        return True
+
+    def pause(self) -> float:
+        """Seconds between two looks at what stands in the way."""
+        seconds = self.first.generation.seconds if self.first is not None else self.seconds
+        return min(MOST_SECONDS, seconds / 10)
+
+    # Keeping
+
+    def keep(self, ended: Callable[[CalqueError], None]) -> None:
+        """Renew it on a thread of its own until `release`. `ended` is told what makes that impossible."""
+        self.keeper = threading.Thread(target=self.run, args=(ended,), name=f"lease-{self.target}", daemon=True)
+        self.keeper.start()
+
+    def run(self, ended: Callable[[CalqueError], None]) -> None:
+        wait = renewed_after(self.seconds)
+        while not self.ended.wait(wait):
+            wait = renewed_after(self.seconds)
+            try:
+                self.renew()
+            except Unavailable as error:
+                LOG.warning("%s: the lease is not renewed: %s", self.target, error)
+                wait = min(MOST_SECONDS, self.seconds / 10)
+            except CalqueError as error:
+                self.fail(error, ended)
+                return
+            except Exception as error:
+                LOG.exception("%s: the lease", self.target)
+                what = f"The lease on {self.target} ended with {type(error).__name__}"
+                self.fail(Broken(what, str(error), "See the log"), ended)
+                return
+
+    def fail(self, error: CalqueError, ended: Callable[[CalqueError], None]) -> None:
+        self.lost = error
+        if not self.ended.is_set():
+            ended(error)
+
+    def renew(self) -> None:
+        """Renew it, or take it again where it has run out. A renewal counts when its answer came before that: the
+        others' last look, which begins later, then sees it. Raises as `attempt` does."""
+        assert self.mine is not None
+        sent = self.clock()
+        if sent >= self.until:
+            self.attempt(self.mine.writer)
+            return
+        self.mine = replace(self.mine, renewals=self.mine.renewals + 1)
+        try:
+            self.leases.renew(self.mine)
+        except Conflict:
+            self.until = float("-inf")
+            self.attempt(self.mine.writer)
+            return
+        if self.clock() < self.until:
+            self.until = sent + usable(self.seconds)
+
+    def release(self) -> None:
+        """Give it back, so that the next writer need not wait. Only after all calls have ended."""
+        self.ended.set()
+        if self.keeper is not None:
+            self.keeper.join()
+        self.until = float("-inf")
+        if self.mine is None or self.lost is not None:
+            return
+        last = replace(self.mine, renewals=self.mine.renewals + 1, released=True)
+        self.mine = None
+        try:
+            self.leases.renew(last)
+        except (CalqueError, Conflict) as error:
+            LOG.warning("%s: the lease is not given back, and ends by itself: %s", self.target, error)
+
+
+class Deputy:
+    """Lets calls begin beside a target's writer, or where none runs, as long as the target was last written from the
+    same state folder: what another one's says of the target is out of date."""
+
+    def __init__(
+        self, leases: Leases, target: str, state: str, seconds: float, clock: Callable[[], float] = elapsed
+    ) -> None:
+        self.leases, self.target, self.state, self.clock = leases, target, state, clock
+        self.every = renewed_after(seconds)
+        self.until = float("-inf")
+
+    def permit(self) -> None:
+        """Raises `Refused`; `Unavailable`."""
+        began = self.clock()
+        if began < self.until:
+            return
+        newest = self.leases.newest()
+        if newest is not None and newest.writer.state != self.state:
+            raise Refused(
+                f"{self.target} was last written from another state folder",
+                f"by {newest.writer}, so what this one says of it is out of date",
+                "Do it there, or start `calque run` here first",
+            )
+        self.until = began + self.every
+
+
+def fenced(storage: Storage, fence: Fence) -> Storage:
+    """`storage`, whose effects begin only where the fence permits it."""
+    return cast(Storage, _Fenced(storage, fence))
+
+
+class _Fenced:
+    def __init__(self, storage: Storage, fence: Fence) -> None:
+        self._storage, self._fence = storage, fence
+
+    def __getattr__(self, method: str) -> Any:
+        found = getattr(self._storage, method)
+        if method not in EFFECTS["storage"]:
+            return found
+
+        def permitted(*args: Any, **named: Any) -> Any:
+            self._fence.permit()
+            return found(*args, **named)
+
+        return permitted
+
+    def publish(self, renames: Sequence[tuple[str, str]]) -> None:
+        for start in range(0, len(renames), AT_A_TIME):
+            self._fence.permit()
+            self._storage.publish(renames[start : start + AT_A_TIME])
+
+    def remove(self, locations: Sequence[str]) -> None:
+        for location in locations:
+            self._fence.permit()
+            self._storage.remove([location])

@@ -1,0 +1,123 @@
+"""Generations of a lease as objects of the target's own metastore: the port `Leases` over any catalog.
+
+A generation is a view in calque's own database: it has no directory, and making one whose name is there fails on every
+metastore. Its name says source, target and number; whose it is stands in its parameters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
+
+from calque.engine.own import ensure_own_database
+from calque.errors import Broken
+from calque.model.hive import Column, SerDe, Storage, Table
+from calque.model.lease import Generation, Writer
+from calque.model.names import OURS, TableName
+from calque.ports import Catalog, Conflict
+
+PARAMETER = "calque.lease."
+TRIES = 5
+TEXT = "SELECT 1"
+SHAPE = Storage(
+    columns=(Column("x", "int"),),
+    input_format="org.apache.hadoop.mapred.TextInputFormat",
+    output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+    serde=SerDe(parameters={}),
+)
+
+
+class CatalogLeases:
+    """Those on `target` of the source. Two deployments that write one replica call both the same; two replicas in one
+    metastore do not."""
+
+    def __init__(self, catalog: Catalog, source: str, target: str, warehouse: str) -> None:
+        self._catalog, self._warehouse = catalog, warehouse
+        self._of = f"{source}/{target}"
+        self._prefix = f"{OURS}_lease_{hashlib.blake2b(self._of.encode(), digest_size=8).hexdigest()}_"
+
+    def newest(self) -> Generation | None:
+        torn = 0
+        while numbers := self._numbers():
+            number = max(numbers)
+            table = self._catalog.table(self._name(number))
+            if table is None:
+                continue
+            try:
+                return generation_of(number, table.parameters or {})
+            except Broken:
+                # A read in the moment of a renewal may be of neither the old object nor the new one.
+                torn += 1
+                if torn == TRIES:
+                    raise
+        return None
+
+    def take(self, generation: Generation) -> None:
+        made = self._table(generation)
+        try:
+            self._catalog.create_table(made)
+        except Conflict:
+            if self._catalog.database(OURS) is not None:
+                raise
+            ensure_own_database(self._catalog, self._warehouse)
+            self._catalog.create_table(made)
+
+    def renew(self, generation: Generation) -> None:
+        self._catalog.alter_table(self._name(generation.number), self._table(generation))
+
+    def forget(self, below: int) -> None:
+        for number in self._numbers():
+            if number < below:
+                with suppress(Conflict):
+                    self._catalog.drop_table(self._name(number))
+
+    def _numbers(self) -> list[int]:
+        names = [name for name in self._catalog.tables(OURS) if name.startswith(self._prefix)]
+        return [int(name.removeprefix(self._prefix)) for name in names]
+
+    def _name(self, number: int) -> TableName:
+        return TableName(OURS, f"{self._prefix}{number}")
+
+    def _table(self, generation: Generation) -> Table:
+        return Table(
+            self._name(generation.number).table,
+            OURS,
+            storage=SHAPE,
+            partition_keys=(),
+            parameters={f"{PARAMETER}of": self._of, **parameters_of(generation)},
+            view_original_text=TEXT,
+            view_expanded_text=TEXT,
+            type="VIRTUAL_VIEW",
+        )
+
+
+def parameters_of(generation: Generation) -> dict[str, str]:
+    writer = generation.writer
+    values = {
+        "writer": writer.id,
+        "host": writer.host,
+        "pid": str(writer.pid),
+        "state": writer.state,
+        "proof": writer.proof,
+        "seconds": repr(generation.seconds),
+        "renewals": str(generation.renewals),
+        "released": "true" if generation.released else "false",
+    }
+    return {f"{PARAMETER}{key}": value for key, value in values.items()}
+
+
+def generation_of(number: int, parameters: Mapping[str, str]) -> Generation:
+    """Raises `Broken` where they are not what `parameters_of` gives."""
+    found = {key.removeprefix(PARAMETER): value for key, value in parameters.items() if key.startswith(PARAMETER)}
+    try:
+        # Some databases keep no empty texts.
+        writer = Writer(found["writer"], found["host"], int(found["pid"]), found["state"], found.get("proof") or "")
+        seconds, renewals = float(found["seconds"]), int(found["renewals"])
+    except (KeyError, ValueError) as error:
+        raise Broken(
+            f"Generation {number} of the lease can't be read",
+            f"{OURS} holds it with {error}",
+            "Stop every writer of this target, drop it, and start one",
+        ) from error
+    return Generation(number, writer, seconds, renewals, found.get("released") == "true")
