@@ -247,6 +247,18 @@ def test_a_keeper_tells_that_the_lease_was_lost(world: World) -> None:
     found.release()
 
 
+def test_a_call_waits_a_moment_for_a_renewal_that_is_late(world: World) -> None:
+    told: list[Exception] = []
+    found = lease(world.catalog, world.clock, seconds=300)
+    found.attempt(ME)
+    world.clock.now += 300
+    found.keep(told.append)
+    found.permit()
+    assert leases_of(world.catalog).newest() == Generation(2, ME, 300.0)
+    assert told == []
+    found.release()
+
+
 def test_a_command_beside_the_writer_needs_its_state_folder(world: World) -> None:
     leases = leases_of(world.catalog)
     ours, theirs = Deputy(leases, "dr", "state-of-me", SECONDS, world.clock), Deputy(leases, "dr", "x", 1, world.clock)

@@ -60,10 +60,17 @@ class Lease:
         self.first: Seen | None = None
         self.ended = threading.Event()
         self.keeper: threading.Thread | None = None
+        self.woken = threading.Event()
+        """Somebody waits for what the keeper does."""
+        self.changed = threading.Condition()
 
     def permit(self) -> None:
-        """Whether a call may begin now. Raises `Broken` where the lease is another's, and `Unavailable` where that is
-        not known: it was not renewed in time, or not taken yet."""
+        """Whether a call may begin now. A lease that was not renewed in time is waited for, for a third of it. Raises
+        `Broken` where it is another's, and `Unavailable` where that is not known, or it was not taken yet."""
+        if self.clock() >= self.until and self.keeper is not None:
+            self.woken.set()
+            with self.changed:
+                self.changed.wait_for(self.is_settled, renewed_after(self.seconds))
         if self.lost is not None:
             raise self.lost
         if self.clock() >= self.until:
@@ -72,6 +79,10 @@ class Lease:
                 "its metastore has not answered in time",
                 "It is taken again as soon as that answers, unless another writer was faster",
             )
+
+    def is_settled(self) -> bool:
+        """Whether waiting for it makes no difference."""
+        return self.lost is not None or self.ended.is_set() or self.clock() < self.until
 
     # Taking
 
@@ -136,13 +147,15 @@ class Lease:
 
     def run(self, ended: Callable[[CalqueError], None]) -> None:
         wait = renewed_after(self.seconds)
-        while not self.ended.wait(wait):
+        while not self.is_over(wait):
             wait = renewed_after(self.seconds)
             try:
                 self.renew()
+                self.tell()
             except Unavailable as error:
                 LOG.warning("%s: the lease is not renewed: %s", self.target, error)
-                wait = min(MOST_SECONDS, self.seconds / 10)
+                self.ended.wait(min(MOST_SECONDS, self.seconds / 10))
+                wait = 0.0
             except CalqueError as error:
                 self.fail(error, ended)
                 return
@@ -152,10 +165,22 @@ class Lease:
                 self.fail(Broken(what, str(error), "See the log"), ended)
                 return
 
+    def is_over(self, wait: float) -> bool:
+        """After so many seconds, or as soon as somebody waits, whether there is nothing more to renew."""
+        self.woken.wait(wait)
+        self.woken.clear()
+        return self.ended.is_set()
+
     def fail(self, error: CalqueError, ended: Callable[[CalqueError], None]) -> None:
         self.lost = error
+        self.tell()
         if not self.ended.is_set():
             ended(error)
+
+    def tell(self) -> None:
+        """Wake who waits for a renewal."""
+        with self.changed:
+            self.changed.notify_all()
 
     def renew(self) -> None:
         """Renew it, or take it again where it has run out. A renewal counts when its answer came before that: the
@@ -163,6 +188,7 @@ class Lease:
         assert self.mine is not None
         sent = self.clock()
         if sent >= self.until:
+            LOG.warning("%s: the lease has run out, and is taken again", self.target)
             self.attempt(self.mine.writer)
             return
         self.mine = replace(self.mine, renewals=self.mine.renewals + 1)
@@ -178,6 +204,8 @@ class Lease:
     def release(self) -> None:
         """Give it back, so that the next writer need not wait. Only after all calls have ended."""
         self.ended.set()
+        self.woken.set()
+        self.tell()
         if self.keeper is not None:
             self.keeper.join()
         self.until = float("-inf")

@@ -1,0 +1,129 @@
+"""Two deployments of one target, each with a state folder of its own, as real processes on real metastores."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from calque.model.hive import Column
+from calque.model.names import OURS, TableName
+from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox.demo.source import Source
+from deployments import Deployment
+
+VERSIONS = {"source": "3.1.3", "3.1.3": "3.1.3", "4.2.0": "4.2.0"}
+COLUMNS = (Column("id", "bigint"), Column("name", "string"))
+MANY = 60
+NUMBERS = count(1)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+    folder = tmp_path_factory.mktemp("lease")
+
+    def start(name: str) -> Metastore:
+        return Metastore.start(MetastoreSettings(version=VERSIONS[name]), folder / name)
+
+    with ThreadPoolExecutor() as pool:
+        found = dict(zip(VERSIONS, pool.map(start, VERSIONS), strict=True))
+    yield found
+    for server in found.values():
+        server.stop()
+
+
+@pytest.fixture
+def pair(
+    request: pytest.FixtureRequest, servers: Mapping[str, Metastore], tmp_path: Path
+) -> Iterator[tuple[Deployment, Deployment]]:
+    """Two that differ in their state folders alone."""
+    version = request.param
+    number = next(NUMBERS)
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        found.append(Deployment(tmp_path / name, number, servers["source"], {"dr": servers[version]}, seed=1))
+    one, two = found
+    configured(one, two, "3s")
+    yield one, two
+    one.close()
+    two.close()
+
+
+def configured(one: Deployment, two: Deployment, lease: str) -> None:
+    text = one.config.read_text().partition("lease =")[0].rstrip()
+    for deployment in (one, two):
+        deployment.config.write_text(f'{text}\nlease = "{lease}"\n')
+
+
+def until(done: Callable[[], bool], deployment: Deployment, seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, deployment.tail()
+        time.sleep(0.02)
+
+
+def source_of(deployment: Deployment, tmp_path: Path) -> Source:
+    found = Source(deployment.source.client, tmp_path / "data")
+    found.create_database(deployment.databases[0])
+    return found
+
+
+def tables(deployment: Deployment, source: Source, numbers: range) -> None:
+    for number in numbers:
+        source.create_table(TableName(deployment.databases[0], f"t{number}"), COLUMNS, form="text")
+
+
+@pytest.mark.parametrize("pair", ["3.1.3", "4.2.0"], indirect=True)
+def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_call_when_it_wakes_up(
+    pair: tuple[Deployment, Deployment], tmp_path: Path
+) -> None:
+    one, two = pair
+    source, target, database = source_of(one, tmp_path), one.targets[0], one.databases[0]
+    one.start()
+    assert one.process is not None
+    until(lambda: target.catalog.database(database) is not None, one)
+    refused = two.calque("run")
+    assert refused.returncode == 75
+    assert f"The lease on dr is of process {one.process.pid} on " in refused.stderr
+    assert f"it is process {one.process.pid} on " in refused.stderr.splitlines()[-1]
+
+    tables(one, source, range(MANY))
+    until(lambda: len(target.catalog.tables(database)) > 5, one)
+    one.process.send_signal(signal.SIGSTOP)
+    assert len(target.catalog.tables(database)) < MANY
+    two.start()
+    assert two.process is not None
+    two.settle()
+    assert len(target.catalog.tables(database)) == MANY
+    before = target.log.current()
+    one.process.send_signal(signal.SIGCONT)
+    assert one.process.wait(60) == 70
+    assert f"The lease on dr is lost. process {two.process.pid} on " in one.tail()
+    assert {event.database for event in target.log.read(before, 1000)} <= {OURS}
+    tables(one, source, range(MANY, MANY + 1))
+    two.settle()
+    assert two.calque("verify").returncode == 0
+
+
+@pytest.mark.parametrize("pair", ["3.1.3"], indirect=True)
+def test_neither_a_killed_process_over_the_same_state_folder_nor_one_that_ended_is_waited_for(
+    pair: tuple[Deployment, Deployment], tmp_path: Path
+) -> None:
+    one, two = pair
+    configured(one, two, "600s")
+    source, target, database = source_of(one, tmp_path), one.targets[0], one.databases[0]
+    one.start()
+    until(lambda: target.catalog.database(database) is not None, one)
+    assert one.end(signal.SIGKILL) == -signal.SIGKILL
+    tables(one, source, range(1))
+    again = one.calque("run", "--until", "head")
+    assert again.returncode == 0, again.stderr
+    other = two.calque("run", "--until", "head")
+    assert other.returncode == 0, other.stderr
+    assert target.catalog.tables(database) == ("t0",)
