@@ -212,7 +212,6 @@ class Lease:
         if self.mine is None or self.lost is not None:
             return
         last = replace(self.mine, renewals=self.mine.renewals + 1, released=True)
-        self.mine = None
         try:
             self.leases.renew(last)
         except (CalqueError, Conflict) as error:
