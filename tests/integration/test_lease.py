@@ -58,7 +58,7 @@ def pair(
 def configured(one: Deployment, two: Deployment, lease: str) -> None:
     text = one.config.read_text().partition("lease =")[0].rstrip()
     for deployment in (one, two):
-        deployment.config.write_text(f'{text}\nlease = "{lease}"\n')
+        deployment.config.write_text(f'{text}\nlease = "{lease}"\ngrace = "0s"\n')
 
 
 def until(done: Callable[[], bool], deployment: Deployment, seconds: float = 120) -> None:
@@ -79,6 +79,7 @@ def tables(deployment: Deployment, source: Source, numbers: range) -> None:
         source.create_table(TableName(deployment.databases[0], f"t{number}"), COLUMNS, form="text")
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("pair", ["3.1.3", "4.2.0"], indirect=True)
 def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_call_when_it_wakes_up(
     pair: tuple[Deployment, Deployment], tmp_path: Path
@@ -88,7 +89,7 @@ def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_
     one.start()
     assert one.process is not None
     until(lambda: target.catalog.database(database) is not None, one)
-    refused = two.calque("run")
+    refused = two.calque("run", timeout=400)
     assert refused.returncode == 75
     assert f"The lease on dr is of process {one.process.pid} on " in refused.stderr
     assert f"it is process {one.process.pid} on " in refused.stderr.splitlines()[-1]
@@ -111,6 +112,7 @@ def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_
     assert two.calque("verify").returncode == 0
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("pair", ["3.1.3"], indirect=True)
 def test_neither_a_killed_process_over_the_same_state_folder_nor_one_that_ended_is_waited_for(
     pair: tuple[Deployment, Deployment], tmp_path: Path
@@ -121,9 +123,14 @@ def test_neither_a_killed_process_over_the_same_state_folder_nor_one_that_ended_
     one.start()
     until(lambda: target.catalog.database(database) is not None, one)
     assert one.end(signal.SIGKILL) == -signal.SIGKILL
-    tables(one, source, range(1))
-    again = one.calque("run", "--until", "head")
+    tables(one, source, range(2))
+    again = one.calque("run", "--until", "head", timeout=400)
     assert again.returncode == 0, again.stderr
-    other = two.calque("run", "--until", "head")
+    source.drop_table(TableName(database, "t0"))
+    other = two.calque("run", "--until", "head", timeout=400)
     assert other.returncode == 0, other.stderr
-    assert target.catalog.tables(database) == ("t0",)
+    assert target.catalog.tables(database) == ("t1",)
+    stale = one.calque("sweep")
+    assert (stale.returncode, "last written from another state folder" in stale.stderr) == (65, True), stale.stderr
+    swept = two.calque("sweep")
+    assert swept.returncode == 0, swept.stderr

@@ -12,6 +12,7 @@ from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.core.lease import Living, Seen, Step, Take, Taken, Watch, next_step, usable
 from calque.engine.lease import AT_A_TIME, Deputy, Held, Lease, fenced
+from calque.engine.leases import CatalogLeases
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.lease import Generation, Writer
 from calque.model.names import OURS, TableName
@@ -229,9 +230,20 @@ def test_a_lease_whose_record_was_removed_is_lost(world: World) -> None:
         lease.renew()
 
 
-def test_targets_of_other_names_have_leases_of_their_own(world: World) -> None:
+@pytest.mark.parametrize(
+    ("source", "target", "warehouse"), [("hq2", "dr", "file:/dr"), ("hq", "dr2", "file:/dr"), ("hq", "dr", "file:/dr2")]
+)
+def test_other_replicas_in_one_metastore_have_leases_of_their_own(
+    world: World, source: str, target: str, warehouse: str
+) -> None:
     world.taken(ME)
-    assert lease(world.catalog, world.clock, target="other").attempt(OTHER) is None
+    leases = CatalogLeases(world.catalog, source, target, warehouse)
+    assert Lease(leases, target, SECONDS, world.clock).attempt(OTHER) is None
+
+
+def test_a_warehouse_is_one_however_it_is_spelled(world: World) -> None:
+    world.taken(ME)
+    assert CatalogLeases(world.catalog, "hq", "dr", "file:///dr/").newest() == generation(1, ME)
 
 
 def test_a_keeper_tells_that_the_lease_was_lost(world: World) -> None:

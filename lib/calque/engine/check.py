@@ -469,9 +469,10 @@ def check_compare_and_swap(target: Target, findings: Findings) -> None:
             target.where,
             Severity.INFO,
             "The metastore has no compare-and-swap for tables",
-            "an alteration of one of our tables by somebody else in the same moment can be overwritten unseen; two "
-            "calques are kept apart by the lease all the same",
-            "Hive 2.3.10 and 4.0.1 or later have it",
+            "an alteration of one of our tables by somebody else in the same moment can be overwritten unseen. Two "
+            "calques are kept apart by the lease all the same, but for a call that was under way when its writer lost "
+            "it and takes longer than a third of it",
+            "Hive 2.3.10 and 4.0.1 or later have it; else choose a lease that is long for the longest calls",
         )
 
 

@@ -1,7 +1,7 @@
 """Generations of a lease as objects of the target's own metastore: the port `Leases` over any catalog.
 
 A generation is a view in calque's own database: it has no directory, and making one whose name is there fails on every
-metastore. Its name says source, target and number; whose it is stands in its parameters.
+metastore. Its name says of which target it is, and its number; whose it is stands in its parameters.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 
+from calque.core.layout import place
 from calque.engine.own import ensure_own_database
 from calque.errors import Broken
 from calque.model.hive import Column, SerDe, Storage, Table
@@ -29,12 +30,12 @@ SHAPE = Storage(
 
 
 class CatalogLeases:
-    """Those on `target` of the source. Two deployments that write one replica call both the same; two replicas in one
-    metastore do not."""
+    """Those on `target` of the source, whose files lie in `warehouse`: two deployments with one configuration mean the
+    same, two replicas in one metastore differ in it."""
 
     def __init__(self, catalog: Catalog, source: str, target: str, warehouse: str) -> None:
         self._catalog, self._warehouse = catalog, warehouse
-        self._of = f"{source}/{target}"
+        self._of = f"{source}/{target} in {place(warehouse)}"
         self._prefix = f"{OURS}_lease_{hashlib.blake2b(self._of.encode(), digest_size=8).hexdigest()}_"
 
     def newest(self) -> Generation | None:
