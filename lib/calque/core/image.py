@@ -4,8 +4,9 @@ objects carry"), and when two definitions are the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 
 from calque.core import attached
 from calque.core.admit import Admission
@@ -179,16 +180,16 @@ def moved(storage: Storage | None, location: str | None) -> Storage | None:
 def canonical(thing: object, ignore: frozenset[str] = frozenset()) -> object:
     """A form in which equal definitions are equal: absent, empty and false are one, volatile parameters, statistics'
     times, marks of position and locations are left out. `ignore` are further parameter names."""
-    if is_dataclass(thing) and not isinstance(thing, type):
-        pairs = ((item.name, getattr(thing, item.name)) for item in fields(thing) if item.name not in _LEFT_OUT)
-        return (
-            tuple(
-                (name, form)
-                for name, value in pairs
-                if (form := canonical(_cleaned(name, value, ignore), ignore)) is not None
-            )
-            or None
-        )
+    if thing is None or isinstance(thing, (str, int)):
+        return thing or None
+    if names := _compared(type(thing)):  # type: ignore[arg-type]  # mypy: no type is hashable
+        found = []
+        for name in names:
+            value = getattr(thing, name)
+            form = canonical(_cleaned(value, ignore) if name == "parameters" else value, ignore)
+            if form is not None:
+                found.append((name, form))
+        return tuple(found) or None
     if isinstance(thing, Mapping):
         return tuple(sorted((key, canonical(value)) for key, value in thing.items())) or None
     if isinstance(thing, tuple | list):
@@ -201,14 +202,25 @@ _LEFT_OUT = frozenset(
 )
 
 
-def _cleaned(name: str, value: object, ignore: frozenset[str]) -> object:
-    if name != "parameters" or not isinstance(value, Mapping):
+@cache
+def _compared(kind: type) -> Sequence[str]:
+    """The fields of a dataclass that count; none of another type."""
+    return [item.name for item in fields(kind) if item.name not in _LEFT_OUT] if is_dataclass(kind) else []
+
+
+def _cleaned(value: object, ignore: frozenset[str]) -> object:
+    if not isinstance(value, Mapping):
         return value
-    dropped = VOLATILE | ignore | {EVENT, "path"}
     value = attached.comparable(value)
     if calls_iceberg(value):
         value = comparable(value)
+    dropped = _dropped(ignore)
     return {key: item for key, item in value.items() if key not in dropped}
+
+
+@cache
+def _dropped(ignore: frozenset[str]) -> frozenset[str]:
+    return VOLATILE | ignore | {EVENT, "path"}
 
 
 def same_definition(one: object, other: object, *, facets: bool = True) -> bool:
