@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -490,10 +491,14 @@ def test_a_session_maps_the_archive_that_was_made_for_it(tmp_path: Path) -> None
         assert process.stdin is not None
         assert process.stdout is not None
         java = process.stdout.readline().strip()
-        mapped = str(made) in Path("/proc", java, "maps").read_text()
+        mapped = str(made.resolve()) in Path("/proc", java, "maps").read_text()
         process.stdin.close()
     assert mapped
     assert make_archive(cache_folder(), []) == made
+
+
+def test_processes_that_spark_starts_have_pyspark_from_where_it_is_compiled(spark: SparkSession) -> None:
+    assert spark.sparkContext.parallelize([0], 1).map(lambda _: pyspark.__file__).collect() == [pyspark.__file__]
 
 
 def sources_in(world: World) -> int:

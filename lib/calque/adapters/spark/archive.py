@@ -34,7 +34,7 @@ def archive_path(cache: Path, jars: Sequence[Path]) -> Path:
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     digest = hashlib.blake2b(digest_size=6)
-    for file in (java.resolve(), Path(pyspark.__file__), *jars):
+    for file in (java.resolve(), Path(pyspark.__file__).resolve(), *jars):
         status = file.stat() if file.exists() else None
         digest.update(f"{file}\0{status and (status.st_size, status.st_mtime_ns)}\n".encode())
     return cache / f"spark-{pyspark.__version__}-{digest.hexdigest()}.jsa"
