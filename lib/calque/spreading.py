@@ -25,7 +25,7 @@ READERS = 4
 """Threads of a task: most of what it waits for is the target's answers."""
 SHARES_PER_CORE = 3
 """Hot tables make shares unequal; with several for each core none waits long for another."""
-ON_DRIVER = pa.array(sorted(kind.value for kind in {*BESIDE, Kind.RENAME_TABLE, Kind.UNKNOWN}))
+ON_DRIVER = sorted(kind.value for kind in {*BESIDE, Kind.RENAME_TABLE, Kind.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class SparkSpread:
 
 def of_all_shares(rows: pa.Table) -> tuple[Sequence[Entry], Mapping[TableName, TableName]]:
     """A window's entries of databases and functions; of each renamed table the name that decides its share."""
-    entries = list(entries_of(rows.filter(pc.is_in(rows["kind"], ON_DRIVER))))
+    entries = list(entries_of(rows.filter(pc.is_in(rows["kind"], pa.array(ON_DRIVER)))))
     beside = [entry for entry in entries if entry.keys.kind in {*BESIDE, Kind.UNKNOWN}]
     return beside, links_of(entry for entry in entries if entry.keys.kind is Kind.RENAME_TABLE)
 

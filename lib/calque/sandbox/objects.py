@@ -15,10 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-import botocore.session
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-
 from calque.errors import Unavailable
 from calque.sandbox.processes import KeptProcess, on_free_ports
 
@@ -82,6 +78,11 @@ class ObjectStore:
 
     def make_bucket(self, name: str) -> None:
         """Makes a bucket and writes to it. Waits while the server comes up; raises `Unavailable` when it doesn't."""
+        # Whoever starts no store does without them: they take a tenth of a second.
+        import botocore.session
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError, ClientError
+
         client = botocore.session.Session().create_client(
             "s3",
             region_name=REGION,

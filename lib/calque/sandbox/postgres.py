@@ -5,6 +5,8 @@ root, so root's servers run as the user `nobody`, in a folder of the system's te
 the folders of tests, and perhaps not the one the programs are installed in, which then are copied too.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import os
 import pwd
@@ -15,12 +17,13 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import psycopg
+from typing import TYPE_CHECKING, Any
 
 from calque.errors import Unavailable
 from calque.sandbox.processes import KeptProcess, on_free_port
+
+if TYPE_CHECKING:
+    import psycopg
 
 DATABASE = "metastore"
 USER = "calque"
@@ -50,7 +53,7 @@ class Postgres:
         self.password = password
 
     @classmethod
-    def start(cls, template: Path, directory: Path) -> "Postgres":
+    def start(cls, template: Path, directory: Path) -> Postgres:
         """Starts a server on a copy of a template that `build_template` made. The log goes to `directory`.
 
         Raises `Unavailable` when there is no such template or the server does not start.
@@ -202,4 +205,7 @@ def _start_server(home: _Home, port: int, log: Path, *, remove_after: Path | Non
 
 
 def _connect(port: int, password: str, database: str = DATABASE) -> psycopg.Connection[tuple[Any, ...]]:
+    # `calque run` loads this module too, and the extra `sandbox` may not be there.
+    import psycopg
+
     return psycopg.connect(host="127.0.0.1", port=port, user=USER, password=password, dbname=database, autocommit=True)
