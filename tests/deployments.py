@@ -10,7 +10,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,15 +23,34 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.messages import Fault
+from calque.commands import wait
+from calque.commands.options import Settings
+from calque.config import load
 from calque.core.admit import Admission
 from calque.core.image import Imaging
 from calque.core.layout import join, place
+from calque.errors import Unavailable
 from calque.model.hive import Database
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.sandbox import Metastore
+from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
+from calque.status import snapshot
+from calque.wiring import Wiring
 from worlds import History, Looker, Noting, State, Writer
+
+
+@contextmanager
+def pair(root: Path) -> Iterator[Mapping[str, Metastore]]:
+    """A source and a target of 3.1.3, started at once."""
+    names, settings = ("source", "target"), MetastoreSettings(version="3.1.3")
+    with ThreadPoolExecutor(len(names)) as pool:
+        found = dict(zip(names, pool.map(lambda name: Metastore.start(settings, root / name), names), strict=True))
+    try:
+        yield found
+    finally:
+        for server in found.values():
+            server.stop()
 
 
 class RealSource:
@@ -230,20 +251,21 @@ class Deployment:
             self.end(signal.SIGKILL)
 
     def settle(self, timeout: float = 120) -> None:
-        """Until every target shows the source's newest event."""
-        event_id = self.source.current()
+        """Until every target shows the source's newest event: what `calque wait` does, without a process for it."""
+        config, event_id = load(self.config), self.source.current()
         for target in self.targets:
-            found = self.calque(
-                "wait",
-                "--target",
-                target.name,
-                "--event-id",
-                str(event_id),
-                "--timeout",
-                str(timeout),
-                timeout=timeout + 30,
-            )
-            assert found.returncode == 0, found.stderr + self.tail()
+            try:
+                wait.run(Settings(), config, target.name, event_id, timeout)
+            except Unavailable as error:
+                raise AssertionError(f"{error}\n{self.tail()}") from error
+
+    def wait_for(self, reached: Callable[[Mapping[str, Any]], object], seconds: float = 60) -> None:
+        """Until that is true of what `calque status` says of the only target; a process for each look would take a
+        second of a processor."""
+        wiring, deadline = Wiring(load(self.config)), time.monotonic() + seconds
+        while not reached(status := snapshot(wiring)["targets"][self.targets[0].name]):
+            assert time.monotonic() < deadline, f"{status}\n{self.tail()}"
+            time.sleep(0.1)
 
     def tail(self) -> str:
         return "\n".join(self.log.read_text().splitlines()[-40:])

@@ -15,8 +15,8 @@ import pytest
 from calque.core.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
-from calque.sandbox import Metastore, MetastoreSettings
-from deployments import Deployment
+from calque.sandbox import Metastore
+from deployments import Deployment, pair
 from writers import INPUT, OUTPUT, SERDE
 
 NAMES = (
@@ -140,11 +140,8 @@ def files_of(location: str) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Metastore]]:
-    root = tmp_path_factory.mktemp("servers")
-    found = [Metastore.start(MetastoreSettings(version="3.1.3"), root / name) for name in ("source", "target")]
-    yield found
-    for server in found:
-        server.stop()
+    with pair(tmp_path_factory.mktemp("servers")) as found:
+        yield (found["source"], found["target"])
 
 
 @pytest.fixture(scope="module")

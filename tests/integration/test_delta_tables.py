@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
+from calque.config import load
 from calque.core.deltalog import log_of
 from calque.core.layout import place
 from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
+from calque.status import snapshot
+from calque.wiring import Wiring
 from deployments import Deployment
 from sparksql import SparkSql
 
@@ -59,6 +62,7 @@ class Rig:
         self.source = SparkSql(servers["source"].uri, root / "spark-source")
         self.target = SparkSql(servers["target"].uri, root / "spark-target")
         self.catalog = self.deployment.targets[0].catalog
+        self.wiring = Wiring(load(self.deployment.config))
 
     def fire(self, table: str) -> None:
         """An event on a table; commits raise none."""
@@ -81,7 +85,7 @@ class Rig:
         assert by_text(self.target.sql(query)) == by_text(self.source.sql(query))
 
     def quarantined(self) -> dict[str, str]:
-        [target] = json.loads(self.deployment.calque("status", "--json").stdout)["targets"].values()
+        [target] = snapshot(self.wiring)["targets"].values()
         return {row["table"]: row["reason"] for row in target["quarantined"]}
 
     def location(self, table: str) -> str:

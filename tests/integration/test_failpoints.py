@@ -12,9 +12,9 @@ import pytest
 from calque.core.layout import COPYING, STAGE, place
 from calque.model.hive import Column, location_of
 from calque.model.names import TableName
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.sandbox.demo.source import Source
-from deployments import Deployment
+from deployments import Deployment, pair
 
 COLUMNS, DAY = (Column("id", "bigint"), Column("name", "string")), (Column("day", "string"),)
 PLAIN, PARTED = "plain", "parted"
@@ -22,12 +22,8 @@ PLAIN, PARTED = "plain", "parted"
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[Mapping[str, Metastore]]:
-    found = {
-        name: Metastore.start(MetastoreSettings(version="3.1.3"), tmp_path / name) for name in ("source", "target")
-    }
-    yield found
-    for server in found.values():
-        server.stop()
+    with pair(tmp_path) as found:
+        yield found
 
 
 @pytest.mark.timeout(1500)

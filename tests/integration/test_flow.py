@@ -148,11 +148,11 @@ def test_what_goes_wrong_with_one_table_costs_that_table_alone(
     there.create_table(plain(deployment, "taken"))
     deployment.start()
     try:
-        wait_for(deployment, lambda status: status["position"] is not None)
+        deployment.wait_for(lambda status: status["position"] is not None)
         poison(servers["source-3"], TableName(database, "poison"))
         source.create_table(acid(deployment))
         source.create_table(plain(deployment, "after"))
-        wait_for(deployment, lambda status: status["position"] == source.current())
+        deployment.wait_for(lambda status: status["position"] == source.current())
         rows = {row["table"]: row["reason"] for row in status_of(deployment)["quarantined"]}
         assert set(rows) == {f"{database}.taken", f"{database}.poison", f"{database}.acid"}
         assert "not ours" in rows[f"{database}.taken"]
@@ -171,8 +171,8 @@ def test_what_goes_wrong_with_one_table_costs_that_table_alone(
         assert {row["table"] for row in json.loads(listed.stdout)} == set(rows)
         there.drop_table(TableName(database, "taken"), delete_data=False)
         assert deployment.calque("quarantine", "release", "--tables", f"{database}.taken").returncode == 0
-        wait_for(deployment, lambda status: f"{database}.taken" not in {row["table"] for row in status["quarantined"]})
-        wait_for(deployment, lambda _: target.catalog.table(TableName(database, "taken")) is not None)
+        deployment.wait_for(lambda status: f"{database}.taken" not in {row["table"] for row in status["quarantined"]})
+        deployment.wait_for(lambda _: target.catalog.table(TableName(database, "taken")) is not None)
     finally:
         deployment.close()
 
@@ -188,11 +188,13 @@ def test_a_target_that_does_not_answer_is_tried_again_and_told(
         lost.kill()
         deployment.write(10)
         deployment.start()
-        wait_for(deployment, lambda status: status["last_error"] and "metastore" in status["last_error"].lower())
+        deployment.wait_for(lambda status: status["last_error"] and "metastore" in status["last_error"].lower())
         assert deployment.process is not None
         assert deployment.process.poll() is None
         lost.restart()
-        wait_for(deployment, lambda status: status["position"] == deployment.source.current())
+        event_id = str(deployment.source.current())
+        waited = deployment.calque("wait", "--target", "three", "--event-id", event_id, "--timeout", "60")
+        assert waited.returncode == 0, waited.stderr + deployment.tail()
         assert status_of(deployment)["last_error"] is None
         assert deployment.end(signal.SIGTERM) == 0
     finally:
@@ -225,13 +227,6 @@ def status_of(deployment: Deployment) -> dict[str, object]:
     return target
 
 
-def wait_for(deployment: Deployment, reached: Callable[[dict[str, object]], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached(status := status_of(deployment)):
-        assert time.monotonic() < deadline, f"{status}\n{deployment.tail()}"
-        time.sleep(0.2)
-
-
 def test_a_source_with_a_weak_log_is_refused_and_one_that_is_gone_is_waited_for(
     deploy: Deploy, tmp_path: Path, servers: Mapping[str, Metastore]
 ) -> None:
@@ -245,13 +240,13 @@ def test_a_source_with_a_weak_log_is_refused_and_one_that_is_gone_is_waited_for(
         deployment.config.write_text(text.replace("[targets.", "allow_weak_log = true\n[targets.", 1))
         weak.kill()
         deployment.start()
-        wait_for(deployment, lambda status: status["state"] == "starting")
+        deployment.wait_for(lambda status: status["state"] == "starting")
         document = json.loads(deployment.calque("status", "--json").stdout)
         assert (document["source"]["reachable"], document["source"]["head"]) == (False, None)
         assert deployment.process is not None
         assert deployment.process.poll() is None
         weak.restart()
-        wait_for(deployment, lambda status: status["state"] == "running")
+        deployment.wait_for(lambda status: status["state"] == "running")
     finally:
         deployment.close()
         weak.stop()

@@ -16,10 +16,10 @@ from calque.config import load
 from calque.model.hive import Column, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName, partition_values
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.sandbox.demo.source import Source
 from calque.wiring import Wiring
-from deployments import Deployment
+from deployments import Deployment, pair
 
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))
 DAY = (Column("day", "string"),)
@@ -58,12 +58,8 @@ def spark_says(uri: str, folder: Path, statements: Sequence[str]) -> list[list[l
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[Mapping[str, Metastore]]:
-    found = {
-        name: Metastore.start(MetastoreSettings(version="3.1.3"), tmp_path / name) for name in ("source", "target")
-    }
-    yield found
-    for server in found.values():
-        server.stop()
+    with pair(tmp_path) as found:
+        yield found
 
 
 @pytest.mark.timeout(900)
