@@ -17,6 +17,20 @@ PROVING_HISTORIES = "2000"
 STEERING = ("CALQUE_FAILPOINT", "CALQUE_SPARK_ARCHIVE", "HIVE_CONF_DIR", "METASTORE_CONF_DIR", "SPARK_HOME")
 """Variables that would change what the tests try."""
 
+LONG = (
+    *("unit/test_mutants.py", "property/test_laws.py", "property/test_facets.py", "property/test_policies.py"),
+    *("property/test_plans.py", "property/test_bootstraps.py", "property/test_delta_tables.py", "unit/test_crashes.py"),
+    *("property/test_decode.py", "property/test_adopt.py", "property/test_gaps.py", "property/test_copy_faults.py"),
+    *("integration/test_flow.py", "integration/test_delta_tables.py", "integration/test_demo.py"),
+    *("integration/test_live_rows.py", "integration/test_spark_sources.py", "integration/test_gaps.py"),
+    *("integration/test_adopt.py", "integration/test_objects.py", "integration/test_failpoints.py"),
+    *("integration/test_iceberg.py", "integration/test_jobs.py", "integration/test_plan.py"),
+    *("integration/test_layout.py", "integration/test_scans.py", "integration/test_reload.py"),
+    *("integration/test_bootstrap_under_load.py", "integration/test_awkward.py", "integration/test_sandbox.py"),
+    *("integration/test_bootstrap_goes_on.py", "integration/test_wheel.py", "integration/test_check.py"),
+)
+"""Files that begin before all others, the longest first, so that several processes end together."""
+
 # Services of other tests make a machine slow at times: neither an example nor its making has a deadline.
 UNHURRIED = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 for name, examples in EXAMPLES.items():
@@ -29,3 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(variable, None)
     if config.getoption("--hypothesis-profile", default=None) == "prove":
         os.environ.setdefault("CALQUE_HISTORIES", PROVING_HISTORIES)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {file: place for place, file in enumerate(LONG)}
+    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(LONG)))

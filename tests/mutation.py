@@ -18,8 +18,10 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import NamedTuple
 
+import fastavro
 import orjson
-import pyarrow
+import pandas
+import pyarrow.parquet
 import pytest
 import sqlglot
 import xxhash
@@ -35,8 +37,8 @@ EXAMPLES = 200
 """Of each property test; always the same ones."""
 LATE = ("core/land.py",)
 """Modules of the core that no test of the core's own reaches."""
-LOADED = (orjson, pyarrow, sqlglot, xxhash)
-"""What the tests import anyway: no mutant needs to load it anew."""
+LOADED = (fastavro, orjson, pandas, pyarrow.parquet, sqlglot, xxhash)
+"""What the tests import anyway, pyarrow pandas with its first array: no mutant needs to load it anew."""
 
 
 class Mutant(NamedTuple):
