@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from s3fs import S3FileSystem
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TMessageType, TType
@@ -19,7 +21,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from calque.errors import Refused, Unavailable
-from calque.sandbox import Metastore, MetastoreSettings, ObjectStore, spark_jars
+from calque.sandbox import Broker, Cluster, Metastore, MetastoreSettings, ObjectStore, spark_jars
 from calque.sandbox.processes import KeptProcess
 
 VERSIONS = ("3.1.3", "4.2.0")
@@ -233,9 +235,101 @@ time.sleep(600)
     eventually(lambda: marked(mark) == [])
 
 
+def test_a_broker_keeps_what_was_written_under_its_old_address_on_loopback_only_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    others = set(children_of(os.getpid(), "kafka.Kafka"))
+    with Broker.start(tmp_path) as broker:
+        address = broker.address
+        make_topic(address, "kept")
+        write(address, "kept", b"before the kill")
+        mine = set(children_of(os.getpid(), "kafka.Kafka")) - others
+        assert {bound for pid in mine for bound in listening_addresses(pid)} == {"127.0.0.1"}
+        broker.kill()
+        with pytest.raises(KafkaException):
+            AdminClient({"bootstrap.servers": address}).list_topics(timeout=0.5)
+        broker.restart()
+        write(address, "kept", b"after it")
+    assert set(children_of(os.getpid(), "kafka.Kafka")) == others
+    with Broker.start(tmp_path) as again:
+        assert again.address == address
+        assert read(address, "kept", 2) == [b"before the kill", b"after it"]
+
+
+def test_a_broker_can_ask_for_a_password(tmp_path: Path) -> None:
+    with Broker.start(tmp_path, password="geheim") as broker:
+        known = AdminClient({"bootstrap.servers": broker.address, **broker.options})
+        assert known.list_topics(timeout=20).brokers
+        stranger = AdminClient({"bootstrap.servers": broker.address, **broker.options, "sasl.password": "another"})
+        with pytest.raises(KafkaException):
+            stranger.list_topics(timeout=2)
+
+
+def test_the_other_broker_leads_when_the_leader_is_killed_and_it_comes_back(tmp_path: Path) -> None:
+    with Cluster.start(tmp_path) as cluster:
+        make_topic(cluster.address, "led")
+        first = leader(cluster.address, "led")
+        write(cluster.address, "led", b"by the first")
+        cluster.brokers[first - 1].kill()
+        eventually(lambda: leader(cluster.address, "led") not in (first, -1))
+        write(cluster.address, "led", b"by the second")
+        cluster.brokers[first - 1].restart()
+        assert read(cluster.brokers[first - 1].address, "led", 2) == [b"by the first", b"by the second"]
+
+
+@pytest.mark.parametrize("signalled", [signal.SIGKILL, signal.SIGINT])
+def test_a_broker_does_not_outlive_the_process_that_started_it(tmp_path: Path, signalled: signal.Signals) -> None:
+    mark = uuid.uuid4().hex
+    script = f"""
+import time
+from pathlib import Path
+from calque.sandbox import Broker
+
+broker = Broker.start(Path({str(tmp_path)!r}))
+print(broker.address, flush=True)
+time.sleep(600)
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, env={**os.environ, MARK: mark}, start_new_session=True
+    )
+    assert parent.stdout is not None
+    with parent.stdout:
+        assert parent.stdout.readline().startswith(b"127.0.0.1:")
+        assert len(marked(mark)) > 2
+        os.killpg(parent.pid, signalled)
+        parent.wait()
+    eventually(lambda: marked(mark) == [])
+
+
 def test_every_delta_jar_is_there() -> None:
     assert [jar.name for jar in spark_jars() if not jar.is_file()] == []
     assert any(jar.name.startswith("delta-spark_") for jar in spark_jars())
+
+
+def make_topic(address: str, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(name, 1)])[name].result()
+
+
+def leader(address: str, topic: str) -> int:
+    found = AdminClient({"bootstrap.servers": address}).list_topics(topic, timeout=20).topics[topic]
+    return found.partitions[0].leader if found.partitions else -1
+
+
+def write(address: str, topic: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": address, "acks": "all"})
+    failed: list[object] = []
+    producer.produce(topic, value, on_delivery=lambda error, _: failed.append(error) if error else None)
+    assert (producer.flush(20), failed) == (0, [])
+
+
+def read(address: str, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "unused", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        return [value for message in consumer.consume(count, 20) if (value := message.value()) is not None]
+    finally:
+        consumer.close()
 
 
 def port(metastore: Metastore) -> int:

@@ -28,6 +28,7 @@ def install(cache: Path, report: Callable[[str], None]) -> None:
     stamp.write_text(contents)
     report(f"{size / 1e6:.0f} MB downloaded to {cache} in {time.monotonic() - started:.0f} s")
     prepare_spark(cache, report)
+    prepare_kafka(cache, report)
 
 
 def prepare_spark(cache: Path, report: Callable[[str], None]) -> None:
@@ -41,6 +42,19 @@ def prepare_spark(cache: Path, report: Callable[[str], None]) -> None:
         report(f"calque: {error}")
     else:
         report(f"Spark's classes archived in {time.monotonic() - started:.0f} s")
+
+
+def prepare_kafka(cache: Path, report: Callable[[str], None]) -> None:
+    """The same for the broker."""
+    from calque.sandbox.broker import make_archive
+
+    started = time.monotonic()
+    try:
+        make_archive(cache)
+    except CalqueError as error:
+        report(f"calque: {error}")
+    else:
+        report(f"Kafka's classes archived in {time.monotonic() - started:.0f} s")
 
 
 def _contents() -> str:

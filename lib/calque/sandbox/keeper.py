@@ -17,7 +17,6 @@ import subprocess
 import sys
 from typing import Any
 
-_GRACE_SECONDS = 10.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -36,7 +35,7 @@ def main(order: dict[str, Any], parent: int) -> int:
     if command.poll() is None:
         command.send_signal(signal.SIGKILL if at_once else order["stop_signal"])
     try:
-        command.wait(_GRACE_SECONDS)
+        command.wait(order["grace_seconds"])
     except subprocess.TimeoutExpired:
         command.kill()
         command.wait()

@@ -93,4 +93,54 @@ DELTA_JARS = _artifacts("""
 """)
 """What Delta needs and pyspark lacks; a second Hadoop client or Jackson would break the session."""
 
-ALL = (HIVE_3_DISTRIBUTION, HIVE_4_SCHEMAS, *HIVE_3_JARS, *HIVE_4_JARS, *DELTA_JARS)
+KAFKA_JARS = _artifacts("""
+    org.apache.kafka:kafka_2.13:4.3.1
+    org.apache.kafka:kafka-clients:4.3.1
+    org.apache.kafka:kafka-coordinator-common:4.3.1
+    org.apache.kafka:kafka-group-coordinator:4.3.1
+    org.apache.kafka:kafka-group-coordinator-api:4.3.1
+    org.apache.kafka:kafka-metadata:4.3.1
+    org.apache.kafka:kafka-raft:4.3.1
+    org.apache.kafka:kafka-server:4.3.1
+    org.apache.kafka:kafka-server-common:4.3.1
+    org.apache.kafka:kafka-share-coordinator:4.3.1
+    org.apache.kafka:kafka-storage:4.3.1
+    org.apache.kafka:kafka-storage-api:4.3.1
+    org.apache.kafka:kafka-tools-api:4.3.1
+    org.apache.kafka:kafka-transaction-coordinator:4.3.1
+    org.scala-lang:scala-library:2.13.18
+    org.scala-lang:scala-reflect:2.13.18
+    com.typesafe.scala-logging:scala-logging_2.13:3.9.6
+    com.fasterxml.jackson.core:jackson-annotations:2.21
+    com.fasterxml.jackson.core:jackson-core:2.21.2
+    com.fasterxml.jackson.core:jackson-databind:2.21.2
+    com.fasterxml.jackson.dataformat:jackson-dataformat-csv:2.21.2
+    com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:2.21.2
+    com.fasterxml.jackson.datatype:jackson-datatype-jdk8:2.21.2
+    org.yaml:snakeyaml:2.5
+    com.github.luben:zstd-jni:1.5.6-10
+    at.yawk.lz4:lz4-java:1.10.2
+    org.xerial.snappy:snappy-java:1.1.10.7
+    com.github.ben-manes.caffeine:caffeine:3.2.0
+    com.dynatrace.hash4j:hash4j:0.22.0
+    com.google.re2j:re2j:1.8
+    com.yammer.metrics:metrics-core:2.2.0
+    org.hdrhistogram:HdrHistogram:2.2.2
+    org.pcollections:pcollections:4.0.2
+    org.jspecify:jspecify:1.0.0
+    org.bitbucket.b_c:jose4j:0.9.6
+    net.sf.jopt-simple:jopt-simple:5.0.4
+    net.sourceforge.argparse4j:argparse4j:0.7.0
+    commons-validator:commons-validator:1.10.1
+    commons-beanutils:commons-beanutils:1.11.0
+    commons-digester:commons-digester:2.1
+    commons-collections:commons-collections:3.2.2
+    commons-logging:commons-logging:1.3.5
+    org.apache.logging.log4j:log4j-api:2.25.4
+    org.apache.logging.log4j:log4j-core:2.25.4
+    org.slf4j:slf4j-api:1.7.36
+    org.slf4j:slf4j-simple:1.7.36
+""")
+"""The broker and what it depends on, and a logger that writes to standard error."""
+
+ALL = (HIVE_3_DISTRIBUTION, HIVE_4_SCHEMAS, *HIVE_3_JARS, *HIVE_4_JARS, *DELTA_JARS, *KAFKA_JARS)

@@ -21,7 +21,8 @@ from calque.errors import Unavailable
 
 _KEEPER = Path(__file__).with_name("keeper.py")
 _LOG_LINES_SHOWN = 20
-_STOP_SECONDS = 20.0
+_GRACE_SECONDS = 10.0
+_KEEPER_SECONDS = 10.0
 _PORT_ATTEMPTS = 5
 
 Started = TypeVar("Started")
@@ -42,22 +43,25 @@ class KeptProcess:
         environment: Mapping[str, str] | None = None,
         user: tuple[int, int] | None = None,
         stop_signal: signal.Signals = signal.SIGTERM,
+        grace_seconds: float = _GRACE_SECONDS,
         remove_after: Path | None = None,
         remove_files: Sequence[Path] = (),
     ) -> None:
         """Starts the command.
 
         user: user and group id to run it under, when it isn't the present one.
-        stop_signal: what asks the command to end; it is killed when it doesn't within ten seconds.
+        stop_signal: what asks the command to end; it is killed when it doesn't within `grace_seconds`.
         remove_after: a folder that the keeper removes when the command has ended.
         remove_files: files that it removes then, where they are there.
         """
         self.log = log
+        self._grace_seconds = grace_seconds
         self._log_start = log.stat().st_size if log.exists() else 0
         order = {
             "command": list(command),
             "user": user,
             "stop_signal": int(stop_signal),
+            "grace_seconds": grace_seconds,
             "remove_after": str(remove_after) if remove_after else None,
             "remove_files": [str(file) for file in remove_files],
         }
@@ -118,7 +122,7 @@ class KeptProcess:
             with suppress(BrokenPipeError), pipe:
                 pipe.write(word)
         try:
-            self._keeper.wait(_STOP_SECONDS)
+            self._keeper.wait(self._grace_seconds + _KEEPER_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self._keeper.pid, signal.SIGKILL)
             self._keeper.wait()

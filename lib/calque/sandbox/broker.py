@@ -1,0 +1,208 @@
+"""Real Kafka brokers, 4.3.1 in KRaft mode: one alone, or two that a controller leads.
+
+Topics are never made by accident, and Kafka's own have one partition. A directory remembers its ports: whatever is
+started over it again is reached under its old address, with its old data.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Self
+
+from calque.errors import Unavailable
+from calque.sandbox.kafka_node import HOST, Node, archive_path, new_id
+
+USER = "calque"
+
+_CONTROLLER, _ALONE = 100, 1
+
+
+class Broker:
+    """One running broker; `stop` it, or use it as a context manager.
+
+    address: `127.0.0.1:<port>`, the same after a restart.
+    password: with which clients log in as `USER`, by SASL/PLAIN; empty where anybody may.
+    """
+
+    def __init__(self, node: Node, password: str = "") -> None:
+        self._node = node
+        self.address = node.address
+        self.password = password
+
+    @classmethod
+    def start(cls, directory: Path, *, password: str = "", archive: Path | None = None) -> Self:
+        """Starts a broker whose data, settings and log lie in `directory`, and returns when it can be used.
+
+        password: where it isn't empty, clients have to log in (see `options`).
+        archive: where to write the classes that it loaded, at its end (see `make_archive`).
+        Raises `Unavailable` when it does not start.
+        """
+
+        def properties(ports: Sequence[int]) -> Mapping[str, str]:
+            clients, controller = ports
+            return {
+                "process.roles": "broker,controller",
+                "listeners": f"CLIENTS://{HOST}:{clients},CONTROLLER://{HOST}:{controller}",
+                **_listening(clients, password),
+                **_voters(_ALONE, controller),
+                **_copies(1),
+            }
+
+        return cls(Node.start(directory, _ALONE, _cluster_id(directory), properties, 2, archive=archive), password)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What librdkafka needs to reach it beside the address."""
+        if not self.password:
+            return {}
+        return {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": USER,
+            "sasl.password": self.password,
+        }
+
+    def stop(self) -> None:
+        """Ends the broker in good order. The directory stays."""
+        self._node.stop()
+
+    def kill(self) -> None:
+        """Ends the broker as `kill -9` would; the data stay."""
+        self._node.kill()
+
+    def restart(self) -> None:
+        """Ends the broker if it runs, and starts it on the same port and data."""
+        self._node.restart()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class Cluster:
+    """Two brokers and the controller that chooses leaders among them: either broker may be killed and started again.
+
+    Topics have a copy on each broker unless they say otherwise.
+    """
+
+    def __init__(self, controller: Node, brokers: Sequence[Broker]) -> None:
+        self._controller = controller
+        self.brokers = tuple(brokers)
+
+    @classmethod
+    def start(cls, directory: Path) -> Self:
+        """Starts all three, their data below `directory`, and returns when they can be used.
+
+        Raises `Unavailable` when one does not start.
+        """
+        cluster_id = _cluster_id(directory)
+
+        def of_controller(ports: Sequence[int]) -> Mapping[str, str]:
+            return {
+                "process.roles": "controller",
+                "listeners": f"CONTROLLER://{HOST}:{ports[0]}",
+                "controller.listener.names": "CONTROLLER",
+                **_voters(_CONTROLLER, ports[0]),
+                **_copies(2),
+            }
+
+        with ExitStack() as started:
+            controller = Node.start(directory / "controller", _CONTROLLER, cluster_id, of_controller, 1)
+            started.callback(controller.stop)
+
+            def of_broker(ports: Sequence[int]) -> Mapping[str, str]:
+                return {
+                    "process.roles": "broker",
+                    "listeners": f"CLIENTS://{HOST}:{ports[0]}",
+                    **_listening(ports[0], ""),
+                    **_voters(_CONTROLLER, controller.ports[0]),
+                    **_copies(2),
+                }
+
+            brokers = []
+            for number in (1, 2):
+                node = Node.start(directory / f"broker-{number}", number, cluster_id, of_broker, 1)
+                started.callback(node.stop)
+                brokers.append(Broker(node))
+            started.pop_all()
+            return cls(controller, brokers)
+
+    @property
+    def address(self) -> str:
+        """Of both brokers, separated by a comma."""
+        return ",".join(broker.address for broker in self.brokers)
+
+    def stop(self) -> None:
+        """Ends all three. The directory stays."""
+        for broker in self.brokers:
+            broker.stop()
+        self._controller.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def make_archive(cache: Path) -> None:
+    """Makes the archive of classes with which a broker starts in half the time, unless it is there, by starting and
+    stopping one. Raises `Unavailable`; brokers work without it."""
+    path = archive_path()
+    if path.is_file():
+        return
+    with TemporaryDirectory(prefix="archive-", dir=cache) as folder:
+        made = Path(folder, "classes.jsa")
+        Broker.start(Path(folder, "broker"), archive=made).stop()
+        if not made.is_file():
+            why = "Java wrote none before its time was up"
+            raise Unavailable("The archive of Kafka's classes was not made", why, "Go on without it")
+        made.replace(path)
+
+
+def _listening(port: int, password: str) -> dict[str, str]:
+    settings = {
+        "advertised.listeners": f"CLIENTS://{HOST}:{port}",
+        "inter.broker.listener.name": "CLIENTS",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
+    if password:
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        own = f'username="{USER}" password="{password}"'
+        settings |= {
+            "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "listener.name.clients.plain.sasl.jaas.config": f'{module} {own} user_{USER}="{password}";',
+        }
+    return settings
+
+
+def _voters(number: int, port: int) -> dict[str, str]:
+    return {"controller.quorum.voters": f"{number}@{HOST}:{port}"}
+
+
+def _copies(count: int) -> dict[str, str]:
+    names = ("default", "offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+    return {f"{name}.replication.factor": str(count) for name in names} | {
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+    }
+
+
+def _cluster_id(directory: Path) -> str:
+    """The one that the directory got when something was first started over it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "cluster"
+    if not path.exists():
+        path.write_text(new_id())
+    return path.read_text()
