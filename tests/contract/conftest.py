@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from calque.adapters.files.options import delta_options
+from calque.adapters.kafka.topic import Topic
 from calque.adapters.memory.metastore import (
     DELTA_LIKE,
     GLUE_LIKE,
@@ -26,7 +27,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Abilities
 from calque.ports import Catalog, EventLog
-from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
+from calque.sandbox import Broker, Metastore, MetastoreSettings, ObjectStore
 from calque.sandbox.writer import HiveClient
 
 MEMORY: dict[str, tuple[Habits, Abilities | None]] = {
@@ -146,6 +147,19 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
     """A real S3 server; tests keep apart by prefixes."""
     with ObjectStore.start(tmp_path_factory.mktemp("objects")) as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka broker; tests keep apart by topics."""
+    with Broker.start(tmp_path_factory.mktemp("broker")) as started:
+        yield started
+
+
+@pytest.fixture
+def topic(broker: Broker) -> Topic:
+    """Of a journal of its own; nothing is made yet."""
+    return Topic(broker.address, f"{uuid4().hex}.events")
 
 
 MANY_COMMITS = frozenset(

@@ -1,4 +1,4 @@
-"""Every journal behaves like this, in memory and as a Delta table, on disk and in a real S3 server."""
+"""Every journal behaves like this: in memory, as a Delta table on disk and in a real S3 server, on Kafka."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ import pytest
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.snapshot import Snapshot
+from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.memory.journal import MemoryJournal
 from calque.core.rows import table_of
 from calque.errors import Broken, Forgotten, Refused
 from calque.model.journal import Entry, Event, Keys, Kind, Shape
 from calque.model.names import Span, TableName
 from calque.ports import Journal
+from kafkas import delete_records, ends
 
 Open = Callable[[], Journal]
 ODD = 'Straße "quoted" \\ 日本語 🐘 \u2028 \x01\t\n'
 
 
-@pytest.fixture(params=["memory", "delta", "delta-s3"])
+@pytest.fixture(params=["memory", "delta", "delta-s3", "kafka"])
 def open_journal(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Each call gives another holder of one journal."""
     if request.param == "memory":
@@ -35,12 +37,36 @@ def open_journal(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     if request.param == "delta-s3":
         folder, options = request.getfixturevalue("tables")
         return lambda: DeltaJournal(f"{folder}/journal", options)
+    if request.param == "kafka":
+        topic = request.getfixturevalue("topic")
+        return lambda: KafkaJournal(topic)
     return lambda: DeltaJournal(str(tmp_path / "journal"))
 
 
 @pytest.fixture
 def journal(open_journal: Open) -> Journal:
     return open_journal()
+
+
+Vanish = Callable[[Journal, int], None]
+
+
+@pytest.fixture
+def vanish(request: pytest.FixtureRequest) -> Vanish:
+    """Lets the oldest rows go: the journal itself, or the topic's retention."""
+
+    def forget(journal: Journal, upto: int) -> None:
+        rows = 0 if journal.oldest() is None else upto - (journal.oldest() or 0) + 1
+        if not isinstance(journal, KafkaJournal):
+            assert journal.forget(upto) == rows
+            assert journal.forget(upto) == 0
+            return
+        topic = request.getfixturevalue("topic")
+        assert journal.forget(upto) == 0
+        begin = ends(topic, topic.name)[0]
+        delete_records(topic, topic.name, begin + rows)
+
+    return forget
 
 
 def event(number: int, message: str = "{}") -> Event:
@@ -178,32 +204,31 @@ def test_what_is_not_there_yet_is_refused_with_what_to_do(journal: Journal) -> N
         journal.events([3, 11])
 
 
-def test_what_is_no_longer_there_is_refused_with_what_to_do(journal: Journal) -> None:
+def test_what_is_no_longer_there_is_refused_with_what_to_do(journal: Journal, vanish: Vanish) -> None:
     fill(journal, range(1, 11), step=5)
-    journal.forget(4)
+    vanish(journal, 4)
     with pytest.raises(Forgotten, match=r"Events 3 to 4 are not in the journal any more\. .+ is 5.+ Begin at event 5"):
         journal.entries(Span(2, 6))
     with pytest.raises(Forgotten, match="Event 4 is not in the journal any more"):
         journal.events([4, 5])
 
 
-def test_forgetting_removes_the_old_rows_and_no_others(open_journal: Open) -> None:
+def test_old_rows_go_and_no_others(open_journal: Open, vanish: Vanish) -> None:
     journal, reader = open_journal(), open_journal()
     fill(journal, range(1, 31), step=10)
     assert reader.last() == 30
-    assert journal.forget(0) == 0
-    assert journal.forget(15) == 15
-    assert journal.forget(15) == 0
+    vanish(journal, 0)
+    vanish(journal, 15)
     assert (reader.oldest(), reader.last()) == (16, 30)
     assert tuple(reader.entries(Span(15, 30))) == entries(range(16, 31))
     journal.append(rows([31]))
     assert reader.last() == 31
 
 
-def test_a_journal_that_forgot_everything_still_knows_where_it_ends(open_journal: Open) -> None:
+def test_a_journal_whose_rows_are_all_gone_still_knows_where_it_ends(open_journal: Open, vanish: Vanish) -> None:
     journal = open_journal()
     fill(journal, range(1, 11), step=5)
-    assert journal.forget(10) == 10
+    vanish(journal, 10)
     assert (open_journal().oldest(), open_journal().last()) == (None, 10)
     with pytest.raises(Refused):
         journal.entries(Span(9, 10))

@@ -1,0 +1,104 @@
+"""Which records of a topic count? Those that continue what counts before them; the log's order decides, for all alike.
+
+A writer that lost a race, wrote twice, or wrote late leaves records that everybody passes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from calque.adapters.kafka.record import Known, Record, unpacked
+from calque.model.names import EventId
+
+Rule = Callable[[EventId | None, EventId], EventId | None]
+"""The newest mark after a record with that mark; None where the record does not count."""
+DEAD = 1_000
+"""Records after which the parts of a value that nobody finished are taken for those of a writer that died."""
+
+
+def in_sequence(newest: EventId | None, mark: EventId) -> EventId | None:
+    """Of events: each id once, without holes; the first may be any."""
+    return mark if newest is None or mark == newest + 1 else None
+
+
+def never_back(newest: EventId | None, mark: EventId) -> EventId | None:
+    """Of evidence: everything counts."""
+    return mark if newest is None else max(newest, mark)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A whole value that counts. Its first part is at offset `start`; it became whole at `offset`."""
+
+    start: int
+    offset: int
+    mark: EventId
+    events: tuple[EventId, EventId] | None
+    stored: bytes
+    packed: bool
+
+    def value(self) -> bytes:
+        return unpacked(self.stored, self.packed)
+
+
+@dataclass(slots=True)
+class Group:
+    """Parts of a value, so far; the first is at offset `start`, and the last was met at `offset`."""
+
+    parts: list[bytes]
+    mark: EventId
+    start: int
+    offset: int = 0
+
+
+class Count:
+    """Goes through a topic record by record from where `known` is."""
+
+    def __init__(self, known: Known, rule: Rule) -> None:
+        self.known, self._rule = known, rule
+        self.clean = known
+        """The newest place where no value was half read: another reader may begin there."""
+        self._groups: dict[bytes, Group] = {}
+
+    def take(self, record: Record) -> Counted | None:
+        """The value that is whole with this record and counts."""
+        begin, mark, found = self.known.begin, self.known.mark, None
+        if record.known.begin != begin:
+            pass
+        elif record.restart:
+            begin, mark = record.offset + 1, record.mark
+            self._groups.clear()
+        else:
+            whole = Group([record.value], record.mark, record.offset) if record.part is None else self._joined(record)
+            newest = self._rule(mark, record.mark) if whole is not None else None
+            if whole is not None and newest is not None:
+                mark, stored = newest, b"".join(whole.parts)
+                found = Counted(whole.start, record.offset, record.mark, record.events, stored, record.packed)
+        self.known = Known(begin, record.offset + 1, mark)
+        self._bury()
+        return found
+
+    def _joined(self, record: Record) -> Group | None:
+        """All parts, with the last of them."""
+        part = record.part
+        assert part is not None
+        group = self._groups.setdefault(part.group, Group([], record.mark, record.offset))
+        group.offset = record.offset
+        if part.number != len(group.parts) + 1:
+            return None
+        group.parts.append(record.value)
+        if part.number < part.of:
+            return None
+        return self._groups.pop(part.group)
+
+    def _bury(self) -> None:
+        """Forget parts that can't become a value that counts."""
+        if self._groups:
+            self._groups = {
+                name: group
+                for name, group in self._groups.items()
+                if group.offset + DEAD > self.known.offset and self._rule(self.known.mark, group.mark) is not None
+            }
+        if not self._groups:
+            self.clean = self.known

@@ -1,0 +1,192 @@
+"""The evidence as a Kafka topic (port `EvidenceStore`).
+
+A record for each append: what it found, and up to which event all was looked at. A record comes after its events in
+that count, so whoever looks for an event need not read what came before. Retention is the topic's.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calque.adapters.kafka.codec import codec
+from calque.adapters.kafka.counting import Counted, never_back
+from calque.adapters.kafka.faults import Lost
+from calque.adapters.kafka.past import Past
+from calque.adapters.kafka.record import Known
+from calque.adapters.kafka.tail import Tail, Value
+from calque.adapters.kafka.topic import Topic
+from calque.errors import Broken, Unavailable
+from calque.model.files import Evidence, File, Listing
+from calque.model.names import EventId
+
+NAME = "evidence"
+KEPT = 16 << 20
+"""Bytes of the newest records that are kept in memory."""
+APART = 1_000
+"""Records between two that are wanted, above which they are not read in one go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is: from offset `start` to `offset`; and the lowest and highest event id that it is about."""
+
+    start: int
+    offset: int
+    low: EventId
+    high: EventId
+
+
+class KafkaEvidence:
+    """The evidence beside the journal in `topic`; the first append makes the topics where they are missing."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._lock = threading.RLock()
+        self._since: Known = Known(0, 0, None)
+        self._places: list[Place] = []
+        """Of all records from `_since` to the end, in order."""
+        self._recent: OrderedDict[int, Counted] = OrderedDict()
+        self._bytes = 0
+        self._tail = Tail(topic, topic.evidence, 1, never_back, self._keep, self._void)
+        self._past = Past(topic, topic.evidence, never_back, self._tail.truths)
+
+    def __reduce__(self) -> tuple[type[KafkaEvidence], tuple[Topic]]:
+        return KafkaEvidence, (self._topic,)
+
+    def considered(self) -> EventId:
+        with self._lock:
+            return self._tail.look().mark or 0
+
+    def append(self, evidence: Sequence[Evidence], considered: EventId) -> None:
+        """`Broken` for evidence of an event above `considered`."""
+        ids = [found.event_id for found in evidence]
+        with self._lock:
+            before = self._tail.look().mark or 0
+            if not evidence and considered <= before:
+                return
+            considered = max(considered, before)
+            if ids and max(ids) > considered:
+                raise Broken(
+                    f"There is evidence of event {max(ids)}, but only events up to {considered} were looked at",
+                    "Whoever looks for evidence would not find it",
+                    "Report this as a defect: events are looked at before there is evidence of them",
+                )
+            data = codec(NAME).encode({"considered": considered, "listings": [record_of(found) for found in evidence]})
+            self._tail.append([Value(considered, (min(ids), max(ids)) if ids else None, data)])
+
+    def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
+        wanted = sorted(set(ids))
+        with self._lock:
+            for _ in range(3):
+                end = self._tail.look()
+                if not wanted or end.mark is None:
+                    return {}
+                try:
+                    self._reach(wanted[0], end)
+                    records = self._at([place for place in self._places if meets(wanted, place)], end)
+                except Lost:
+                    continue
+                among = frozenset(wanted)
+                found = (item for record in records for item in evidence_of(record.value()))
+                return {
+                    (item.event_id, item.listing.location): item.listing for item in found if item.event_id in among
+                }
+        raise Unavailable(
+            f"The evidence in {self._topic.evidence} could not be read",
+            "What was being read was removed several times in a moment",
+            "It is tried again",
+        )
+
+    def forget(self, upto: EventId) -> int:  # noqa: ARG002
+        """Nothing: how long rows stay is the topic's to say."""
+        return 0
+
+    def restart(self, at: EventId) -> None:
+        with self._lock:
+            self._tail.look()
+            self._tail.restart(at)
+
+    def close(self) -> None:
+        """Let go of connections. What is used again afterwards connects again."""
+        with self._lock:
+            self._tail.close()
+            self._past.close()
+
+    def _reach(self, first: EventId, end: Known) -> None:
+        """Let `_places` begin before all evidence of event `first`, as far as it is there."""
+        low = max(self._tail.low, end.begin)
+        self._places = [place for place in self._places if place.start >= low]
+        if self._since.offset <= low or (self._since.mark or 0) < first:
+            return
+        start = self._past.before(first, Known(end.begin, low, None), end)
+        earlier = [place_of(record) for record in self._past.walk(start, self._since.offset) if record.events]
+        self._places, self._since = earlier + self._places, start
+
+    def _at(self, places: Sequence[Place], end: Known) -> list[Counted]:
+        """The records there, in their order; neighbours are read in one go."""
+        found = {place.offset: self._recent[place.offset] for place in places if place.offset in self._recent}
+        missing = [place for place in places if place.offset not in found]
+        for run in runs(missing):
+            begin = Known(end.begin, run[0].start, None)
+            wanted = {place.offset for place in run}
+            found |= {
+                record.offset: record
+                for record in self._past.walk(begin, run[-1].offset + 1)
+                if record.offset in wanted
+            }
+        if len(found) != len(places):
+            raise Lost
+        return [found[place.offset] for place in places]
+
+    def _keep(self, record: Counted) -> None:
+        if record.events is not None:
+            self._places.append(place_of(record))
+        self._recent[record.offset] = record
+        self._bytes += len(record.stored)
+        while self._bytes > KEPT:
+            _, oldest = self._recent.popitem(last=False)
+            self._bytes -= len(oldest.stored)
+
+    def _void(self, known: Known) -> None:
+        self._since, self._places, self._bytes = known, [], 0
+        self._recent.clear()
+
+
+def place_of(record: Counted) -> Place:
+    assert record.events is not None
+    return Place(record.start, record.offset, *record.events)
+
+
+def meets(wanted: Sequence[EventId], place: Place) -> bool:
+    """Whether the place may be about one of the wanted ids, which ascend."""
+    at = bisect_left(wanted, place.low)
+    return at < len(wanted) and wanted[at] <= place.high
+
+
+def runs(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
+    """The places, cut where reading on would meet many records that are not wanted."""
+    start = 0
+    for at in range(1, len(places) + 1):
+        if at == len(places) or places[at].start - places[at - 1].offset > APART:
+            yield places[start:at]
+            start = at
+
+
+def record_of(evidence: Evidence) -> dict[str, Any]:
+    listing = evidence.listing
+    files = [
+        {"path": file.path, "size": file.size, "modified_ns": file.modified_ns, "checksum": file.checksum}
+        for file in listing.files
+    ]
+    return {"event_id": evidence.event_id, "location": listing.location, "missing": listing.missing, "files": files}
+
+
+def evidence_of(value: bytes) -> Iterator[Evidence]:
+    for row in codec(NAME).decode(value)["listings"]:
+        files = (File(file["path"], file["size"], file["modified_ns"], file["checksum"]) for file in row["files"])
+        yield Evidence(row["event_id"], Listing(row["location"], tuple(files), row["missing"]))

@@ -1,0 +1,62 @@
+"""Kafka's errors as calque's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import KafkaError, KafkaException
+
+from calque.errors import CalqueError, Refused, Unavailable
+
+PATIENCE = 5.0
+"""Seconds in which a broker must answer."""
+MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+DENIED = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+    }
+)
+MOVING = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._TRANSPORT,
+    }
+)
+"""While a partition changes its leader."""
+OUTSIDE = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION})
+
+
+class Lost(Exception):
+    """What was to be read is not in the topic any more, or not as it was: what is known of it is to be learnt anew."""
+
+
+@contextmanager
+def told(what: str, brokers: str) -> Iterator[None]:
+    """Kafka's errors inside become `Unavailable`, or `Refused` where it denies something."""
+    try:
+        yield
+    except KafkaException as error:
+        raise fault(what, brokers, error.args[0]) from error
+
+
+def fault(what: str, brokers: str, error: KafkaError) -> CalqueError:
+    """What to raise for an error of a client of `brokers`."""
+    if error.code() in DENIED:
+        return Refused(
+            f"Kafka denies that {what}",
+            f"{error.name()}: {error.str()}",
+            "Check [journal] options, and what the user may do there",
+        )
+    return Unavailable(
+        f"Kafka at {brokers} does not let {what}",
+        f"{error.name()}: {error.str()}",
+        "Check that its brokers run and [journal] brokers names them; it is tried again",
+    )

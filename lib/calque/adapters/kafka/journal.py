@@ -1,0 +1,203 @@
+"""The journal as a Kafka topic (port `Journal`).
+
+A record per event, in one partition. Which records count is decided by the log's order (`counting`), so that writers
+who race, repeat themselves or die leave nothing that a reader would take twice or miss. Retention is the topic's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from calque.adapters.kafka.codec import codec
+from calque.adapters.kafka.counting import Counted, in_sequence
+from calque.adapters.kafka.faults import Lost
+from calque.adapters.kafka.past import Past
+from calque.adapters.kafka.record import Known
+from calque.adapters.kafka.tail import Tail, Value
+from calque.adapters.kafka.topic import Topic
+from calque.core.continuity import check_continues, check_there, first_and_last
+from calque.core.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
+from calque.errors import Unavailable
+from calque.model.journal import Entry, Event
+from calque.model.names import EventId, Span
+
+NAME = "journal-event"
+KEPT = 16 << 20
+"""Bytes of the newest rows that are kept in memory."""
+ABSENT: Mapping[str, object] = {
+    **dict.fromkeys(("event_type", "catalog", "database", "table", "shape", "defect", "message_format", "message"), ""),
+    **dict.fromkeys(("partitions", "others", "locations"), ()),
+    **dict.fromkeys(("replaces", "columns_changed", "facets_only", "transactional"), False),
+    "event_time": 0,
+}
+"""What stands for a missing value of columns that must have one."""
+T = TypeVar("T")
+
+
+class KafkaJournal:
+    """The journal in `topic`, which the first append makes where it is missing. Nothing connects before it is used.
+
+    Appending is not one step: of an append that failed, or whose writer died, the first rows may be there.
+    """
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._lock, self._past_lock = threading.RLock(), threading.Lock()
+        self._recent: OrderedDict[EventId, Counted] = OrderedDict()
+        self._bytes = 0
+        self._first: tuple[int, int, Known, EventId] | None = None
+        self._tail = Tail(topic, topic.name, 0, in_sequence, self._keep, self._void)
+        self._past = Past(topic, topic.name, in_sequence, self._tail.truths)
+
+    def __reduce__(self) -> tuple[type[KafkaJournal], tuple[Topic]]:
+        return KafkaJournal, (self._topic,)
+
+    def last(self) -> EventId | None:
+        return self._look()[1].mark
+
+    def oldest(self) -> EventId | None:
+        return self._steadily(lambda: self._oldest(*self._look()))
+
+    def append(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
+        first, last = first_and_last(rows)
+        with self._lock:
+            check_continues(self._tail.look().mark, first, self._topic.name)
+            whole = codec(NAME)
+            values = [
+                Value(row["event_id"], (row["event_id"],) * 2, whole.encode(storable(row))) for row in to_rows(rows)
+            ]
+            if not self._tail.append(values):
+                check_continues(self._tail.look().mark, first, self._topic.name)
+                raise Unavailable(
+                    f"Another process appends to the journal {self._topic.name} at the same time",
+                    f"Not all of events {first} to {last} that were written just now count",
+                    "Let one calque only capture into this journal; it is tried again",
+                )
+
+    def rows(self, span: Span) -> pa.Table:
+        """The rows of the span without their messages. `Refused` when the span is not all there."""
+        return self._rows(range(span.after + 1, span.upto + 1), ENTRY_COLUMNS)
+
+    def entries(self, span: Span) -> Sequence[Entry]:
+        return tuple(entries_of(self.rows(span)))
+
+    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
+        return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), SCHEMA.names))}
+
+    def forget(self, upto: EventId) -> int:  # noqa: ARG002
+        """Nothing: how long rows stay is the topic's to say, as others may read it."""
+        return 0
+
+    def restart(self, at: EventId) -> None:
+        with self._lock:
+            self._tail.look()
+            self._tail.restart(at)
+
+    def close(self) -> None:
+        """Let go of connections. What is used again afterwards connects again."""
+        with self._lock, self._past_lock:
+            self._tail.close()
+            self._past.close()
+
+    def _rows(self, ids: Sequence[EventId], columns: Sequence[str]) -> pa.Table:
+        def read() -> list[Counted]:
+            if not ids:
+                return []
+            low, end = self._look()
+            oldest = self._oldest(low, end)
+            check_there(ids[0], ids[-1], (end.mark or 0) + 1 if oldest is None else oldest, end.mark or 0)
+            with self._lock:
+                recent = [self._recent.get(event_id) for event_id in ids]
+            found = [row for row in recent if row is not None]
+            return found if len(found) == len(ids) else self._read(ids, end)
+
+        decode = codec(NAME).decode
+        found = (decode(row.value()) for row in self._steadily(read))
+        return pa.Table.from_pylist([{name: row[name] for name in columns} for row in found], schema=subset(columns))
+
+    def _read(self, ids: Sequence[EventId], end: Known) -> list[Counted]:
+        """Rows that are there, from the topic: runs of ids one by one."""
+        found: list[Counted] = []
+        with self._past_lock:
+            assert self._first is not None
+            lowest = self._first[2]
+            for run in runs(ids):
+                start = self._past.before(run[0], lowest, end)
+                for row in self._past.walk(start, end.offset):
+                    if row.mark >= run[0]:
+                        found.append(row)
+                    if row.mark >= run[-1]:
+                        break
+        if [row.mark for row in found] != list(ids):
+            raise Lost
+        return found
+
+    def _look(self) -> tuple[int, Known]:
+        with self._lock:
+            end = self._tail.look()
+            return self._tail.low, end
+
+    def _oldest(self, low: int, end: Known) -> EventId | None:
+        start = max(low, end.begin)
+        if start >= end.offset:
+            return None
+        with self._past_lock:
+            if self._first is None or self._first[:2] != (end.begin, start):
+                first = self._past.first(low, end)
+                if first is None:
+                    return None
+                self._first = (end.begin, start, first[0], first[1].mark)
+            return self._first[3]
+
+    def _steadily(self, read: Callable[[], T]) -> T:
+        """Read again where retention took away what was being read."""
+        for _ in range(3):
+            try:
+                return read()
+            except Lost:
+                continue
+        raise Unavailable(
+            f"The journal {self._topic.name} could not be read",
+            "What was being read was removed several times in a moment",
+            "It is tried again",
+        )
+
+    def _keep(self, row: Counted) -> None:
+        self._recent[row.mark] = row
+        self._bytes += len(row.stored)
+        while self._bytes > KEPT:
+            _, oldest = self._recent.popitem(last=False)
+            self._bytes -= len(oldest.stored)
+
+    def _void(self, _: Known) -> None:
+        self._recent.clear()
+        self._bytes = 0
+
+
+def to_rows(rows: pa.Table) -> Iterable[dict[str, Any]]:
+    for batch in rows.to_batches(max_chunksize=1_000):
+        yield from batch.to_pylist()
+
+
+def storable(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: ABSENT.get(name) if value is None else value for name, value in row.items()}
+
+
+def subset(columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([SCHEMA.field(name) for name in columns])
+
+
+def runs(ids: Sequence[EventId]) -> Iterable[Sequence[EventId]]:
+    """The ascending ids cut where reading on would meet many that are not wanted."""
+    start = 0
+    for at in range(1, len(ids) + 1):
+        if at == len(ids) or ids[at] - ids[at - 1] > 1_000:
+            yield ids[start:at]
+            start = at

@@ -1,0 +1,81 @@
+"""Make the topics of a journal that are missing."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
+
+from calque.adapters.kafka.faults import PATIENCE, fault, told
+from calque.adapters.kafka.topic import Topic
+from calque.errors import Unavailable
+
+COPIES = 3
+"""Of each record, where there are so many brokers."""
+
+
+def make_topics(topic: Topic) -> tuple[str, ...]:
+    """Make those that are missing and wait until they can be used. Their names.
+
+    With three brokers a record is durable on two before it counts. Raises `Refused`, `Unavailable`."""
+    admin = AdminClient(topic.settings())
+    with told("its topics be listed", topic.brokers):
+        cluster = admin.list_topics(timeout=PATIENCE)
+    missing = tuple(name for name in names_of(topic) if name not in cluster.topics)
+    if not missing:
+        return ()
+    copies = min(COPIES, len(cluster.brokers))
+    made = admin.create_topics(
+        [
+            NewTopic(name, 2 if name == topic.positions else 1, copies, config=config_of(topic, name, copies))
+            for name in missing
+        ],
+        operation_timeout=PATIENCE,
+        request_timeout=2 * PATIENCE,
+    )
+    for name, future in made.items():
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise fault(f"topic {name} be made", topic.brokers, error.args[0]) from error
+    wait_for(admin, topic, missing)
+    return missing
+
+
+def names_of(topic: Topic) -> tuple[str, ...]:
+    """All topics of the journal."""
+    return topic.name, topic.evidence, topic.positions
+
+
+def config_of(topic: Topic, name: str, copies: int) -> dict[str, str]:
+    """With which calque makes the topic, where a record has so many copies."""
+    safe = {"min.insync.replicas": "2" if copies >= COPIES else "1", "unclean.leader.election.enable": "false"}
+    if name == topic.positions:
+        return safe | {"cleanup.policy": "compact"}
+    return safe | {
+        "cleanup.policy": "delete",
+        "retention.ms": str(int(topic.retention * 1000)),
+        "retention.bytes": "-1",
+    }
+
+
+def wait_for(admin: AdminClient, topic: Topic, names: tuple[str, ...]) -> None:
+    """Until each of the topics has a leader."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with told("its topics be listed", topic.brokers):
+            found = admin.list_topics(timeout=PATIENCE).topics
+        if all(name in found and is_led(found[name]) for name in names):
+            return
+        time.sleep(0.05)
+    raise Unavailable(
+        f"Kafka made the topics {', '.join(names)}, but they can't be used yet",
+        "They have no leader",
+        "It is tried again",
+    )
+
+
+def is_led(topic: TopicMetadata) -> bool:
+    return bool(topic.partitions) and all(partition.leader >= 0 for partition in topic.partitions.values())

@@ -1,0 +1,268 @@
+"""A partition of a topic: where it begins and ends, its records from one offset to another, new records.
+
+Clients are made when they are first needed. A `Lost` says that the partition is not as it was. Not for several threads
+at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, Lost, fault, told
+from calque.adapters.kafka.record import Record, record_of
+from calque.adapters.kafka.topic import Topic
+from calque.errors import Broken, Unavailable
+
+AT_ONCE = 500
+"""Records taken from a consumer in one call."""
+ROOM = 2_048
+"""Bytes of the largest record that are not its value: key, headers, and those of the batch around it."""
+FETCH_WAIT = 20
+"""Milliseconds that a broker keeps a fetch without news. A fetch from another place begins only after that."""
+NOTING = 0.5
+"""Seconds that a note may take."""
+USUAL_LIMIT = 1_000_000
+"""Bytes of a record, where the topic's own limit may not be asked for."""
+
+
+class Ends:
+    """Where a partition begins and ends, asked anew each time."""
+
+    def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
+        self._topic, self._name, self._partition = topic, name, partition
+        self._consumer: Consumer | None = None
+
+    def ends(self) -> tuple[int, int] | None:
+        """The first offset that is there, and the one after the last. None where the topic is missing."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            if self._consumer is None:
+                self._consumer = consumer_of(self._topic)
+            left = deadline - time.monotonic()
+            try:
+                partition = TopicPartition(self._name, self._partition)
+                return self._consumer.get_watermark_offsets(partition, max(left, 0.1), False)
+            except KafkaException as error:
+                reason = error.args[0]
+                if reason.code() in MISSING:
+                    return None
+                if left <= 0 or reason.code() not in MOVING:
+                    raise fault(f"topic {self._name} be read", self._topic.brokers, reason) from error
+            # The client asks again for a leader that changed only when its knowledge of all topics is renewed.
+            with suppress(KafkaException):
+                self._consumer.list_topics(self._name, 1.0)
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+
+class Fetcher:
+    """Reads records in order. It goes on fetching behind the last one that was asked for, until `rest`."""
+
+    def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
+        self._topic, self._name, self._partition = topic, name, partition
+        self._consumer: Consumer | None = None
+        self._at: int | None = None
+
+    def records(self, offset: int, upto: int) -> Iterator[Record]:
+        """Those from `offset` to before `upto`, which must be there. Raises `Lost`, `Unavailable`, `Broken`."""
+        while offset < upto:
+            for message in self._next(offset, min(upto - offset, AT_ONCE)):
+                found = message.offset()
+                assert found is not None
+                yield record_of(found, message.value(), message.headers(), self._name)  # type: ignore[arg-type]
+                offset = found + 1
+
+    def rest(self) -> None:
+        """Fetch nothing ahead."""
+        if self._consumer is not None and self._at is not None:
+            self._consumer.unassign()
+        self._at = None
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer, self._at = None, None
+
+    def _next(self, offset: int, count: int) -> Sequence[Message]:
+        """At least one of the records that follow, at most `count`."""
+        consumer = self._from(offset)
+        deadline = time.monotonic() + PATIENCE
+        why: KafkaError | None = None
+        while time.monotonic() < deadline:
+            try:
+                found = consumer.consume(count, 0.5) if count > 1 else [consumer.poll(0.5)]
+            except KafkaException as error:
+                self.close()
+                raise fault(f"topic {self._name} be read", self._topic.brokers, error.args[0]) from error
+            whole: list[Message] = []
+            for message in found:
+                if message is None:
+                    continue
+                problem = message.error()
+                if problem is None and message.offset() == offset + len(whole):
+                    whole.append(message)
+                elif problem is None or problem.code() in OUTSIDE | MISSING:
+                    self.rest()
+                    raise Lost
+                else:
+                    why = problem
+            if whole:
+                self._at = offset + len(whole)
+                return whole
+        self.close()
+        if why is not None:
+            raise fault(f"topic {self._name} be read", self._topic.brokers, why)
+        raise Unavailable(
+            f"Kafka at {self._topic.brokers} does not let topic {self._name} be read",
+            f"No record came for {PATIENCE:.0f} seconds",
+            "Check that its brokers run; it is tried again",
+        )
+
+    def _from(self, offset: int) -> Consumer:
+        if self._consumer is None:
+            self._consumer = consumer_of(self._topic)
+        if self._at != offset:
+            with told(f"topic {self._name} be read", self._topic.brokers):
+                self._consumer.assign([TopicPartition(self._name, self._partition, offset)])
+            self._at = offset
+        return self._consumer
+
+
+class Sender:
+    """Writes records, each once and in order (an idempotent producer)."""
+
+    def __init__(self, topic: Topic, name: str) -> None:
+        self._topic, self._name = topic, name
+        self._producer: Producer | None = None
+        self._limit = 0
+
+    def limit(self) -> int:
+        """Bytes that a record's value may have."""
+        if not self._limit:
+            self._limit = limit_of(self._topic, self._name)
+        return self._limit
+
+    def send(self, records: Sequence[Record]) -> list[int]:
+        """The records' offsets, in their order, once all are durable. Raises `Unavailable`: some may be there then, or
+        come later."""
+        limit = self.limit()
+        if self._producer is None:
+            self._producer = producer_of(self._topic, limit + ROOM)
+        producer = self._producer
+        offsets: list[int] = []
+        failed: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failed.append(error)
+            else:
+                offsets.append(message.offset() or 0)
+
+        try:
+            for record in records:
+                key = str(record.mark)
+                producer.produce(
+                    self._name,
+                    record.value,
+                    key,
+                    0,
+                    delivered,
+                    headers=record.headers(),  # type: ignore[arg-type]
+                )
+            left = producer.flush(2 * PATIENCE)
+        except (BufferError, KafkaException) as error:
+            self._drop()
+            reason = error.args[0]
+            if isinstance(reason, KafkaError):
+                raise fault(f"topic {self._name} be written", self._topic.brokers, reason) from error
+            raise
+        if failed or left:
+            self._drop()
+            self._limit = 0
+            raise fault(
+                f"topic {self._name} be written",
+                self._topic.brokers,
+                failed[0] if failed else KafkaError(KafkaError._TIMED_OUT),
+            )
+        return offsets
+
+    def note(self, topic: str, partition: int, record: Record) -> None:
+        """Write a record into another topic, if that succeeds at once; only after `send`."""
+        assert self._producer is not None
+        try:
+            self._producer.produce(topic, record.value, b"", partition, headers=record.headers())  # type: ignore[arg-type]
+            self._producer.flush(NOTING)
+        except (BufferError, KafkaException):
+            self._drop()
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.flush(PATIENCE)
+            self._producer = None
+
+    def _drop(self) -> None:
+        """What is still to be sent is not to arrive after what is sent next."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
+
+
+def consumer_of(topic: Topic) -> Consumer:
+    """A consumer that belongs to no group and fetches nothing yet."""
+    settings = topic.settings() | {
+        "group.id": "calque",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "queued.max.messages.kbytes": 16_384,
+        "fetch.wait.max.ms": FETCH_WAIT,
+        "fetch.queue.backoff.ms": 10,
+        "fetch.error.backoff.ms": 100,
+    }
+    with told("anything be read", topic.brokers):
+        return Consumer(settings)
+
+
+def producer_of(topic: Topic, largest: int) -> Producer:
+    settings = topic.settings() | {
+        "enable.idempotence": True,
+        "acks": "all",
+        "compression.type": "zstd",
+        "linger.ms": 0,
+        "message.max.bytes": largest,
+        "message.timeout.ms": int(PATIENCE * 1000),
+        "request.timeout.ms": int(PATIENCE * 1000),
+        "retry.backoff.ms": 50,
+        "retry.backoff.max.ms": 200,
+    }
+    with told("anything be written", topic.brokers):
+        return Producer(settings)
+
+
+def limit_of(topic: Topic, name: str) -> int:
+    """Bytes that the topic lets a record's value have. Raises `Unavailable`, `Broken`."""
+    asked = ConfigResource(ResourceType.TOPIC, name)
+    try:
+        admin = AdminClient(topic.settings())
+        found = admin.describe_configs([asked], request_timeout=PATIENCE)[asked].result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return USUAL_LIMIT - ROOM
+        raise fault(f"topic {name} be looked at", topic.brokers, error.args[0]) from error
+    limit = int(found["max.message.bytes"].value) - ROOM
+    if limit < ROOM:
+        raise Broken(
+            f"Topic {name} takes records of {limit + ROOM} bytes at most",
+            "That is less than calque's own notes on a record need",
+            "Raise its max.message.bytes",
+        )
+    return limit

@@ -1,0 +1,81 @@
+"""What a topic has behind its end: found by event ids, without reading it from its start.
+
+Not for several threads at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from calque.adapters.kafka.counting import Count, Counted, Rule
+from calque.adapters.kafka.partition import Fetcher
+from calque.adapters.kafka.record import Known, Record
+from calque.adapters.kafka.topic import Topic
+from calque.adapters.kafka.truths import NEAR, Truths
+from calque.model.names import EventId
+
+TRIES = 64
+"""Places that are tried before the rest is read through."""
+
+
+class Past:
+    """Reads on its own. All its methods raise `Lost`, `Unavailable`, `Broken`."""
+
+    def __init__(self, topic: Topic, name: str, rule: Rule, truths: Truths) -> None:
+        self._fetcher, self._rule, self._truths = Fetcher(topic, name), rule, truths
+
+    def first(self, low: int, end: Known) -> tuple[Known, Counted] | None:
+        """The first value that counts and is there, and a place to begin before it. None for none."""
+        start = max(low, end.begin)
+        for record in self._records(start, end.offset):
+            truth = record.truth()
+            if truth.begin == end.begin and truth.offset >= start:
+                for counted in self.walk(truth, end.offset):
+                    return truth, counted
+        return None
+
+    def walk(self, start: Known, upto: int) -> Iterator[Counted]:
+        """What counts from `start` to before offset `upto`, in order."""
+        count = Count(start, self._rule)
+        for record in self._records(start.offset, upto):
+            found = count.take(record)
+            if record.offset % NEAR == 0:
+                self._truths.add(count.clean)
+            if found is not None:
+                yield found
+
+    def before(self, mark: EventId, lowest: Known, end: Known) -> Known:
+        """A place near the first value whose mark is at least `mark`, and not behind it; `lowest` is one."""
+        below, above = self._truths.around(mark, lowest, end)
+        guess = below.offset + mark - 1 - (below.mark or 0)
+        for _ in range(TRIES):
+            if above.offset - below.offset <= NEAR or below.mark == mark - 1:
+                break
+            if not below.offset < guess < above.offset:
+                guess = (below.offset + above.offset) // 2
+            truth = self._at(guess).truth()
+            if truth.begin != end.begin or truth.offset <= below.offset:
+                below_guess, guess = guess, (guess + above.offset) // 2
+                if guess == below_guess:
+                    break
+                continue
+            self._truths.add(truth)
+            if truth.mark is None or truth.mark < mark:
+                below = truth
+            else:
+                above = truth
+            guess = (below.offset + above.offset) // 2
+        return below
+
+    def close(self) -> None:
+        self._fetcher.close()
+
+    def _at(self, offset: int) -> Record:
+        (record,) = self._records(offset, offset + 1)
+        return record
+
+    def _records(self, offset: int, upto: int) -> Iterator[Record]:
+        try:
+            yield from self._fetcher.records(offset, upto)
+        finally:
+            self._fetcher.rest()

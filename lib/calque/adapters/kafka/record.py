@@ -1,0 +1,134 @@
+"""What calque notes in the headers of each record, so that readers need not decode it.
+
+| header | is |
+|---|---|
+| `mark` | the event id; of evidence: up to where all was considered; of a restart: behind what it begins |
+| `known` | what its writer had read before: `begin offset mark`, see `Known` |
+| `events` | of evidence: the lowest and the highest event id that it has listings of; `-` for none |
+| `restart` | present where the topic begins anew; older records are dead |
+| `part` | of a value that was cut: whose part it is, its number from 1, and of how many |
+| `packed` | `zlib` where the value is compressed |
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from calque.errors import Broken
+from calque.model.names import EventId
+
+MARK, KNOWN, EVENTS, RESTART, PART, PACKED = "mark", "known", "events", "restart", "part", "packed"
+Headers = Sequence[tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What counts before `offset`: the topic begins (anew) at offset `begin`, and `mark` is the newest one that counts
+    there; None before the first."""
+
+    begin: int
+    offset: int
+    mark: EventId | None
+
+    def text(self) -> bytes:
+        return f"{self.begin} {self.offset} {'-' if self.mark is None else self.mark}".encode()
+
+
+def known_of(text: bytes) -> Known:
+    begin, offset, mark = text.split()
+    return Known(int(begin), int(offset), None if mark == b"-" else int(mark))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    group: bytes
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a topic. `events` are the lowest and highest event id that it is about; None for none."""
+
+    offset: int
+    mark: EventId
+    known: Known
+    value: bytes
+    events: tuple[EventId, EventId] | None = None
+    restart: bool = False
+    part: Part | None = None
+    packed: bool = False
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        found = [(MARK, b"%d" % self.mark), (KNOWN, self.known.text())]
+        if self.events != (self.mark, self.mark):
+            found.append((EVENTS, b"%d %d" % self.events if self.events else b"-"))
+        if self.restart:
+            found.append((RESTART, b""))
+        if self.part is not None:
+            found.append((PART, b"%b %d %d" % (self.part.group, self.part.number, self.part.of)))
+        if self.packed:
+            found.append((PACKED, b"zlib"))
+        return found
+
+    def truth(self) -> Known:
+        """What is known at its own offset, as far as its writer's word proves that. Where as many records lie between
+        what the writer had read and this one as there are events, all are that writer's, in order, and count."""
+        mark, known = self.known.mark, self.known
+        if mark is None or self.restart or self.part or self.events != (self.mark, self.mark):
+            return known
+        if self.offset - known.offset == self.mark - mark - 1:
+            return Known(known.begin, self.offset, self.mark - 1)
+        return known
+
+
+def record_of(offset: int, value: bytes | None, headers: Headers | None, topic: str) -> Record:
+    """Raises `Broken` for a record that calque did not write."""
+    found = dict(headers or ())
+    try:
+        mark = int(found[MARK])
+        events = found.get(EVENTS)
+        part = found[PART].split() if PART in found else None
+        return Record(
+            offset,
+            mark,
+            known_of(found[KNOWN]),
+            value or b"",
+            (mark, mark) if events is None else span_of(events),
+            RESTART in found,
+            Part(part[0], int(part[1]), int(part[2])) if part else None,
+            PACKED in found,
+        )
+    except (KeyError, ValueError, IndexError) as error:
+        raise Broken(
+            f"The record at offset {offset} of topic {topic} is not calque's",
+            "It does not have its headers, so something else writes into the topic",
+            "Give calque a topic of its own, and let nobody else write into it",
+        ) from error
+
+
+def span_of(text: bytes) -> tuple[EventId, EventId] | None:
+    if text == b"-":
+        return None
+    low, high = text.split()
+    return int(low), int(high)
+
+
+def cut(record: Record, limit: int, group: bytes) -> Iterator[Record]:
+    """The record in pieces of at most `limit` bytes each: whole where it fits, else compressed, else in parts."""
+    if len(record.value) <= limit:
+        yield record
+        return
+    value = zlib.compress(record.value)
+    pieces = [value[at : at + limit] for at in range(0, len(value), limit)]
+    for number, piece in enumerate(pieces, 1):
+        part = Part(group, number, len(pieces)) if len(pieces) > 1 else None
+        yield Record(
+            record.offset, record.mark, record.known, piece, record.events, record.restart, part=part, packed=True
+        )
+
+
+def unpacked(value: bytes, packed: bool) -> bytes:
+    return zlib.decompress(value) if packed else value

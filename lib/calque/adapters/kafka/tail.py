@@ -1,0 +1,235 @@
+"""The end of a topic: what counts there now, and what is appended to it.
+
+Nothing is believed from memory alone: each look asks the broker where the topic ends, and reads what came. What is read
+and counts goes to `counted`; when what was read is void (the topic began anew, was truncated, made anew, or went far
+ahead) `void` is called first, with where counting goes on. Not for several threads at once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from calque.adapters.kafka.codec import codec
+from calque.adapters.kafka.counting import Count, Counted, Rule
+from calque.adapters.kafka.faults import PATIENCE, Lost
+from calque.adapters.kafka.making import make_topics
+from calque.adapters.kafka.partition import Ends, Fetcher, Sender
+from calque.adapters.kafka.record import Known, Record, cut
+from calque.adapters.kafka.topic import Topic
+from calque.adapters.kafka.truths import Truths
+from calque.errors import Broken, Unavailable
+from calque.model.names import EventId
+
+FAR = 10_000
+"""Records that came since the last look, above which they are passed over."""
+SLICE, SLICE_BYTES = 5_000, 16 << 20
+"""Records, and bytes of them, that are sent at once."""
+NOTHING = Known(0, 0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is to be appended: `events` are the lowest and highest event id that it is about."""
+
+    mark: EventId
+    events: tuple[EventId, EventId] | None
+    data: bytes
+
+
+class Tail:
+    """`position` is the partition of the topic's positions that is noted where this one ends."""
+
+    def __init__(
+        self,
+        topic: Topic,
+        name: str,
+        position: int,
+        rule: Rule,
+        counted: Callable[[Counted], None],
+        void: Callable[[Known], None],
+    ) -> None:
+        self._topic, self._name, self._position, self._rule = topic, name, position, rule
+        self._counted, self._void = counted, void
+        self._ends, self._fetcher, self._sender = Ends(topic, name), Fetcher(topic, name), Sender(topic, name)
+        self._count: Count | None = None
+        self.low = 0
+        """The first offset that was there at the last look."""
+        self.truths = Truths()
+
+    def look(self) -> Known:
+        """What is known at the topic's end now. Raises `Unavailable`, `Broken`."""
+        for _ in range(3):
+            ends = self._ends.ends()
+            if ends is None:
+                self._forget()
+                self.low = 0
+                return NOTHING
+            try:
+                return self._read_on(*ends).known
+            except Lost:
+                self._forget()
+        raise Unavailable(
+            f"The topic {self._name} changes faster than it is read",
+            "Its beginning or its end was removed several times in a moment",
+            "It is tried again",
+        )
+
+    def append(self, values: Sequence[Value]) -> bool:
+        """Append behind what `look` said, durably. False where another writer came first with some of them: those are
+        passed over by every reader."""
+        self._there()
+        for values_at_once in self._slices(values):
+            count = self._current()
+            group = secrets.token_hex(4).encode()
+            records = [
+                record
+                for number, value in enumerate(values_at_once)
+                for record in cut(
+                    Record(0, value.mark, count.clean, value.data, value.events),
+                    self._sender.limit(),
+                    b"%b.%d" % (group, number),
+                )
+            ]
+            if not self._send(records):
+                return False
+        self._note()
+        return True
+
+    def restart(self, at: EventId) -> None:
+        """Let the topic begin anew behind event `at`, after a `look`. `Unavailable` where another did that too."""
+        self._there()
+        begin = self._current().known.begin
+        value = codec("restart").encode({"event_id": at})
+        if not self._send([Record(0, at, self._current().clean, value, None, restart=True)]):
+            raise Unavailable(
+                f"The topic {self._name} did not begin anew behind event {at}",
+                f"Another writer let it begin anew at the same time (it began at offset {begin} before)",
+                "It is tried again",
+            )
+        self._note()
+
+    def close(self) -> None:
+        for client in (self._ends, self._fetcher, self._sender):
+            client.close()
+
+    def _there(self) -> None:
+        """Make the topics where the last look found none."""
+        if self._count is None:
+            make_topics(self._topic)
+        deadline = time.monotonic() + PATIENCE
+        while self._count is None and time.monotonic() < deadline:
+            self.look()
+
+    def _current(self) -> Count:
+        if self._count is None:
+            raise Unavailable(
+                f"The topic {self._name} is missing", "It was removed, or just made", "Make it; it is tried again"
+            )
+        return self._count
+
+    def _send(self, records: Sequence[Record]) -> bool:
+        """Whether all of them count."""
+        expected = self._current().known.offset
+        self._fetcher.rest()
+        offsets = self._sender.send(records)
+        if offsets[0] < expected:
+            self._forget()
+            raise Unavailable(
+                f"The topic {self._name} lost its end",
+                f"A record was written at offset {offsets[0]}, but offset {expected - 1} was read before",
+                "It is looked at anew",
+            )
+        own = [replace(record, offset=offset) for record, offset in zip(records, offsets, strict=True)]
+        alone = offsets[-1] - expected + 1 == len(records)
+        counting = {record.offset for record in own if record.part is None or record.part.number == record.part.of}
+        for record in own if alone else self._fetcher.records(expected, offsets[-1] + 1):
+            begin = self._current().known.begin
+            if self._take(record) is not None or self._current().known.begin != begin:
+                counting.discard(record.offset)
+        return not counting
+
+    def _slices(self, values: Sequence[Value]) -> Iterator[Sequence[Value]]:
+        """The very first one goes alone, and so does each that is cut: else what follows says less (`Record.truth`)."""
+        limit, size, found = self._sender.limit(), 0, list[Value]()
+        for value in values:
+            large = len(value.data) > limit
+            if found and (large or len(found) == SLICE or size + len(value.data) > SLICE_BYTES):
+                yield found
+                size, found = 0, []
+            found.append(value)
+            size += len(value.data)
+            if large or self._current().known.mark is None:
+                yield found
+                size, found = 0, []
+        if found:
+            yield found
+
+    def _read_on(self, low: int, high: int) -> Count:
+        self.low = low
+        count = self._count
+        if count is None or not low <= count.known.offset <= high < count.known.offset + FAR:
+            count = self._learn(low, high)
+            self.truths.add(count.known)
+            self._void(count.known)
+            self._count = count
+        for record in self._fetcher.records(count.known.offset, high):
+            self._take(record)
+        return count
+
+    def _take(self, record: Record) -> Counted | None:
+        count = self._current()
+        begin = count.known.begin
+        found = count.take(record)
+        self.truths.add(count.clean)
+        if count.known.begin != begin:
+            self._void(count.known)
+        if found is not None:
+            self._counted(found)
+        return found
+
+    def _learn(self, low: int, high: int) -> Count:
+        """From the last record, which says what its writer knew; from the first where that one knew more than is left;
+        from the note of the position where nothing is left."""
+        if low < high:
+            for record in self._fetcher.records(high - 1, high):
+                if record.truth().offset >= low:
+                    return Count(record.truth(), self._rule)
+            for record in self._fetcher.records(low, high):
+                if record.truth().offset >= low:
+                    return Count(record.truth(), self._rule)
+        return Count(self._noted(high), self._rule)
+
+    def _note(self) -> None:
+        known = self._current().known
+        self._sender.note(self._topic.positions, self._position, Record(0, known.mark or 0, known, b"", None))
+
+    def _noted(self, high: int) -> Known:
+        if high == 0:
+            return NOTHING
+        ends = Ends(self._topic, self._topic.positions, self._position)
+        fetcher = Fetcher(self._topic, self._topic.positions, self._position)
+        try:
+            found = ends.ends()
+            for record in fetcher.records(found[1] - 1, found[1]) if found and found[0] < found[1] else ():
+                if record.known.offset == high:
+                    return record.known
+        except Lost:
+            pass
+        finally:
+            ends.close()
+            fetcher.close()
+        raise Broken(
+            f"The topic {self._name} is empty, and nothing says where it ended",
+            f"All its records were removed, and {self._topic.positions} does not know of the last of them",
+            "Delete the journal's topics: they are made anew, and what is missing is found like a gap in the log",
+        )
+
+    def _forget(self) -> None:
+        if self._count is not None:
+            self._count = None
+            self.truths.clear()
+            self._void(NOTHING)
+        self._fetcher.rest()

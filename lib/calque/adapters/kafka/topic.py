@@ -1,0 +1,44 @@
+"""Which topics a journal is in, and how they are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Settings = dict[str, str | int | float | bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A journal's events are in topic `name`, its evidence and its positions in two more beside it.
+
+    `brokers` is a comma-separated list of host:port; `options` are settings of librdkafka (TLS, SASL and the like) for
+    all that connects; `retention` is in seconds, for topics that calque makes.
+    """
+
+    brokers: str
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    retention: float = 7 * 86400.0
+
+    @property
+    def evidence(self) -> str:
+        return f"{self.name}.evidence"
+
+    @property
+    def positions(self) -> str:
+        """Compacted: where each of the two topics ended, should retention have removed all that says so."""
+        return f"{self.name}.positions"
+
+    def settings(self) -> Settings:
+        """Of every client. Reconnecting is quick, and what it meets is told by errors alone."""
+        return {
+            "bootstrap.servers": self.brokers,
+            "client.id": "calque",
+            "log_level": 0,
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 500,
+            "socket.timeout.ms": 5_000,
+            "socket.keepalive.enable": True,
+            **self.options,
+        }

@@ -1,0 +1,39 @@
+"""What tests do to topics behind calque's back."""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from calque.adapters.kafka.partition import Ends, consumer_of
+from calque.adapters.kafka.topic import Topic
+
+
+def ends(topic: Topic, name: str) -> tuple[int, int]:
+    """The first offset that is there, and the one after the last."""
+    asked = Ends(topic, name)
+    found = asked.ends()
+    asked.close()
+    assert found is not None
+    return found
+
+
+def delete_records(topic: Topic, name: str, before: int) -> None:
+    """As retention does: what has lower offsets is gone."""
+    admin = AdminClient(topic.settings())
+    for future in admin.delete_records([TopicPartition(name, 0, before)]).values():
+        future.result()
+
+
+def delete_topics(topic: Topic, *names: str) -> None:
+    """And wait until they are gone."""
+    admin = AdminClient(topic.settings())
+    for future in admin.delete_topics(list(names), operation_timeout=10).values():
+        future.result()
+
+
+def reader(topic: Topic) -> Consumer:
+    """A consumer at the beginning of the events, as other programs have one."""
+    consumer = consumer_of(topic)
+    consumer.assign([TopicPartition(topic.name, 0, 0)])
+    return consumer
