@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from calque.adapters.kafka.topic import Topic
     from calque.ports import EventLog, EvidenceStore, Journal
 
 
@@ -21,6 +23,18 @@ def open_log(uris: str) -> EventLog:
 
 STATE_OPTIONS = "CALQUE_STATE_SECRETS"
 """The environment variable that carries the options of the state's tables: arguments of streams are shown in plans."""
+TOPIC_OPTIONS = "CALQUE_TOPIC_SECRETS"
+"""The one that carries those of the journal's topic."""
+
+
+def open_topic(topic: Topic) -> tuple[Journal, EvidenceStore]:
+    """The journal and the evidence on Kafka, reached by the options that `hand_down` left in this process's
+    environment."""
+    from calque.adapters.kafka.evidence import KafkaEvidence
+    from calque.adapters.kafka.journal import KafkaJournal
+
+    known = replace(topic, options=json.loads(os.environ.get(TOPIC_OPTIONS, "{}")))
+    return KafkaJournal(known), KafkaEvidence(known)
 
 
 def open_journal(tables: str) -> tuple[Journal, EvidenceStore]:
@@ -33,9 +47,10 @@ def open_journal(tables: str) -> tuple[Journal, EvidenceStore]:
     return DeltaJournal(f"{tables}/journal", options), DeltaEvidence(f"{tables}/evidence", options)
 
 
-def hand_down(options: Mapping[str, str]) -> None:
-    """Leave delta-rs's options for `open_journal` in the environment of this process and of those that it starts."""
+def hand_down(options: Mapping[str, str], variable: str = STATE_OPTIONS) -> None:
+    """Leave options for `open_journal` or `open_topic` in the environment of this process and of those that it
+    starts."""
     if options:
-        os.environ[STATE_OPTIONS] = json.dumps(dict(options))
+        os.environ[variable] = json.dumps(dict(options))
     else:
-        os.environ.pop(STATE_OPTIONS, None)
+        os.environ.pop(variable, None)

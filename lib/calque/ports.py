@@ -185,7 +185,8 @@ class Journal(Protocol):
         """Whole rows, by id. `Refused` and `Forgotten` as for `entries`."""
 
     def forget(self, upto: EventId) -> int:
-        """Remove rows at or below `upto`; how many went. `last()` stays, also when no row is left."""
+        """Remove rows at or below `upto`; how many went, 0 where the store keeps rows by a retention of its own.
+        `last()` stays, also when no row is left."""
 
     def restart(self, at: EventId) -> None:
         """Remove all rows and begin anew after event `at`, above or below `last()`: after a gap in the log, or a log
@@ -221,7 +222,8 @@ class EvidenceStore(Protocol):
     def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
         """By (event id, location)."""
 
-    def forget(self, upto: EventId) -> int: ...
+    def forget(self, upto: EventId) -> int:
+        """As `Journal.forget`; `considered()` stays."""
 
     def restart(self, at: EventId) -> None:
         """Remove all listings; `considered()` is `at` then, above or below what it was. With `Journal.restart`."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from calque.config import Config
 from calque.errors import Refused
 
-LATER = "it comes with a later version"
-
 
 def unsupported(config: Config) -> list[Refused]:
     """One refusal for each such setting; `calque run` raises the first, `calque check` shows all."""
     found = []
-    if config.journal.format != "delta":
-        found.append(_later("journal.format", config.journal.format, "delta"))
     for name, target in config.targets.items():
         if target.consistency == "database" and target.drops == "keep":
             found.append(
@@ -23,7 +19,3 @@ def unsupported(config: Config) -> list[Refused]:
                 )
             )
     return found
-
-
-def _later(key: str, value: str, instead: str) -> Refused:
-    return Refused(f'{key} = "{value}" can\'t be had yet', LATER, f'Write "{instead}", or leave it out')

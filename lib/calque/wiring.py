@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from socket import gethostname
@@ -20,6 +20,7 @@ from calque.adapters.files.options import delta_options
 from calque.adapters.files.pins import StoredPins
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import Own, Systems
+from calque.adapters.kafka.topic import Topic
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
@@ -33,12 +34,14 @@ from calque.engine.leases import CatalogLeases
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.lease import Writer
 from calque.model.policy import Abilities
-from calque.opening import hand_down, open_journal, open_log
+from calque.opening import TOPIC_OPTIONS, hand_down, open_journal, open_log, open_topic
 from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Leases, Pins, Scans, Storage
 from calque.spreading import Opening, SparkSpread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from calque.adapters.kafka.journal import KafkaJournal
 
 
 @dataclass(slots=True)
@@ -70,6 +73,12 @@ class Wiring:
         return delta_options(self.tables, revealed(self.config.state.storage))
 
     @property
+    def topic(self) -> Topic:
+        """The journal's on Kafka, where the configuration has brokers."""
+        journal = self.config.journal
+        return Topic(journal.brokers, self.config.topic(), revealed(journal.options), journal.retention)
+
+    @property
     def control(self) -> ControlStore:
         return ControlStore(self.state / "control")
 
@@ -94,6 +103,10 @@ class Wiring:
 
     def open_journal(self) -> Callable[[], tuple[Journal, EvidenceStore]]:
         """Makes the journal and the evidence, also in processes that are started after this."""
+        if self.config.journal.format == "kafka":
+            topic = self.topic
+            hand_down(topic.options, TOPIC_OPTIONS)
+            return partial(open_topic, replace(topic, options={}))
         hand_down(self.table_options)
         return partial(open_journal, self.tables)
 
@@ -183,8 +196,15 @@ class Wiring:
         """Prepares a target's large windows in Spark's tasks; None without `session`."""
         if self.session is None:
             return None
-        journal = DeltaJournal(f"{self.tables}/journal", self.table_options)
-        return SparkSpread(self.session, Opening(partial(sides, self.config, target), journal.rows))
+        return SparkSpread(self.session, Opening(partial(sides, self.config, target), self.journal().rows))
+
+    def journal(self) -> DeltaJournal | KafkaJournal:
+        """Opened anew."""
+        if self.config.journal.format == "kafka":
+            from calque.adapters.kafka.journal import KafkaJournal
+
+            return KafkaJournal(self.topic)
+        return DeltaJournal(f"{self.tables}/journal", self.table_options)
 
     def client(self, target: str) -> Client:
         """A connection to a target's metastore."""

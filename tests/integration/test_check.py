@@ -204,12 +204,10 @@ def test_two_tables_of_one_name_at_the_target_are_an_error(check: Check) -> None
     )
 
 
-def test_settings_of_later_versions_are_errors_that_name_them(check: Check) -> None:
-    kafka = '[journal]\nformat = "kafka"\nbrokers = "127.0.0.1:9"'
-    code, document = check("healthy", kafka, **NOTHING, consistency="database", drops="keep")
+def test_settings_that_exclude_each_other_are_errors_that_name_them(check: Check) -> None:
+    code, document = check("healthy", **NOTHING, consistency="database", drops="keep")
     assert code == 65
     assert of(document, "error") == [
-        ("configuration", 'journal.format = "kafka" can\'t be had yet'),
         ("configuration", 'targets.dr: consistency = "database" and drops = "keep" exclude each other'),
     ]
 
