@@ -5,13 +5,13 @@ from __future__ import annotations
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from calque.adapters.kafka.partition import Ends, consumer_of
+from calque.adapters.kafka.partition import Fetcher, consumer_of
 from calque.adapters.kafka.topic import Topic
 
 
 def ends(topic: Topic, name: str) -> tuple[int, int]:
     """The first offset that is there, and the one after the last."""
-    asked = Ends(topic, name)
+    asked = Fetcher(topic, name)
     found = asked.ends()
     asked.close()
     assert found is not None

@@ -47,12 +47,8 @@ class KafkaEvidence:
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
         self._lock = threading.RLock()
-        self._since: Known = Known(0, 0, None)
-        self._places: list[Place] = []
-        """Of all records from `_since` to the end, in order."""
-        self._recent: OrderedDict[int, Counted] = OrderedDict()
-        self._bytes = 0
-        self._tail = Tail(topic, topic.evidence, 1, never_back, self._keep, self._void)
+        self._index = Index()
+        self._tail = Tail(topic, topic.evidence, 1, never_back, self._index.keep, self._index.clear)
         self._past = Past(topic, topic.evidence, never_back, self._tail.truths)
 
     def __reduce__(self) -> tuple[type[KafkaEvidence], tuple[Topic]]:
@@ -88,7 +84,7 @@ class KafkaEvidence:
                     return {}
                 try:
                     self._reach(wanted[0], end)
-                    records = self._at([place for place in self._places if meets(wanted, place)], end)
+                    records = self._at([place for place in self._index.places if meets(wanted, place)], end)
                 except Lost:
                     continue
                 among = frozenset(wanted)
@@ -118,18 +114,19 @@ class KafkaEvidence:
             self._past.close()
 
     def _reach(self, first: EventId, end: Known) -> None:
-        """Let `_places` begin before all evidence of event `first`, as far as it is there."""
-        low = max(self._tail.low, end.begin)
-        self._places = [place for place in self._places if place.start >= low]
-        if self._since.offset <= low or (self._since.mark or 0) < first:
+        """Let the index begin before all evidence of event `first`, as far as it is there."""
+        index, low = self._index, max(self._tail.low, end.begin)
+        index.places = [place for place in index.places if place.start >= low]
+        if index.since.offset <= low or (index.since.mark or 0) < first:
             return
         start = self._past.before(first, Known(end.begin, low, None), end)
-        earlier = [place_of(record) for record in self._past.walk(start, self._since.offset) if record.events]
-        self._places, self._since = earlier + self._places, start
+        earlier = [place_of(record) for record in self._past.walk(start, index.since.offset) if record.events]
+        index.places, index.since = earlier + index.places, start
 
     def _at(self, places: Sequence[Place], end: Known) -> list[Counted]:
         """The records there, in their order; neighbours are read in one go."""
-        found = {place.offset: self._recent[place.offset] for place in places if place.offset in self._recent}
+        recent = self._index.recent
+        found = {place.offset: recent[place.offset] for place in places if place.offset in recent}
         missing = [place for place in places if place.offset not in found]
         for run in runs(missing):
             begin = Known(end.begin, run[0].start, None)
@@ -143,18 +140,28 @@ class KafkaEvidence:
             raise Lost
         return [found[place.offset] for place in places]
 
-    def _keep(self, record: Counted) -> None:
+
+class Index:
+    """Where the evidence from `since` to the end is, in order, and the newest records themselves, by offset."""
+
+    def __init__(self) -> None:
+        self.since = Known(0, 0, None)
+        self.places: list[Place] = []
+        self.recent: OrderedDict[int, Counted] = OrderedDict()
+        self._bytes = 0
+
+    def keep(self, record: Counted) -> None:
         if record.events is not None:
-            self._places.append(place_of(record))
-        self._recent[record.offset] = record
+            self.places.append(place_of(record))
+        self.recent[record.offset] = record
         self._bytes += len(record.stored)
         while self._bytes > KEPT:
-            _, oldest = self._recent.popitem(last=False)
+            _, oldest = self.recent.popitem(last=False)
             self._bytes -= len(oldest.stored)
 
-    def _void(self, known: Known) -> None:
-        self._since, self._places, self._bytes = known, [], 0
-        self._recent.clear()
+    def clear(self, known: Known) -> None:
+        self.since, self.places, self._bytes = known, [], 0
+        self.recent.clear()
 
 
 def place_of(record: Counted) -> Place:

@@ -28,9 +28,10 @@ MOVING = frozenset(
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError._TRANSPORT,
+        *MISSING,
     }
 )
-"""While a partition changes its leader."""
+"""While a partition changes its leader, or the client does not know it."""
 OUTSIDE = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION})
 
 

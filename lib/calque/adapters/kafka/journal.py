@@ -48,10 +48,9 @@ class KafkaJournal:
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
         self._lock, self._past_lock = threading.RLock(), threading.Lock()
-        self._recent: OrderedDict[EventId, Counted] = OrderedDict()
-        self._bytes = 0
+        self._recent = Recent()
         self._first: tuple[int, int, Known, EventId] | None = None
-        self._tail = Tail(topic, topic.name, 0, in_sequence, self._keep, self._void)
+        self._tail = Tail(topic, topic.name, 0, in_sequence, self._recent.keep, self._recent.clear)
         self._past = Past(topic, topic.name, in_sequence, self._tail.truths)
 
     def __reduce__(self) -> tuple[type[KafkaJournal], tuple[Topic]]:
@@ -114,9 +113,8 @@ class KafkaJournal:
             oldest = self._oldest(low, end)
             check_there(ids[0], ids[-1], (end.mark or 0) + 1 if oldest is None else oldest, end.mark or 0)
             with self._lock:
-                recent = [self._recent.get(event_id) for event_id in ids]
-            found = [row for row in recent if row is not None]
-            return found if len(found) == len(ids) else self._read(ids, end)
+                recent = self._recent.rows(ids)
+            return self._read(ids, end) if recent is None else recent
 
         decode = codec(NAME).decode
         found = (decode(row.value()) for row in self._steadily(read))
@@ -169,16 +167,29 @@ class KafkaJournal:
             "It is tried again",
         )
 
-    def _keep(self, row: Counted) -> None:
-        self._recent[row.mark] = row
+
+class Recent:
+    """The newest rows, by event id."""
+
+    def __init__(self) -> None:
+        self._rows: OrderedDict[EventId, Counted] = OrderedDict()
+        self._bytes = 0
+
+    def keep(self, row: Counted) -> None:
+        self._rows[row.mark] = row
         self._bytes += len(row.stored)
         while self._bytes > KEPT:
-            _, oldest = self._recent.popitem(last=False)
+            _, oldest = self._rows.popitem(last=False)
             self._bytes -= len(oldest.stored)
 
-    def _void(self, _: Known) -> None:
-        self._recent.clear()
+    def clear(self, _: Known) -> None:
+        self._rows.clear()
         self._bytes = 0
+
+    def rows(self, ids: Sequence[EventId]) -> list[Counted] | None:
+        """All of these, if they are."""
+        found = [self._rows.get(event_id) for event_id in ids]
+        return [row for row in found if row is not None] if None not in found else None
 
 
 def to_rows(rows: pa.Table) -> Iterable[dict[str, Any]]:

@@ -30,47 +30,34 @@ USUAL_LIMIT = 1_000_000
 """Bytes of a record, where the topic's own limit may not be asked for."""
 
 
-class Ends:
-    """Where a partition begins and ends, asked anew each time."""
-
-    def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
-        self._topic, self._name, self._partition = topic, name, partition
-        self._consumer: Consumer | None = None
-
-    def ends(self) -> tuple[int, int] | None:
-        """The first offset that is there, and the one after the last. None where the topic is missing."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            if self._consumer is None:
-                self._consumer = consumer_of(self._topic)
-            left = deadline - time.monotonic()
-            try:
-                partition = TopicPartition(self._name, self._partition)
-                return self._consumer.get_watermark_offsets(partition, max(left, 0.1), False)
-            except KafkaException as error:
-                reason = error.args[0]
-                if reason.code() in MISSING:
-                    return None
-                if left <= 0 or reason.code() not in MOVING:
-                    raise fault(f"topic {self._name} be read", self._topic.brokers, reason) from error
-            # The client asks again for a leader that changed only when its knowledge of all topics is renewed.
-            with suppress(KafkaException):
-                self._consumer.list_topics(self._name, 1.0)
-            time.sleep(0.02)
-
-    def close(self) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
-
-
 class Fetcher:
-    """Reads records in order. It goes on fetching behind the last one that was asked for, until `rest`."""
+    """Says where a partition begins and ends, and reads its records in order. It goes on fetching behind the last one
+    that was asked for, until `rest`."""
 
     def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
         self._topic, self._name, self._partition = topic, name, partition
         self._consumer: Consumer | None = None
         self._at: int | None = None
+
+    def ends(self) -> tuple[int, int] | None:
+        """The first offset that is there, and the one after the last, asked anew each time. None where a broker says
+        that the topic is missing."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            consumer, left = self._connected(), deadline - time.monotonic()
+            try:
+                return consumer.get_watermark_offsets(
+                    TopicPartition(self._name, self._partition), max(left, 0.1), cached=False
+                )
+            except KafkaException as error:
+                if left <= 0 or error.args[0].code() not in MOVING:
+                    raise fault(f"topic {self._name} be read", self._topic.brokers, error.args[0]) from error
+            # A client that lost its broker takes every partition for unknown. Being asked, it looks for leaders anew.
+            with suppress(KafkaException):
+                problem = consumer.list_topics(self._name, min(max(left, 0.1), 1.0)).topics[self._name].error
+                if problem is not None and problem.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return None
+            time.sleep(0.02)
 
     def records(self, offset: int, upto: int) -> Iterator[Record]:
         """Those from `offset` to before `upto`, which must be there. Raises `Lost`, `Unavailable`, `Broken`."""
@@ -128,12 +115,16 @@ class Fetcher:
         )
 
     def _from(self, offset: int) -> Consumer:
-        if self._consumer is None:
-            self._consumer = consumer_of(self._topic)
+        consumer = self._connected()
         if self._at != offset:
             with told(f"topic {self._name} be read", self._topic.brokers):
-                self._consumer.assign([TopicPartition(self._name, self._partition, offset)])
+                consumer.assign([TopicPartition(self._name, self._partition, offset)])
             self._at = offset
+        return consumer
+
+    def _connected(self) -> Consumer:
+        if self._consumer is None:
+            self._consumer = consumer_of(self._topic)
         return self._consumer
 
 

@@ -16,7 +16,7 @@ from calque.adapters.kafka.codec import codec
 from calque.adapters.kafka.counting import Count, Counted, Rule
 from calque.adapters.kafka.faults import PATIENCE, Lost
 from calque.adapters.kafka.making import make_topics
-from calque.adapters.kafka.partition import Ends, Fetcher, Sender
+from calque.adapters.kafka.partition import Fetcher, Sender
 from calque.adapters.kafka.record import Known, Record, cut
 from calque.adapters.kafka.topic import Topic
 from calque.adapters.kafka.truths import Truths
@@ -53,7 +53,7 @@ class Tail:
     ) -> None:
         self._topic, self._name, self._position, self._rule = topic, name, position, rule
         self._counted, self._void = counted, void
-        self._ends, self._fetcher, self._sender = Ends(topic, name), Fetcher(topic, name), Sender(topic, name)
+        self._fetcher, self._sender = Fetcher(topic, name), Sender(topic, name)
         self._count: Count | None = None
         self.low = 0
         """The first offset that was there at the last look."""
@@ -62,7 +62,7 @@ class Tail:
     def look(self) -> Known:
         """What is known at the topic's end now. Raises `Unavailable`, `Broken`."""
         for _ in range(3):
-            ends = self._ends.ends()
+            ends = self._fetcher.ends()
             if ends is None:
                 self._forget()
                 self.low = 0
@@ -112,8 +112,8 @@ class Tail:
         self._note()
 
     def close(self) -> None:
-        for client in (self._ends, self._fetcher, self._sender):
-            client.close()
+        self._fetcher.close()
+        self._sender.close()
 
     def _there(self) -> None:
         """Make the topics where the last look found none."""
@@ -209,17 +209,15 @@ class Tail:
     def _noted(self, high: int) -> Known:
         if high == 0:
             return NOTHING
-        ends = Ends(self._topic, self._topic.positions, self._position)
         fetcher = Fetcher(self._topic, self._topic.positions, self._position)
         try:
-            found = ends.ends()
+            found = fetcher.ends()
             for record in fetcher.records(found[1] - 1, found[1]) if found and found[0] < found[1] else ():
                 if record.known.offset == high:
                     return record.known
         except Lost:
             pass
         finally:
-            ends.close()
             fetcher.close()
         raise Broken(
             f"The topic {self._name} is empty, and nothing says where it ended",
