@@ -5,15 +5,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from calque.adapters.memory.ledger import MemoryLedger
+from calque.core.image import SOURCE
+from calque.engine.survey import BATCH
 from calque.model.facets import PrimaryKey
-from calque.model.hive import Database, Function
+from calque.model.hive import Database, Function, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.requests import Action, Request, take_up
 from gapped import POLICY, add, at_target, counted, create, drop, held, world_of
 from histories import differences
-from worlds import Backup
+from worlds import Backup, World
 
 
 def test_a_gap_over_an_idle_warehouse_costs_listings() -> None:
@@ -305,3 +309,101 @@ def test_reading_all_again_drops_no_more_than_it_may() -> None:
     world.settle()
     assert held(world) == ["t0", "t1", "t2"]
     assert at_target(world) == ["plain", "t0", "t1", "t2", "t3", "t4", "t5"]
+
+
+@pytest.mark.parametrize("data", ["copy", "none"])
+def test_content_that_changed_in_a_gap_is_found_whatever_definitions_say(data: str) -> None:
+    world = world_of(policy=replace(POLICY, data=data))
+    put(world, "file:/source/d1.db/plain")
+    put(world, "file:/source/d1.db/t1/p=1")
+    world.lose()
+    world.settle()
+    assert differences(world) == []
+
+
+def put(world: World, location: str) -> None:
+    path = world.writer.put_file(location)
+    table, _, day = location.removeprefix("file:/source/d1.db/").partition("/p=")
+    world.writer.source.insert(TableName("d1", table), [path], values=[day] if day else None)
+
+
+def test_definitions_of_partitions_that_changed_in_a_gap_are_found() -> None:
+    world = world_of()
+    name = TableName("d1", "t2")
+    part = world.source.the_table(name).partitions["1",]
+    world.writer.source.alter_partitions(name, [replace(part, parameters={"k": "v"})])
+    world.lose()
+    world.settle()
+    assert differences(world) == []
+
+
+def test_places_that_changed_in_a_gap_are_found_where_files_stay_at_the_source() -> None:
+    world = world_of(policy=replace(POLICY, data="none"))
+    plain, parted = TableName("d1", "plain"), TableName("d1", "t0")
+    table, part = world.source.the_table(plain).table, world.source.the_table(parted).partitions["1",]
+    assert table.storage is not None
+    assert part.storage is not None
+    elsewhere = replace(table.storage, location="file:/source/elsewhere")
+    world.writer.source.alter_table(plain, replace(table, storage=elsewhere))
+    world.writer.source.alter_partitions(
+        parted, [replace(part, storage=replace(part.storage, location="file:/source/p"))]
+    )
+    world.lose()
+    world.settle()
+    assert location_of(world.target_store.the_table(plain).table) == "file:/source/elsewhere"
+    assert location_of(world.target_store.the_table(parted).partitions["1",]) == "file:/source/p"
+
+
+def test_partitions_that_events_drop_after_a_gap_do_not_wait() -> None:
+    world = world_of(tables=2, partitions=20)
+    create(world, "late")
+    world.lose()
+    world.writer.source.drop_partitions(TableName("d1", "t0"), [f"p={number}" for number in range(15)])
+    world.settle()
+    assert not held(world)
+    assert differences(world) == []
+
+
+def test_the_replica_of_another_table_is_not_equal_however_it_looks() -> None:
+    world = world_of()
+    name = TableName("d1", "plain")
+    there = world.target_store.the_table(name).table
+    world.target_store.alter_table(name, replace(there, parameters={**(there.parameters or {}), SOURCE: "hq:d1.other"}))
+    world.writer.source.create_database(Database("e1"))
+    world.lose()
+    world.settle()
+    assert world.replica.tables.in_state(TableState.QUARANTINED) == [name]
+
+
+def test_less_than_ten_objects_go_whatever_their_share_is() -> None:
+    world = world_of(tables=2)
+    drop(world, "t1")
+    world.lose()
+    world.settle()
+    assert at_target(world) == ["plain", "t0"]
+
+
+def test_the_share_of_drops_is_that_of_all_tables_however_many_surveys_there_are() -> None:
+    world = world_of(tables=0, opened=False)
+    for number in range(BATCH + 20):
+        create(world, f"u{number:03d}")
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    world.open()
+    world.settle()
+    drop(world, *(f"u{number:03d}" for number in range(BATCH + 9, BATCH + 20)))
+    world.lose()
+    world.settle()
+    assert not held(world)
+
+
+def test_what_tables_show_after_a_log_went_back_is_an_event_that_it_has() -> None:
+    world = world_of()
+    backup = Backup(world.source)
+    add(world, "t0", "x")
+    world.settle()
+    world.go_back(backup)
+    world.open()
+    rows = [row for row in world.ledger.tables().values() if row.kind == "table"]
+    assert {row.state for row in rows} == {TableState.UNKNOWN}
+    assert max(row.shows or 0 for row in rows) == world.source.current()

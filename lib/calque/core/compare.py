@@ -246,10 +246,15 @@ def compare_locations(
     name: TableName, partition: str, here: Table | Partition, there: Table | Partition
 ) -> list[Difference]:
     """Of metadata-only targets, whose locations point at the source."""
-    source, target = location_of(here), location_of(there)
-    if source == target or (source and target and place_or_text(source) == place_or_text(target)):
+    if same_place(here, there):
         return []
-    return [Difference(name, partition, DifferenceKind.DEFINITION, "location", source, target)]
+    return [Difference(name, partition, DifferenceKind.DEFINITION, "location", location_of(here), location_of(there))]
+
+
+def same_place(here: Table | Partition, there: Table | Partition) -> bool:
+    """Whether both point at one directory."""
+    source, target = location_of(here), location_of(there)
+    return source == target or bool(source and target and place_or_text(source) == place_or_text(target))
 
 
 def place_or_text(location: str) -> object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from calque.core.compare import same_place
 from calque.core.fold import Chain, PartCell, Step
 from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, INCARNATION, Imaging, Marks, is_ours, same_definition
@@ -55,7 +56,7 @@ def landing(
         chain.heads[OLD] = Head(OLD, BASE, data=BASE_DATA)
     if same_table and there is not None:
         wanted = imaging.table(table, Marks(exact_at, ""), None)
-        if unchanged(there, wanted) and not is_ahead(there.parameters, exact_at):
+        if stays(there, table, wanted, imaging) and not is_ahead(there.parameters, exact_at):
             head = Head(OLD, BASE, "", data or BASE_DATA, exact_at)
         for gone in there_partitions.keys() - partitions.keys():
             chain.parts[OLD, gone] = Part(gone, BASE, BASE_DATA)
@@ -69,7 +70,8 @@ def landing(
         content = Data(exact_at, locations.get(partition, ""))
         chain.parts[lineage, partition] = Part(partition, BASE, BASE_DATA) if old is not None else None
         wanted_part = imaging.partition(definition, name, Marks(exact_at, ""), None)
-        if old is not None and unchanged(old, wanted_part) and not is_ahead(old.parameters, exact_at):
+        same = old is not None and stays(old, definition, wanted_part, imaging)
+        if same and old is not None and not is_ahead(old.parameters, exact_at):
             parts[lineage, partition] = Part(partition, BASE, content, "", exact_at)
         else:
             kept = old is not None and has_incarnation(old) and not is_ahead_incarnation(old.parameters, exact_at)
@@ -108,6 +110,13 @@ def column_types(table: Table) -> list[str]:
 
 def partition_keys(table: Table) -> list[tuple[str, str]]:
     return [(key.name.lower(), key.type) for key in table.partition_keys or ()]
+
+
+def stays(there: Table | Partition, source: Table | Partition, wanted: Table | Partition, imaging: Imaging) -> bool:
+    """Whether the definition at the target is the wanted one, and in its place where files stay at the source."""
+    if imaging.admission.policy.data == "none" and not (isinstance(source, Table) and is_view(source)):
+        return unchanged(there, wanted) and same_place(source, there)
+    return unchanged(there, wanted)
 
 
 def unchanged(there: Table | Partition, wanted: Table | Partition) -> bool:
