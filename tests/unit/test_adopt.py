@@ -14,6 +14,7 @@ from calque.core.image import EVENT, INCARNATION, SOURCE, TYPE
 from calque.core.layout import join
 from calque.engine.adopt import adopt
 from calque.engine.asked import How
+from calque.engine.proof import prove
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
@@ -229,6 +230,64 @@ def test_databases_and_functions_are_taken_over_with_a_pattern_for_all_of_them()
     assert "repl.last.id" not in (there.parameters or {})
     assert there.location == "file:/handmade/d1.db"
     assert differences(world) == []
+
+
+def test_a_database_and_a_function_are_not_taken_over_as_no_window_has_them_yet() -> None:
+    world = HandWorld()
+    function = Function("f", "d1", "org.example.F", owner="me")
+    world.source.create_function(function)
+    world.target_store.create_database(Database("d1", "by hand", "file:/handmade/d1.db", {}))
+    world.target_store.create_function(function)
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    world.open()
+    world.settle()
+    world.source.alter_database("d1", replace(world.source.the_database("d1"), description="later"))
+    world.source.drop_function(TableName("d1", "f"))
+    world.source.create_function(replace(function, class_name="org.example.Later"))
+    world.capture_all()
+    adopt(world.replica, lambda _: True, lambda _: True, "asked for")
+    there, known = world.target_store.the_database("d1"), world.target_store.function(TableName("d1", "f"))
+    assert (there.description, (there.parameters or {})[SOURCE]) == ("by hand", "hq:d1")
+    assert known is not None
+    assert known.class_name == "org.example.F"
+    world.settle()
+    assert differences(world) == []
+
+
+def test_marks_of_another_stream_go_from_partitions_that_are_kept() -> None:
+    world = HandWorld()
+    copy_by_hand(world, PARTED, root=at(PARTED), parameters={EVENT: "1", INCARNATION: "1"})
+    world.open()
+    world.settle()
+    read_at = world.source.current()
+    adopt(world.replica, lambda _: True, lambda _: False, "asked for")
+    world.settle()
+    marks = {((part.parameters or {})[EVENT], (part.parameters or {})[INCARNATION]) for part in world.parts().values()}
+    assert marks == {(str(read_at), f"r{read_at}")}
+
+
+def test_a_table_that_is_just_taken_over_does_not_claim_to_be_what_it_is_not() -> None:
+    world = HandWorld()
+    copy_by_hand(world, PLAIN_TABLE, "another comment", root=at(PLAIN_TABLE))
+    marks: list[tuple[str | None, str | None]] = []
+
+    def look(_: str) -> None:
+        parameters = world.at_target().parameters or {}
+        marks.append((parameters.get("comment"), parameters.get(EVENT)))
+
+    world.between = look
+    world.run(PLAIN_TABLE)
+    assert {event for comment, event in marks if comment == "by hand"} == {None, "0"}
+
+
+def test_a_file_that_changes_while_it_is_compared_proves_nothing() -> None:
+    world = HandWorld()
+    copy_by_hand(world, PLAIN_TABLE, "other content", root=at(PLAIN_TABLE))
+    here, there = world.storage.list(["file:/source/plain", at(PLAIN_TABLE)]).values()
+    for name in ("x", "y"):
+        world.storage.write(f"file:/source/plain/{name}", world.storage.read(f"{at(PLAIN_TABLE)}/{name}") or b"")
+    assert prove(world.side, [(here, there)], also_known=True) == {}
 
 
 def test_what_the_source_has_nothing_of_is_left_alone() -> None:

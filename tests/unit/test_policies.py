@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_3
+from calque.core.image import SOURCE
 from calque.core.policies import ordered
 from calque.errors import Refused
+from calque.model.facets import ColumnStatistics, Counted, Longs
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from policies import PolicyWorld
+from worlds import Died
 
 PLAIN = Policy("dr", "hq", include=("d1.*", "d2.*"), warehouse="file:/target")
 A, B, C = TableName("d1", "a"), TableName("d1", "b"), TableName("d2", "c")
@@ -127,23 +132,113 @@ def test_what_is_admitted_no_more_goes_or_stays_and_comes_back_without_a_copy_wh
     assert world.problems == []
 
 
-def test_a_change_that_is_taken_back_half_way_leaves_all_as_it_was() -> None:
+@pytest.mark.parametrize("instead", [0, 1])
+def test_a_change_that_dies_half_way_is_finished_or_taken_back_and_nothing_is_copied(instead: int) -> None:
     world = world_of(PLAIN, replace(PLAIN, rename={"d1.a": "d1.b", "d1.b": "d1.a", "d2": "m"}))
     copied = copies(world)
-    for number in range(12):
-        left = [number]
-
-        def dies(left: list[int] = left) -> bool:
-            left[0] -= 1
-            return left[0] < 0
-
-        world.fate = dies
-        world.survive(lambda: world.change(1))
-        world.fate = lambda: False
+    wanted = [{"d1": ["a", "b"], "d2": ["c"]}, {"d1": ["a", "b"], "m": ["c"]}]
+    for number in range(20, 82, 3):
+        dies_after(world, number, lambda: world.change(1))
+        world.change(instead)
+        assert at_target(world) == wanted[instead]
+        assert (world.target_store.the_table(A).table.parameters or {})[SOURCE] == f"hq:{(A, B)[instead]}"
         world.change(0)
-        assert at_target(world) == {"d1": ["a", "b"], "d2": ["c"]}
+        assert at_target(world) == wanted[0]
     world.settle()
     assert (copied, world.misplaced, world.problems) == ([], [], [])
+
+
+def test_what_half_a_change_dropped_is_read_again_when_the_change_is_taken_back() -> None:
+    narrow = replace(PLAIN, include=("d1.a",))
+    for number in range(20, 38, 4):
+        world = world_of(PLAIN, narrow)
+        dies_after(world, number, lambda world=world: world.change(1))
+        world.change(0)
+        world.settle()
+        assert at_target(world) == {"d1": ["a", "b"], "d2": ["c"]}
+        assert (world.misplaced, world.problems) == ([], [])
+
+
+def dies_after(world: PolicyWorld, points: int, work: Callable[[], None]) -> None:
+    """Do what dies after so many points at which it can."""
+    left = iter([*[False] * points, True])
+    world.fate, world.mortal = lambda: next(left, False), True
+    with suppress(Died):
+        work()
+    assert next(left, None) is None, "it was done before it could die"
+    world.fate, world.mortal = lambda: False, False
+
+
+def test_names_that_the_ledger_knows_are_those_that_the_policy_admits() -> None:
+    world = world_of(PLAIN, replace(PLAIN, include=("d1.*",), exclude=("d1.b",)))
+    world.change(1)
+    assert [TableName(*key[1:]) for key in world.ledger.tables() if key[0] == "table"] == [A]
+
+
+def test_a_view_is_written_anew_where_the_policy_gives_its_tables_other_names() -> None:
+    world = world_of(PLAIN, replace(PLAIN, rename={"d1.a": "n.aa"}))
+    text = "select x from `d1`.`a`"
+    view = replace(table(TableName("d1", "v")), type="VIRTUAL_VIEW", view_original_text=text, view_expanded_text=text)
+    world.source.create_table(replace(view, storage=Storage((Column("x", "int"),), None)))
+    world.note()
+    world.settle()
+    world.change(1)
+    world.settle()
+    stored = world.target_store.the_table(TableName("d1", "v")).table
+    assert "`n`.`aa`" in (stored.view_expanded_text or "")
+    assert world.problems == []
+
+
+def test_databases_whose_tables_move_one_by_one_say_so_first() -> None:
+    whole = replace(PLAIN, consistency="database")
+    world = world_of(whole, replace(whole, rename={"d1.a": "d1.aa", "d1.b": "d1.bb"}))
+    said: list[str] = []
+
+    def look(method: str) -> None:
+        if method == "alter_table":
+            said.append((world.target_store.the_database("d1").parameters or {}).get("calque.state", ""))
+
+    world.between = look
+    world.change(1)
+    world.settle()
+    assert said == ["rebasing", "rebasing"]
+    assert "calque.state" not in (world.target_store.the_database("d1").parameters or {})
+
+
+def test_a_database_and_a_function_never_go_back_to_before_they_were_admitted() -> None:
+    world = world_of(replace(PLAIN, include=("d1.*",)), PLAIN)
+    there, f = world.source.the_database("d2"), TableName("d2", "f")
+    for newer in ("one", "two"):
+        world.source.alter_database("d2", replace(there, description=newer))
+        world.source.drop_function(f)
+        world.source.create_function(Function("f", "d2", f"com.example.{newer}"))
+    world.note()
+    world.change(1)
+    for _ in range(6):
+        world.capture_all(1)
+        world.window()
+        function = world.target_store.function(f)
+        assert world.target_store.the_database("d2").description == "two"
+        assert function is not None
+        assert function.class_name == "com.example.two"
+    world.settle()
+
+
+def test_a_database_that_the_policy_takes_stays_when_it_is_empty() -> None:
+    wide = replace(PLAIN, include=("d1.*", "x.*"))
+    world = world_of(wide, replace(wide, rename={"d1.a": "d1.aa"}))
+    world.change(1)
+    assert "x" in world.target_store.databases()
+
+
+def test_a_moved_table_keeps_the_statistics_of_its_partitions() -> None:
+    world = world_of(PLAIN, replace(PLAIN, rename={"d2": "m"}))
+    statistics = ColumnStatistics("x", "int", Counted(longs=Longs(0, 9, 0, 1)))
+    for store in (world.source, world.target_store):
+        store.update_statistics(C, [statistics], ("1",))
+    world.change(1)
+    world.settle()
+    assert world.target_store.the_table(TableName("m", "c")).statistics == {("1",): {"x": statistics}}
 
 
 def test_changed_properties_are_written_without_a_copy() -> None:

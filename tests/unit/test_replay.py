@@ -91,6 +91,17 @@ def test_databases_and_functions_are_made_anew_as_their_newest_event_has_them() 
     assert world.target_store.the_database("d1").description == "newest"
 
 
+def test_databases_and_functions_do_not_run_ahead_of_what_is_shown() -> None:
+    world = Replayed()
+    there = world.source.the_database("d1")
+    for number in "123":
+        world.writer.source.alter_database("d1", replace(there, description=number))
+    world.capture_all()
+    world.window(world.source.current() - 1)
+    world.replay()
+    assert world.target_store.the_database("d1").description == "2"
+
+
 def test_what_is_beyond_the_journal_s_reach_is_refused() -> None:
     world = Replayed()
     for after in (world.begin - 1, world.source.current() + 1):

@@ -10,7 +10,7 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.core.image import EVENT, INCARNATION, SOURCE
 from calque.engine.foresee import foresee
 from calque.errors import Refused
-from calque.model.hive import location_of
+from calque.model.hive import Function, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from handmade import REPL, copy_by_hand, make_database
@@ -96,6 +96,24 @@ def test_the_replica_of_another_source_is_set_aside() -> None:
     world.open()
     world.settle()
     assert "is not ours" in world.quarantined()[PLAIN_TABLE]
+
+
+def test_databases_and_functions_are_not_shown_as_events_make_them_that_are_still_to_come() -> None:
+    world = StartWorld(PLAIN_TABLE, PARTED)
+    function = Function("f", "d1", "org.example.F")
+    world.target_store.create_function(function)
+    world.source.create_function(replace(function, class_name="org.example.Other"))
+    world.source.purge(world.source.current())
+    start = world.begin = world.capture.after = world.source.current()
+    world.policy = replace(world.policy, start=start)
+    world.side = type(world.side).of(world.policy, world.side.catalog, world.ledger, world.storage)
+    world.replica = world.new_replica()
+    world.source.alter_database("d1", replace(world.source.the_database("d1"), description="later"))
+    world.open()
+    assert world.target_store.the_database("d1").description == "by hand"
+    assert not world.replica.functions.is_owned(TableName("d1", "f"))
+    world.settle()
+    assert world.target_store.the_database("d1").description == "later"
 
 
 def test_a_wrong_claim_is_mended_where_an_event_meets_it() -> None:
