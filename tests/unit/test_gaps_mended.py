@@ -12,7 +12,7 @@ from calque.core.image import SOURCE
 from calque.engine.survey import BATCH
 from calque.model.facets import PrimaryKey
 from calque.model.hive import Database, Function, location_of
-from calque.model.ledger import TableState
+from calque.model.ledger import TableState, Why
 from calque.model.names import TableName
 from calque.requests import Action, Request, take_up
 from gapped import POLICY, add, at_target, counted, create, drop, held, world_of
@@ -383,18 +383,25 @@ def test_less_than_ten_objects_go_whatever_their_share_is() -> None:
     assert at_target(world) == ["plain", "t0"]
 
 
-def test_the_share_of_drops_is_that_of_all_tables_however_many_surveys_there_are() -> None:
+@pytest.mark.parametrize(("tables", "dead", "waits"), [(99, False, True), (120, False, False), (120, True, False)])
+def test_the_share_of_drops_is_that_of_all_objects_and_each_counts_once(tables: int, dead: bool, waits: bool) -> None:
     world = world_of(tables=0, opened=False)
-    for number in range(BATCH + 20):
+    for number in range(tables):
         create(world, f"u{number:03d}")
     world.begin = world.capture.after = world.source.current()
     world.gatherer.resume(world.begin, world.begin)
     world.open()
     world.settle()
-    drop(world, *(f"u{number:03d}" for number in range(BATCH + 9, BATCH + 20)))
+    drop(world, *(f"u{number:03d}" for number in range(tables - 11, tables)))
     world.lose()
+    if dead:
+        world.open()
+        rows = [row for row in world.ledger.tables().values() if row.kind == "table" and row.table < f"u{BATCH}"]
+        at = world.source.current()
+        world.ledger.put_tables([replace(row, state=TableState.LIVE, shows=at, reason="", why=Why.OWN) for row in rows])
+        world.restart()
     world.settle()
-    assert not held(world)
+    assert bool(held(world)) is waits
 
 
 def test_what_tables_show_after_a_log_went_back_is_an_event_that_it_has() -> None:

@@ -105,7 +105,9 @@ class Comparing:
         """All were compared: those that would lose something are read, or held."""
         losses = self.surveying.losses()
         gone = {name: count for name, count in losses.gone.items() if self.tables.is_(name, OUT)}
-        losses = Losses(gone, losses.objects + len(self.tables.rows) - len(gone))
+        rows, compared = self.tables.rows.items(), self.surveying.names
+        others = sum(row.shows is not None for name, row in rows if name not in compared)
+        losses = Losses(gone, losses.objects + others)
         held = self.mended.drops != COUNTED and losses.are_too_many(self.side.policy.max_drop)
         self.record(HELD if held else COUNTED)
         self.surveying.settle()

@@ -64,6 +64,8 @@ class Surveying:
     begin: Callable[[], EventId]
     wake: Callable[[], None]
     results: queue.Queue[Surveyed | Broken] = field(default_factory=queue.Queue)
+    names: frozenset[TableName] = frozenset()
+    """Tables that were to be compared, the last time."""
     left: set[TableName] = field(default_factory=set)
     """Tables whose batch is not through."""
     gone: dict[TableName, int] = field(default_factory=dict)
@@ -78,7 +80,7 @@ class Surveying:
     def start(self, names: Sequence[TableName], exactly: Sequence[TableName] = ()) -> None:
         """Compare the tables; those of `exactly` are read whatever is found, and only counted."""
         todo = sorted({*names, *exactly})
-        self.left, self.exactly = {*todo}, frozenset(exactly)
+        self.names, self.left, self.exactly = frozenset(todo), {*todo}, frozenset(exactly)
         self.gone, self.objects, self.equal = {}, 0, []
         self.dropped = Dropped(self.source.journal, self.begin())
         for batch in batches(todo, BATCH):
