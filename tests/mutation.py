@@ -37,6 +37,8 @@ READS = ("engine/read.py", "engine/spread.py", "engine/replica.py", "engine/data
 BY_HAND = ("unit/test_adopt.py", "unit/test_start.py")
 NEARER = {
     "engine/gaps.py": ("unit/test_gaps_found.py",),
+    "engine/comparing.py": ("unit/test_gaps_mended.py",),
+    "engine/afresh.py": ("unit/test_bootstrap.py",),
     "engine/mending.py": ("unit/test_gaps_mended.py",),
     "engine/survey.py": ("unit/test_gaps_mended.py",),
     "engine/surveying.py": ("unit/test_gaps_mended.py",),
