@@ -35,6 +35,9 @@ class Source(MemoryReader):
     def partition_names(self, _name: TableName) -> Sequence[str]:
         return [f"p={number:06}" for number in range(self.count)]
 
+    def few_partitions(self, _table: Table, most: int) -> Mapping[str, Partition] | None:
+        return self.partitions(ORDERS, self.partition_names(ORDERS)) if self.count <= most else None
+
     def partitions(self, _name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
         return {one: self.partition(one) for one in names}
 

@@ -57,6 +57,11 @@ class CatalogReader(Protocol):
     def partition_names(self, name: TableName) -> Sequence[str]:
         """Names of all partitions (Hive's escaped form); empty when the table is missing."""
 
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
+        """All partitions of the table, which says its name and keys, by name, in one call. None where there are more
+        than `most`, or than the server gives at once; empty when the table is missing. Partitions that do not fit the
+        keys are left out: they are another table's of the name."""
+
     def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
         """The named partitions that exist, by name, read in batches; empty when the table is missing."""
 

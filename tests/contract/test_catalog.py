@@ -90,6 +90,7 @@ def test_what_is_missing_reads_as_absent(world: World) -> None:
         assert world.catalog.function(name) is None
         assert world.catalog.partition_names(name) == ()
         assert world.catalog.partitions(name, ["p=1"]) == {}
+        assert world.catalog.few_partitions(Table(name.table, name.database), 1) == {}
     assert world.catalog.database("nowhere") is None
     assert world.catalog.tables("nowhere") == ()
     assert world.catalog.functions("nowhere") == ()
@@ -155,6 +156,9 @@ def test_partitions_with_awkward_values_are_found_by_their_names(world: World, b
     expected = {partition_name(("day", "region"), one.values): one for one in written}
     names = world.catalog.partition_names(name)
     assert sorted(names) == sorted(expected)
+    few = world.catalog.few_partitions(table, len(written))
+    assert few == world.catalog.partitions(name, names)
+    assert world.catalog.few_partitions(table, len(written) - 1) is None
     found = world.catalog.partitions(name, [*names, "day=never/region=x"])
     assert {wanted: content(one) for wanted, one in found.items()} == {
         wanted: content(one) for wanted, one in expected.items()

@@ -187,7 +187,17 @@ class Rig:
 
 
 READS = {
-    *("table", "database", "partitions", "partition_names", "databases", "tables", "functions", "function"),
+    *(
+        "table",
+        "database",
+        "partitions",
+        "few_partitions",
+        "partition_names",
+        "databases",
+        "tables",
+        "functions",
+        "function",
+    ),
     *("constraints", "foreign_keys_to", "table_statistics", "partition_statistics"),
 }
 

@@ -143,7 +143,7 @@ def test_what_changes_while_it_is_compared_is_read() -> None:
     changes = iter([replace(table, parameters={"k": "v"})])
 
     def change(method: str) -> None:
-        if method == "partition_names":
+        if method == "few_partitions":
             for changed in changes:
                 world.writer.source.alter_table(TableName("d1", "plain"), changed)
 

@@ -21,7 +21,7 @@ from calque.engine.attached import Doubts
 from calque.engine.facets import changes_of
 from calque.engine.iceberg import mend
 from calque.engine.images import EventImages, ReadImages, versions_of
-from calque.engine.observe import NotOurs, Shown, as_observed, observe, read_files
+from calque.engine.observe import NotOurs, Shown, as_observed, every_partition, observe, read_files
 from calque.engine.read import Exact
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.start import recognise
@@ -362,8 +362,7 @@ def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
         shown = {name: None}
     there = shown[name]
     if there is not None and is_partitioned(there.table):
-        at = side.admission.name_at_target(name)
-        there.partitions.update(side.catalog.partitions(at, side.catalog.partition_names(at)))
+        there.partitions.update(every_partition(side, there.table))
     if side.policy.data != "none":
         read_files(side, shown)
         if there is not None:

@@ -14,6 +14,9 @@ from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName
 
+AT_ONCE = 2000
+"""Partitions that are asked for in one call without asking for their names."""
+
 
 @dataclass(slots=True)
 class Shown:
@@ -66,6 +69,15 @@ def observe(
     if with_files:
         read_files(side, found)
     return found
+
+
+def every_partition(side: TargetSide, table: Table) -> Mapping[str, Partition]:
+    """All partitions of a table at the target, by name."""
+    few = side.catalog.few_partitions(table, AT_ONCE)
+    if few is not None:
+        return few
+    at = TableName(table.database, table.name)
+    return side.catalog.partitions(at, side.catalog.partition_names(at))
 
 
 def read_files(side: TargetSide, shown: Mapping[TableName, Shown | None]) -> None:

@@ -88,6 +88,10 @@ def read_round(source: SourceSide, name: TableName, reading: _Reading, most: int
         reading.partitions, reading.listings = {}, {}
         if reading.table is None or not is_partitioned(reading.table):
             return [""]
+        few = source.catalog.few_partitions(reading.table, most) if most is not None else None
+        if few is not None:
+            reading.partitions = dict(few)
+            return sorted(few)
         names = source.catalog.partition_names(name)
         if most is not None and len(names) > most:
             raise Large(f"{name} has {len(names)} partitions")

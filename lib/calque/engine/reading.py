@@ -92,6 +92,8 @@ class Reading:
         self.reads = Reads(source.clock.now_ns)
         self.stopping = threading.Event()
         self.pool = pool(readers, f"read-{side.policy.target}")
+        self.beside = pool(readers, f"there-{side.policy.target}")
+        """Reads the target while one of the readers reads the source."""
 
     def submit(self, name: TableName, delay: float = 0.0) -> None:
         """Read the table, not before `delay` seconds."""
@@ -108,6 +110,7 @@ class Reading:
         """End after the calls in hand; what was not begun is given up."""
         self.stopping.set()
         self.pool.shutdown(wait=True, cancel_futures=True)
+        self.beside.shutdown(wait=True)
 
     def run(self, name: TableName, delay: float) -> None:
         """Never raises: whatever happens becomes an outcome."""

@@ -2,13 +2,15 @@
 
 A batch of tables is bracketed by event ids as an exact read is: a table that is equal at both sides, and that no event
 of the bracket touches, is exact at its end, without a call at the target. The comparison is that of `core.land`, so
-what it finds equal an exact read would leave as it is. A page of partitions is held at a time.
+what it finds equal an exact read would leave as it is. Both sides are read at the same time, the partitions of a table
+by one call at each, directories many at once; a page of partitions is held at a time.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -33,7 +35,7 @@ from calque.ports import CatalogReader, Journal
 BATCH = 100
 """Tables of one bracket: many brackets are surveyed side by side, and a short one meets few events."""
 PAGE = 1000
-"""Partitions, and plain tables' directories, that are held at a time; entries of the journal that are read at once."""
+"""Partitions, and directories, that are held at a time; entries of the journal that are read at once."""
 NO_MARKS = Marks(0, "")
 LOST_PARTITIONS = frozenset({Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
 
@@ -101,23 +103,24 @@ class _Look:
     gone: list[str] = field(default_factory=list)
 
 
-def survey(source: SourceSide, side: TargetSide, names: Sequence[TableName], dropped: Dropped) -> Surveyed:
-    """Compare at most `BATCH` tables. Reads only. Raises `Unavailable`, and `Refused` where one of the tables can't be
-    read."""
+def survey(
+    source: SourceSide, side: TargetSide, names: Sequence[TableName], dropped: Dropped, beside: Executor
+) -> Surveyed:
+    """Compare at most `BATCH` tables; `beside` reads the target meanwhile. Reads only. Raises `Unavailable`, and
+    `Refused` where one of the tables can't be read."""
     low = source.log.current()
     at = [side.admission.name_at_target(name) for name in names]
-    here, there = headers(source.catalog, names), headers(side.catalog, at)
-    comparing = _Comparing(source, side, low, Doubts(source.storage, side))
+    waiting = beside.submit(headers, side.catalog, at)
+    here, there = headers(source.catalog, names), waiting.result()
+    comparing = _Comparing(source, side, low, Doubts(source.storage, side), beside)
     looks = [_Look(name, here.get(name), there.get(place)) for name, place in zip(names, at, strict=True)]
     for look in looks:
         look.equal = comparing.same_header(look)
         if look.there is not None and is_partitioned(look.there):
             comparing.partitions(look)
-    plain = [look for look in looks if look.equal and look.here is not None and not is_partitioned(look.here)]
-    for page in batches(plain, PAGE):
-        pairs = [(look.here, look.there) for look in page if look.here is not None and look.there is not None]
-        for look, same in zip(page, comparing.same_files(pairs), strict=True):
-            look.equal = same
+        elif look.equal and look.here is not None and look.there is not None:
+            comparing.files(look, [(look.here, look.there)])
+    comparing.list_files()
     high = source.log.current()
     if high > low:
         wait_for_journal(source, high)
@@ -152,12 +155,14 @@ def lost_of(side: TargetSide, look: _Look, dropped: Dropped) -> int:
 @dataclass(frozen=True, slots=True)
 class _Comparing:
     """What is equal at both sides. `low` is an event id that no mark may pass: one that does is of a log that went
-    back."""
+    back. `places` are directories at the source and the target that are still to be listed."""
 
     source: SourceSide
     side: TargetSide
     low: EventId
     doubts: Doubts
+    beside: Executor
+    places: list[tuple[_Look, str, str]] = field(default_factory=list)
 
     def same_header(self, look: _Look) -> bool:
         """Iceberg tables are never called equal: their files are told by metadata of their own."""
@@ -177,54 +182,71 @@ class _Comparing:
 
     def partitions(self, look: _Look) -> None:
         """Count the target's partitions, and compare them where the table's header is equal."""
+        if look.equal and self.few_partitions(look):
+            return
         at = self.side.admission.name_at_target(look.name)
-        names_there = self.side.catalog.partition_names(at)
+        waiting = self.beside.submit(self.side.catalog.partition_names, at)
         names_here = self.source.catalog.partition_names(look.name) if look.here is not None else ()
+        names_there = waiting.result()
         look.partitions, look.gone = len(names_there), sorted({*names_there} - {*names_here})
         look.equal = look.equal and {*names_here} == {*names_there}
-        for page in batches(names_here, PAGE):
-            look.equal = look.equal and self.same_partitions(look, at, page)
+        for page in batches(names_here, PAGE) if look.equal else ():
+            reading = self.beside.submit(self.side.catalog.partitions, at, page)
+            here = self.source.catalog.partitions(look.name, page)
+            look.equal = look.equal and len(here) == len(page) and self.same_partitions(look, here, reading.result())
 
-    def same_partitions(self, look: _Look, at: TableName, page: Sequence[str]) -> bool:
-        here = self.source.catalog.partitions(look.name, page)
-        there = self.side.catalog.partitions(at, page)
-        if here.keys() != there.keys() or len(here) != len(page):
+    def few_partitions(self, look: _Look) -> bool:
+        """The same where no side has more than a page of them; False where one has."""
+        assert look.here is not None
+        assert look.there is not None
+        waiting = self.beside.submit(self.side.catalog.few_partitions, look.there, PAGE)
+        here, there = self.source.catalog.few_partitions(look.here, PAGE), waiting.result()
+        if here is None or there is None:
+            return False
+        look.partitions, look.gone = len(there), sorted(there.keys() - here.keys())
+        look.equal = self.same_partitions(look, here, there)
+        return True
+
+    def same_partitions(self, look: _Look, here: Mapping[str, Partition], there: Mapping[str, Partition]) -> bool:
+        """Whether the definitions are equal; the files are compared later."""
+        if here.keys() != there.keys():
             return False
         for name, partition in here.items():
             wanted = self.side.imaging.partition(partition, look.name, NO_MARKS, None)
             if not self.same(look.name, partition, there[name], wanted):
                 return False
-        return all(self.same_files([(partition, there[name]) for name, partition in here.items()]))
+        self.files(look, [(partition, there[name]) for name, partition in here.items()])
+        return True
 
-    def same_files(self, pairs: Sequence[tuple[Table | Partition, Table | Partition]]) -> list[bool]:
-        """Whether the directories of both hold the same files, as an exact read tells them."""
-        if self.side.policy.data == "none":
-            return [True] * len(pairs)
-        places = [(directory(here), directory(there)) for here, there in pairs]
-        ours, _ = list_what_can_be(self.source.storage, sorted({here for here, _ in places if here}))
-        theirs, _ = list_what_can_be(self.side.storage, sorted({there for _, there in places if there}))
-        return [
-            here == there == ""
-            or (here in ours and there in theirs and ours[here].fingerprint() == theirs[there].fingerprint())
-            for here, there in places
-        ]
+    def files(self, look: _Look, pairs: Sequence[tuple[Table | Partition, Table | Partition]]) -> None:
+        """Compare the directories of both, with the next page of them."""
+        if self.side.policy.data != "none":
+            self.places.extend((look, directory(here), directory(there)) for here, there in pairs)
+        if len(self.places) >= PAGE:
+            self.list_files()
+
+    def list_files(self) -> None:
+        """Tables of which a directory does not hold the same files, as an exact read tells them, are not equal."""
+        ours, theirs = ({place for _, *both in self.places if (place := both[side])} for side in (0, 1))
+        waiting = self.beside.submit(list_what_can_be, self.side.storage, sorted(theirs))
+        here, there = list_what_can_be(self.source.storage, sorted(ours))[0], waiting.result()[0]
+        for look, one, other in self.places:
+            same = one in here and other in there and here[one].fingerprint() == there[other].fingerprint()
+            look.equal = look.equal and (same or one == other == "")
+        self.places.clear()
 
 
 def other_facets(source: SourceSide, side: TargetSide, names: Sequence[TableName]) -> list[TableName]:
-    """Which of the tables have other column statistics or constraints at the target than at the source, as both have
-    them now. Views and tables that are not at both sides are left out. Raises `Unavailable`, `Refused`."""
-    places = {name: side.admission.name_at_target(name) for name in names}
-    here, there = headers(source.catalog, names), headers(side.catalog, list(places.values()))
+    """Which of the tables, whose definitions are equal, have other column statistics or constraints at the target than
+    at the source, as both have them now. Views, and tables that are gone, are left out. Raises `Unavailable`,
+    `Refused`."""
     found = []
-    for name, at in places.items():
-        one, other = here.get(name), there.get(at)
-        if one is None or other is None or is_view(one) or is_view(other):
+    for name, table in headers(source.catalog, names).items():
+        if is_view(table):
             continue
-        parts = [
-            {part: Partition() for part in catalog.partition_names(of)} if is_partitioned(table) else {}
-            for catalog, of, table in ((source.catalog, name, one), (side.catalog, at, other))
-        ]
-        if compare_facets(source.catalog, side, name, Seen(one, parts[0]), Seen(other, parts[1])):
+        partitions = source.catalog.partition_names(name) if is_partitioned(table) else ()
+        seen = Seen(table, dict.fromkeys(partitions, Partition()))
+        if compare_facets(source.catalog, side, name, seen, seen):
             found.append(name)
     return found
 

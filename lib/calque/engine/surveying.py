@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import queue
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -24,8 +25,9 @@ from calque.model.plan import GroupPlan
 LOG = logging.getLogger(__name__)
 LEAST = 10
 """So many objects may always be dropped but one."""
-FACETED = 50
-"""Tables whose facets are compared in one go: there are many calls for each."""
+FACETED, PAGES = 20, 2
+"""Tables whose facets are compared in one go, and how many such pages at a time: there are many calls for each, and who
+must be read is not to wait for them."""
 TRIES = 4
 """After so many failures a batch is halved; one table alone is read without being counted."""
 
@@ -76,6 +78,8 @@ class Surveying:
     facets: queue.Queue[Faceted] = field(default_factory=queue.Queue)
     faceting: set[TableName] = field(default_factory=set)
     """Tables whose facets are still to be compared."""
+    pages: deque[Sequence[TableName]] = field(default_factory=deque)
+    """Of these, the ones that nobody has begun with."""
 
     def start(self, names: Sequence[TableName], exactly: Sequence[TableName] = ()) -> None:
         """Compare the tables; those of `exactly` are read whatever is found, and only counted."""
@@ -103,7 +107,7 @@ class Surveying:
         if self.reading.stopping.wait(min(0.2 * 2**tries, 30.0) if tries else 0.0):
             return
         try:
-            self.results.put(survey(self.source, self.side, batch, self.dropped))
+            self.results.put(survey(self.source, self.side, batch, self.dropped, self.reading.beside))
         except Broken as error:
             self.results.put(error)
         except Exception as error:
@@ -159,8 +163,16 @@ class Surveying:
         many calls for a table."""
         self.equal = []
         self.faceting |= {*names}
-        for page in batches(names, FACETED):
-            self.submit_facets(page, 0)
+        self.pages.extend(batches(names, FACETED))
+        for _ in range(PAGES):
+            self.next_facets()
+
+    def next_facets(self) -> None:
+        try:
+            page = self.pages.popleft()
+        except IndexError:
+            return
+        self.submit_facets(page, 0)
 
     def submit_facets(self, page: Sequence[TableName], tries: int) -> None:
         if not self.reading.stopping.is_set():
@@ -179,6 +191,7 @@ class Surveying:
                 self.submit_facets(page, tries + 1)
                 return
             self.facets.put(Faceted(tuple(page)))
+        self.next_facets()
         self.wake()
 
     def drain_facets(self) -> Iterator[TableName]:

@@ -53,12 +53,16 @@ from calque.model.facets import (
     Statistics,
 )
 from calque.model.hive import Database, Function, Partition, Table
-from calque.model.names import TableName, partition_values
+from calque.model.names import TableName, partition_name, partition_values
 from calque.model.policy import Abilities
 from calque.ports import Conflict
 
 T = TypeVar("T")
 ALL = -1
+SHORT = (1 << 15) - 1
+"""What the limits of calls can count to."""
+LIMITED = "limit.partition.request"
+"""The setting by which a server refuses to give more partitions at once, as its answer names it."""
 READ_BATCH = 1000
 """Names of one `get_partitions_by_names`: servers turn them into one SQL statement each."""
 STATISTICS_BATCH = 500
@@ -105,6 +109,18 @@ class HiveReader:
 
     def partition_names(self, name: TableName) -> Sequence[str]:
         return self._found(messages.GET_PARTITION_NAMES, *name, ALL) or ()
+
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
+        most = min(most, SHORT - 1)
+        try:
+            found = self._found(messages.GET_PARTITIONS, table.database, table.name, most + 1) or ()
+        except Unavailable as error:
+            if LIMITED in error.why:
+                return None
+            raise
+        keys = [key.name for key in table.partition_keys or ()]
+        fitting = (partition for partition in found if len(partition.values) == len(keys))
+        return {partition_name(keys, one.values): one for one in fitting} if len(found) <= most else None
 
     def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
         by_values = {partition_values(wanted): wanted for wanted in names}

@@ -472,6 +472,9 @@ GET_TABLES = Call(
 GET_PARTITION_NAMES = Call(
     "get_partition_names", ("string", "string", "i16"), TEXTS, ("NoSuchObject", "Meta"), reads=True
 )
+GET_PARTITIONS = Call(
+    "get_partitions", ("string", "string", "i16"), ListOf(Partition), ("NoSuchObject", "Meta"), reads=True
+)
 GET_PARTITIONS_BY_NAMES = Call(
     "get_partitions_by_names", ("string", "string", TEXTS), ListOf(Partition), ("Meta", "NoSuchObject"), reads=True
 )

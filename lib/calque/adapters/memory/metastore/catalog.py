@@ -103,6 +103,18 @@ class MemoryReader:
             keys = key_names(stored.table)
             return tuple(sorted(partition_name(keys, values) for values in stored.partitions))
 
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
+        with self._watched("few_partitions"), self.metastore.locked():
+            try:
+                stored = self.metastore.the_table(TableName(table.database, table.name))
+            except Conflict:
+                return {}
+            keys = key_names(table)
+            found = {values: one for values, one in stored.partitions.items() if len(values) == len(keys)}
+            if len(stored.partitions) > most:
+                return None
+            return {partition_name(keys, values): found[values] for values in sorted(found)}
+
     def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
         with self._watched("partitions"), self.metastore.locked():
             try:
