@@ -1,5 +1,5 @@
-"""A source that makes the partitions of one table as they are asked for, and a target that keeps none of them: so that
-what calque itself holds can be measured."""
+"""A source that makes the partitions of one table as they are asked for, and a target that keeps none of them, or makes
+their images: so that what calque itself holds can be measured."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryReader
+from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore, MemoryReader
+from calque.core.image import Imaging, Marks
 from calque.engine.databases import Databases
 from calque.engine.reading import Read, Reading
-from calque.engine.world import TargetSide
+from calque.engine.world import SourceSide, TargetSide
 from calque.model.facets import Statistics
-from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from worlds import INPUT, OUTPUT, SERDE, InlineExecutor, World
@@ -57,12 +58,49 @@ class Target(MemoryCatalog):
         """They are forgotten at once."""
 
 
+class Full(Target):
+    """Has the images of all partitions of `source`."""
+
+    source: Source
+    imaging: Imaging
+
+    def partition_names(self, name: TableName) -> Sequence[str]:
+        return self.source.partition_names(name)
+
+    def few_partitions(self, _table: Table, most: int) -> Mapping[str, Partition] | None:
+        return self.partitions(ORDERS, self.partition_names(ORDERS)) if self.source.count <= most else None
+
+    def partitions(self, _name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        return {one: self.image(self.source.partition(one)) for one in names}
+
+    def image(self, partition: Partition) -> Partition:
+        return self.imaging.partition(partition, ORDERS, Marks(1, "r1"), location_of(partition))
+
+
 def pool(_workers: int, _name: str) -> Executor:
     return InlineExecutor()
 
 
 def read(partitions: int, batch: int) -> Read:
     """Read and build the table, with so many partitions held at a time."""
+    source, side = sides(partitions)
+    return reading_of(source, side, batch).read_and_land(ORDERS)
+
+
+def compare(partitions: int, batch: int) -> Read:
+    """Read the table again that the target has as it is."""
+    source, side = sides(partitions)
+    assert isinstance(source.catalog, Source)
+    full = Full(MemoryMetastore(HIVE_4))
+    full.source, full.imaging = source.catalog, side.imaging
+    full.metastore.create_database(Database("d1"))
+    table = source.catalog.table(ORDERS)
+    assert table is not None
+    full.metastore.create_table(side.imaging.table(table, Marks(1, "r1"), "file:/target/d1.db/orders"))
+    return reading_of(source, replace(side, catalog=full), batch).read_and_land(ORDERS)
+
+
+def sides(partitions: int) -> tuple[SourceSide, TargetSide]:
     policy = Policy("dr", "hq", include=("d1.*",), warehouse="file:/target", data="none")
     world = World(1, HIVE_4, policy)
     world.source.create_database(Database("d1"))
@@ -73,7 +111,9 @@ def read(partitions: int, batch: int) -> Read:
     world.gatherer.resume(world.begin, world.begin)
     catalog = Source(world.source)
     catalog.count = partitions
-    source = replace(world.source_side, catalog=catalog)
     side = TargetSide.of(policy, Target(world.target_store), world.ledger, world.storage)
-    reading = Reading(source, side, Databases(source, side), lambda: None, lambda *_: None, pool, batch=batch)
-    return reading.read_and_land(ORDERS)
+    return replace(world.source_side, catalog=catalog), side
+
+
+def reading_of(source: SourceSide, side: TargetSide, batch: int) -> Reading:
+    return Reading(source, side, Databases(source, side), lambda: None, lambda *_: None, pool, batch=batch)

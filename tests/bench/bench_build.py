@@ -1,6 +1,8 @@
-"""Memory and processor seconds of calque alone while it reads and builds one table: no server, no file.
+"""Memory and processor seconds of calque alone while it reads and builds one table, and while it compares one that the
+target has: no server, no file.
 
-Each figure is of a process of its own. The source makes partitions as they are asked for, the target keeps none.
+Each figure is of a process of its own. The source makes partitions as they are asked for, the target keeps none, or
+makes their images.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ WHOLE = 10**9
 ONE = """
 import sys, time
 from pathlib import Path
-from endless import read
+import endless
+read = getattr(endless, sys.argv.pop(1))
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
@@ -35,14 +38,19 @@ def main(given: Sequence[str] | None = None) -> None:
     options = parser.parse_args(given)
     tell_machine()
     for size in map(int, options.sizes.split(",")):
-        for label, batch in ((f"batches of {BATCH:,}", BATCH), ("in one piece", WHOLE)):
-            done = subprocess.run(
-                [sys.executable, "-c", ONE, str(size), str(batch)], capture_output=True, text=True, check=True
-            )
-            memory, seconds = map(float, done.stdout.split())
-            each = memory * 1024 / size
-            print(f"{size:>9,} partitions, {label:<18} {number(memory):>8} MiB at most, {number(each)} KiB each, "
-                  f"{number(seconds)} s of processor", flush=True)  # fmt: skip
+        for what in ("read", "compare"):
+            for label, batch in ((f"batches of {BATCH:,}", BATCH), ("in one piece", WHOLE)):
+                tell(what, size, label, batch)
+
+
+def tell(what: str, size: int, label: str, batch: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ONE, what, str(size), str(batch)], capture_output=True, text=True, check=True
+    )
+    memory, seconds = map(float, done.stdout.split())
+    each = memory * 1024 / size
+    print(f"{size:>9,} partitions, {what:<7} {label:<18} {number(memory):>8} MiB at most, {number(each)} KiB each, "
+          f"{number(seconds)} s of processor", flush=True)  # fmt: skip
 
 
 def test_a_build_is_measured() -> None:

@@ -1,9 +1,10 @@
-"""Tables with more partitions than are held at a time: built hidden in batches, while the source goes on changing."""
+"""Tables with more partitions than are held at a time: built hidden, or compared, in batches, while the source goes on
+changing."""
 
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.metastore.catalog import MemoryReader
 from calque.core.image import EVENT, INCARNATION
+from calque.engine.reading import Read
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
-from endless import read
+from endless import compare, read
 from worlds import INPUT, OUTPUT, SERDE, Died, World
 
 ORDERS = TableName("d1", "orders")
@@ -98,6 +100,11 @@ def finished(world: World) -> None:
     world.between = lambda _: None
     world.settle()
     assert not world.problems
+    mended(world)
+
+
+def mended(world: World) -> None:
+    world.settle()
     assert world.target_states()[ORDERS] == world.source_states()[ORDERS]
     assert not [table for table in world.target_store.tables(OURS) if ORDERS.table in table]
     assert not world.replica.tables.in_state(TableState.QUARANTINED)
@@ -139,62 +146,81 @@ def test_what_changed_while_nobody_built_is_read_again_and_nothing_else() -> Non
     assert sum(counting.read) == (PARTITIONS - 3 * BATCH + 1) + 2
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["cascade", "drop", "drop and create", "rename", "partition anew", "header", "files", "content", "add and drop"],
-)
+CHANGES = [
+    "cascade",
+    "drop",
+    "drop and create",
+    "rename",
+    "partition anew",
+    "header",
+    "files",
+    "content",
+    "add and drop",
+]
+
+
+def change_table(world: World, change: str) -> None:
+    """What somebody does to the table meanwhile."""
+    source = world.writer.source
+    stored = world.source.the_table(ORDERS)
+    table = stored.table
+    match change:
+        case "cascade":
+            wider = replace(table, storage=replace(table.storage, columns=(*COLUMNS, Column("z", "int"))))
+            source.alter_table(ORDERS, wider, cascade=True)
+        case "drop":
+            source.drop_table(ORDERS)
+        case "drop and create":
+            source.drop_table(ORDERS)
+            world.clock.now += 2_000_000_000
+            create(world, PARTITIONS + 1)
+        case "rename":
+            source.alter_table(ORDERS, replace(table, name="others"))
+            create(world, 2)
+        case "partition anew":
+            partition = stored.partitions["001",]
+            source.drop_partitions(ORDERS, ["p=001"])
+            place = replace(partition.storage, location=f"{partition.storage.location}.2")
+            source.add_partitions(ORDERS, [replace(partition, storage=place)])
+        case "header":
+            source.alter_table(ORDERS, replace(table, owner="you"))
+        case "content":
+            partition = stored.partitions["000",]
+            world.storage.write(f"{partition.storage.location}/more", b"rows")
+            source.alter_partitions(ORDERS, [partition])
+        case "files":
+            partition = stored.partitions["000",]
+            world.storage.write(f"{partition.storage.location}/more", b"rows")
+            source.alter_partitions(ORDERS, [replace(partition, parameters={"rows": "more"})])
+        case _:
+            source.add_partitions(ORDERS, [Partition(("a",), *ORDERS, storage=STORAGE, parameters={})])
+            source.drop_partitions(ORDERS, ["p=004", "p=019"])
+
+
+def shown_as_is(world: World) -> None:
+    world.between = lambda _: None
+    world.settle()
+    assert not world.problems
+    shown = {name: state for name, state in world.target_states().items() if state is not None}
+    assert shown == world.source_states()
+
+
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("moment", [1, 3, 7])
 @pytest.mark.parametrize("dies", [False, True])
 def test_a_table_that_changes_while_it_is_built_is_shown_as_it_was_at_one_event(
     change: str, moment: int, dies: bool
 ) -> None:
     world, _ = begun()
-    source = world.writer.source
 
     def happen() -> None:
-        stored = world.source.the_table(ORDERS)
-        table = stored.table
-        match change:
-            case "cascade":
-                wider = replace(table, storage=replace(table.storage, columns=(*COLUMNS, Column("z", "int"))))
-                source.alter_table(ORDERS, wider, cascade=True)
-            case "drop":
-                source.drop_table(ORDERS)
-            case "drop and create":
-                source.drop_table(ORDERS)
-                world.clock.now += 2_000_000_000
-                create(world, PARTITIONS + 1)
-            case "rename":
-                source.alter_table(ORDERS, replace(table, name="others"))
-                create(world, 2)
-            case "partition anew":
-                partition = stored.partitions["001",]
-                source.drop_partitions(ORDERS, ["p=001"])
-                place = replace(partition.storage, location=f"{partition.storage.location}.2")
-                source.add_partitions(ORDERS, [replace(partition, storage=place)])
-            case "header":
-                source.alter_table(ORDERS, replace(table, owner="you"))
-            case "content":
-                partition = stored.partitions["000",]
-                world.storage.write(f"{partition.storage.location}/more", b"rows")
-                source.alter_partitions(ORDERS, [partition])
-            case "files":
-                partition = stored.partitions["000",]
-                world.storage.write(f"{partition.storage.location}/more", b"rows")
-                source.alter_partitions(ORDERS, [replace(partition, parameters={"rows": "more"})])
-            case _:
-                source.add_partitions(ORDERS, [Partition(("a",), *ORDERS, storage=STORAGE, parameters={})])
-                source.drop_partitions(ORDERS, ["p=004", "p=019"])
+        change_table(world, change)
         if dies:
             die()
 
     at_call(world, "partitions", moment, happen)
     world.survive(world.background.run)
-    world.between = lambda _: None
-    world.settle()
-    assert not world.problems
-    shown = {name: state for name, state in world.target_states().items() if state is not None}
-    assert shown == world.source_states()
+    shown_as_is(world)
     if change == "drop and create":
         created = next(
             event.event_id for event in reversed(world.source.events(0)) if event.event_type == "CREATE_TABLE"
@@ -256,7 +282,8 @@ def test_a_build_is_begun_anew_where_the_journal_does_not_reach_back_to_it() -> 
     assert world.target_states()[ORDERS] == world.source_states()[ORDERS]
 
 
-def test_memory_does_not_grow_with_definitions() -> None:
+@pytest.mark.parametrize("read", [read, compare], ids=["built", "compared"])
+def test_memory_does_not_grow_with_definitions(read: Callable[[int, int], Read]) -> None:
     def peak(batch: int) -> int:
         tracemalloc.reset_peak()
         before, _ = tracemalloc.get_traced_memory()
@@ -305,3 +332,77 @@ def test_no_epoch_ends_before_what_a_table_shows_that_landed_before_a_death() ->
     assert world.replica.position() is None
     world.window(shown)
     assert world.replica.position() == shown
+
+
+# Tables that the target has
+
+
+def read_again(world: World, reason: str = "the test wants it") -> None:
+    world.replica.reread(lambda _: True, reason, {TableState.LIVE})
+
+
+def there(**more: Any) -> tuple[World, Counting]:
+    """The table is at the target, with all its partitions."""
+    world, counting = begun(**more)
+    finished(world)
+    counting.read.clear()
+    return world, counting
+
+
+@pytest.mark.parametrize("data", ["copy", "none"])
+def test_of_a_large_table_that_is_there_no_more_than_a_batch_is_read_at_a_time_and_what_differs_once_more(
+    data: str,
+) -> None:
+    world, counting = there(data=data)
+    stored = world.target_store.the_table(AT)
+    other = replace(stored.partitions["007",], parameters={**(stored.partitions["007",].parameters or {}), "k": "v"})
+    world.target_store.alter_partitions(AT, [other])
+    world.target_store.drop_partitions(AT, ["p=003"])
+    before = world.target_store.current()
+    read_again(world)
+    mended(world)
+    assert max(counting.read) <= BATCH
+    assert sum(counting.read) == PARTITIONS - 1 + 2
+    written = [event.event_type for event in world.target_store.events(before)]
+    assert sorted(written) == ["ADD_PARTITION", "ALTER_PARTITIONS"]
+
+
+def test_a_large_table_that_is_as_it_was_is_not_written() -> None:
+    world, counting = there()
+    before = world.target_store.current()
+    read_again(world)
+    finished(world)
+    assert sum(counting.read) == PARTITIONS
+    assert world.target_store.current() == before
+
+
+def test_files_that_differ_in_a_large_table_that_is_there_are_copied() -> None:
+    world, _ = there()
+    partition = world.target_store.the_table(AT).partitions["005",]
+    assert partition.storage is not None
+    world.storage.write(f"{partition.storage.location}/strange", b"rows")
+    read_again(world)
+    mended(world)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("moment", [1, 2, 9, 20])
+def test_a_large_table_that_changes_while_it_is_compared_is_shown_as_it_was_at_one_event(
+    change: str, moment: int
+) -> None:
+    world, _ = there()
+    stored = world.target_store.the_table(AT)
+    world.target_store.alter_partitions(AT, [replace(stored.partitions["007",], parameters={})])
+    read_again(world)
+    at_call(world, "partitions", moment, lambda: change_table(world, change))
+    world.survive(world.background.run)
+    shown_as_is(world)
+
+
+def test_what_was_dropped_without_an_event_goes_from_a_large_table() -> None:
+    world, _ = there()
+    del world.source.the_table(ORDERS).partitions["001",]
+    world.note()
+    read_again(world)
+    finished(world)
+    assert ("001",) not in world.target_store.the_table(AT).partitions

@@ -75,7 +75,6 @@ def copy_facets(
     for names in batches(list(exact.partitions) if partitions is None else partitions, AT_ONCE):
         found = source.catalog.partition_statistics(exact.name, columns, names)
         if (found or not new) and look(hand, exact.name):
-            hand.seen(exact.name).partitions = dict(side.catalog.partitions(hand.at(exact.name), names))
             copy_columns(hand, exact.name, found, names, new)
     copy_constraints(source, hand, exact.name, new)
     later = touching(source, exact.name, Span(exact.exact_at, source.log.current()))
@@ -99,7 +98,10 @@ def copy_columns(
 ) -> None:
     """All column statistics of the table (`""`) or of partitions."""
     there = {} if new else statistics_there(hand, table, names)
-    changes = {name: {**dict.fromkeys(there.get(name, {})), **found.get(name, {})} for name in names}
+    some = [name for name in names if found.get(name) or there.get(name)]
+    changes = {name: {**dict.fromkeys(there.get(name, {})), **found.get(name, {})} for name in some}
+    if partitions := [name for name in some if name]:
+        hand.seen(table).partitions = dict(hand.side.catalog.partitions(hand.at(table), partitions))
     write_statistics(hand, table, {}, {}, write_columns(hand, table, changes, there))
 
 

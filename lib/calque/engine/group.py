@@ -10,7 +10,7 @@ from calque.core.edges import Ground
 from calque.core.facets import Changes
 from calque.core.fold import Chain, fold, groups
 from calque.core.iceberg import is_iceberg
-from calque.core.land import landing
+from calque.core.land import landing, same_incarnation
 from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
@@ -344,6 +344,11 @@ def land(side: TargetSide, exact: Exact) -> Advanced:
     raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
 
 
+def goes_on(side: TargetSide, exact: Exact, there: Shown | None) -> bool:
+    """Whether the target's table is the one that was read, so that its other partitions stay."""
+    return there is not None and exact.table is not None and same_incarnation(there.table, exact.table, side.imaging)
+
+
 def mend_lake(side: TargetSide, exact: Exact, shown: Shown | None) -> None:
     """An Iceberg table's definition does not tell whether its files are all there."""
     if shown is None or exact.table is None or side.policy.data == "none":
@@ -362,7 +367,12 @@ def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
         shown = {name: None}
     there = shown[name]
     if there is not None and is_partitioned(there.table):
-        there.partitions.update(every_partition(side, there.table))
+        if exact.only is None:
+            there.partitions.update(every_partition(side, there.table))
+        else:
+            there.partitions.update(side.catalog.partitions(side.admission.name_at_target(name), sorted(exact.only)))
+    if exact.only is not None and not goes_on(side, exact, there):
+        raise Unreachable(f"{name} is not at the target any more as it was when it was compared")
     if side.policy.data != "none":
         read_files(side, shown)
         if there is not None:

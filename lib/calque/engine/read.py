@@ -6,8 +6,8 @@ event of the bracket touches is in doubt and is read again, the rest stands. Rou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from calque.core.iceberg import is_iceberg
 from calque.core.layout import join
@@ -29,6 +29,10 @@ class TooBusy(Exception):
     """The table changes faster than it can be read."""
 
 
+class OfAll(Exception):
+    """An event may have changed any partition of a table of which only some are read."""
+
+
 class Large(Exception):
     """The table has more partitions than are to be held at a time."""
 
@@ -36,13 +40,14 @@ class Large(Exception):
 @dataclass(frozen=True, slots=True)
 class Exact:
     """A table as it was at `exact_at`; `table` is None when there was none. `listings` by partition, `""` for a plain
-    table's own."""
+    table's own. With `only` it says nothing of other partitions than those, which the target shows as they were."""
 
     name: TableName
     exact_at: EventId
     table: Table | None = None
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     listings: Mapping[str, Listing] = field(default_factory=dict)
+    only: frozenset[str] | None = None
 
 
 @dataclass(slots=True)
@@ -55,6 +60,9 @@ class _Reading:
     listings: dict[str, Listing] = field(default_factory=dict)
     whole: bool = True
     doubtful: set[str] = field(default_factory=set)
+    partial: bool = False
+    asked: set[str] = field(default_factory=set)
+    """All partitions that were in doubt by themselves."""
     missing: Missing = field(default_factory=Missing)
 
 
@@ -63,7 +71,21 @@ def read_exact(source: SourceSide, name: TableName, with_files: bool = True, mos
     that no event falls between. Raises `TooBusy`, `Unavailable`, and `Large` where there are more than
     `most` partitions."""
     reading = _Reading()
-    low = source.log.current()
+    return settled(source, name, reading, source.log.current(), with_files, most)
+
+
+def read_some(source: SourceSide, name: TableName, partitions: Iterable[str], low: EventId, with_files: bool) -> Exact:
+    """The table's header, and those of its partitions, and others that were touched after event `low`, exact at one
+    event id. Raises as `read_exact`, and `OfAll`."""
+    reading = _Reading(whole=False, doubtful={*partitions}, partial=True)
+    exact = settled(source, name, reading, low, with_files)
+    return replace(exact, only=frozenset(reading.asked))
+
+
+def settled(
+    source: SourceSide, name: TableName, reading: _Reading, low: EventId, with_files: bool, most: int | None = None
+) -> Exact:
+    """Rounds until one ends in which nothing was touched."""
     for attempt in range(ROUNDS):
         started_ns = source.clock.now_ns()
         read = read_round(source, name, reading, most)
@@ -76,6 +98,8 @@ def read_exact(source: SourceSide, name: TableName, with_files: bool = True, mos
         low = high
         reading.whole, reading.doubtful = False, unsettled
         doubt(reading, touched)
+        if reading.whole and reading.partial:
+            raise OfAll
         if not touched:
             source.clock.sleep(min(0.02 * (attempt + 1), 0.5))
     raise TooBusy(f"{name} changes faster than it can be read: {ROUNDS} rounds did not settle it")
@@ -98,6 +122,7 @@ def read_round(source: SourceSide, name: TableName, reading: _Reading, most: int
         reading.partitions = dict(source.catalog.partitions(name, names))
         return names
     wanted = sorted(partition for partition in reading.doubtful if partition)
+    reading.asked.update(wanted)
     for partition in wanted:
         reading.partitions.pop(partition, None)
         reading.listings.pop(partition, None)

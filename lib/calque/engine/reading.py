@@ -19,6 +19,7 @@ from calque.engine.kept import Kept
 from calque.engine.observe import NotOurs
 from calque.engine.read import Large, TooBusy, read_exact
 from calque.engine.reads import Reads
+from calque.engine.sifting import sift
 from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken, Forgotten, Refused, Unavailable
@@ -135,7 +136,7 @@ class Reading:
 
     def read_and_land(self, name: TableName) -> Read:
         self.busy(name, TableState.READING)
-        with_files = self.side.policy.data != "none"
+        with_files, names = self.side.policy.data != "none", None
         try:
             exact = read_exact(self.source, name, with_files, self.batch)
         except Large:
@@ -149,7 +150,12 @@ class Reading:
                 self.landed.record(name, built.exact.exact_at)
                 self.reads.landed(name, len(built.partitions), advanced.applied.bytes)
                 return Read(name, built.exact.exact_at, advanced)
-            exact = read_exact(self.source, name, with_files)
+            sifted = sift(self.source, self.side, name, self.batch, self.reads.built, self.beside)
+            if sifted is not None:
+                exact, names = sifted.exact, sifted.partitions
+            else:
+                exact = read_exact(self.source, name, with_files)
+        names = list(exact.partitions) if names is None else names
         if exact.table is not None:
             if problem := obstacle(exact.table):
                 return Read(name, exact.exact_at, problem=problem)
@@ -157,10 +163,10 @@ class Reading:
             self.kept.bring(name)
             self.busy(name, TableState.STAGING)
         landed = land(self.side, exact)
-        copy_facets(self.source, self.side, exact, landed.plan, landed.applied)
+        copy_facets(self.source, self.side, exact, landed.plan, landed.applied, names)
         if name in landed.present:
             self.landed.record(name, exact.exact_at)
-        self.reads.landed(name, len(exact.partitions), landed.applied.bytes)
+        self.reads.landed(name, len(names), landed.applied.bytes)
         return Read(name, exact.exact_at, landed)
 
     def drain(self) -> list[Read]:

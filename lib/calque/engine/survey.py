@@ -9,7 +9,7 @@ by one call at each, directories many at once; a page of partitions is held at a
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -112,7 +112,7 @@ def survey(
     at = [side.admission.name_at_target(name) for name in names]
     waiting = beside.submit(headers, side.catalog, at)
     here, there = headers(source.catalog, names), waiting.result()
-    comparing = _Comparing(source, side, low, Doubts(source.storage, side), beside)
+    comparing = Comparing(source, side, low, Doubts(source.storage, side), beside)
     looks = [_Look(name, here.get(name), there.get(place)) for name, place in zip(names, at, strict=True)]
     for look in looks:
         look.equal = comparing.same_header(look)
@@ -153,7 +153,7 @@ def lost_of(side: TargetSide, look: _Look, dropped: Dropped) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparing:
+class Comparing:
     """What is equal at both sides. `low` is an event id that no mark may pass: one that does is of a log that went
     back. `places` are directories at the source and the target that are still to be listed."""
 
@@ -175,6 +175,9 @@ class _Comparing:
             look.name, here, there, self.side.imaging.table(here, NO_MARKS, None)
         )
 
+    def same_partition(self, name: TableName, here: Partition, there: Partition) -> bool:
+        return self.same(name, here, there, self.side.imaging.partition(here, name, NO_MARKS, None))
+
     def same(self, name: TableName, here: Thing, there: Thing, wanted: Thing) -> bool:
         if is_ahead(there.parameters, self.low) or not unchanged(self.doubts.as_found(there), wanted):
             return False
@@ -190,10 +193,12 @@ class _Comparing:
         names_there = waiting.result()
         look.partitions, look.gone = len(names_there), sorted({*names_there} - {*names_here})
         look.equal = look.equal and {*names_here} == {*names_there}
-        for page in batches(names_here, PAGE) if look.equal else ():
+        for page in batches(names_here, PAGE):
+            if not look.equal:
+                return
             reading = self.beside.submit(self.side.catalog.partitions, at, page)
             here = self.source.catalog.partitions(look.name, page)
-            look.equal = look.equal and len(here) == len(page) and self.same_partitions(look, here, reading.result())
+            look.equal = self.same_partitions(look, here, reading.result()) and len(here) == len(page)
 
     def few_partitions(self, look: _Look) -> bool:
         """The same where no side has more than a page of them; False where one has."""
@@ -211,10 +216,8 @@ class _Comparing:
         """Whether the definitions are equal; the files are compared later."""
         if here.keys() != there.keys():
             return False
-        for name, partition in here.items():
-            wanted = self.side.imaging.partition(partition, look.name, NO_MARKS, None)
-            if not self.same(look.name, partition, there[name], wanted):
-                return False
+        if not all(self.same_partition(look.name, partition, there[name]) for name, partition in here.items()):
+            return False
         self.files(look, [(partition, there[name]) for name, partition in here.items()])
         return True
 
@@ -226,14 +229,24 @@ class _Comparing:
             self.list_files()
 
     def list_files(self) -> None:
-        """Tables of which a directory does not hold the same files, as an exact read tells them, are not equal."""
-        ours, theirs = ({place for _, *both in self.places if (place := both[side])} for side in (0, 1))
+        """Tables of which a directory does not hold the same files are not equal."""
+        same = self.same_places([(here, there) for _, here, there in self.places])
+        for look, *both in self.places:
+            look.equal = look.equal and tuple(both) in same
+        self.places.clear()
+
+    def same_places(self, places: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Those of the directories, at the source and at the target, that hold the same files, as an exact read tells
+        them; `""` is nowhere."""
+        ours, theirs = {here for here, _ in places if here}, {there for _, there in places if there}
         waiting = self.beside.submit(list_what_can_be, self.side.storage, sorted(theirs))
         here, there = list_what_can_be(self.source.storage, sorted(ours))[0], waiting.result()[0]
-        for look, one, other in self.places:
-            same = one in here and other in there and here[one].fingerprint() == there[other].fingerprint()
-            look.equal = look.equal and (same or one == other == "")
-        self.places.clear()
+        return {
+            (one, other)
+            for one, other in places
+            if one == other == ""
+            or (one in here and other in there and here[one].fingerprint() == there[other].fingerprint())
+        }
 
 
 def other_facets(source: SourceSide, side: TargetSide, names: Sequence[TableName]) -> list[TableName]:
