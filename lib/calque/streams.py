@@ -71,6 +71,9 @@ LOG = logging.getLogger(__name__)
 BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
 TICK_SECONDS = 0.5
 BEGIN_SECONDS = 20.0
+LANDING_SECONDS = 0.5
+"""Tables that land are recorded, and let join the windows, together: single ones would cost a commit and a batch of
+Spark's each."""
 
 
 @dataclass(slots=True)
@@ -534,6 +537,7 @@ class TargetPart(Part):
             lambda: bump(self.wake_file),
             spread=self.wiring.spread(self.name),
             readers=self.wiring.config.source.connections,
+            pace=LANDING_SECONDS,
         )
         self.replica.open()
         stream = JournalStream(

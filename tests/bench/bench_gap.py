@@ -34,6 +34,7 @@ from calque.model.names import TableName
 from calque.model.policy import Abilities, Policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
+from calque.streams import LANDING_SECONDS
 
 DATABASE = "idle"
 PARTITIONS = 4
@@ -82,7 +83,7 @@ class Replicated:
         policy = Policy("dr", SOURCE, include=(f"{DATABASE}.*",), warehouse=(root / "warehouse").as_uri())
         ledger = DeltaLedger(str(root / "ledger"))
         self.side = TargetSide.of(policy, HiveCatalog(there, Abilities()), ledger, FileStorage())
-        self.replica = Replica(self.source, self.side, self.beginning, lambda: None)
+        self.replica = Replica(self.source, self.side, self.beginning, lambda: None, pace=LANDING_SECONDS)
 
     def beginning(self) -> int:
         found = self.gaps.found()

@@ -3,6 +3,7 @@ changing."""
 
 from __future__ import annotations
 
+import threading
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +11,15 @@ from typing import Any
 
 import pytest
 
+from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.metastore.catalog import MemoryReader
 from calque.core.image import EVENT, INCARNATION
-from calque.engine.reading import Read
+from calque.engine.reading import Landed, Read
+from calque.engine.world import SystemClock
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.ledger import TableState
+from calque.model.ledger import TableRow, TableState
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from endless import compare, read
@@ -296,6 +299,27 @@ def test_memory_does_not_grow_with_definitions(read: Callable[[int, int], Read])
     finally:
         tracemalloc.stop()
     assert batched < whole / 3
+
+
+def test_tables_that_land_at_a_time_are_recorded_together_and_told_of_when_they_are() -> None:
+    commits: list[list[str]] = []
+    told: list[str] = []
+
+    class Recording(MemoryLedger):
+        def put_tables(self, rows: Sequence[TableRow]) -> None:
+            assert not {row.table for row in rows} & {*told}
+            super().put_tables(rows)
+            commits.append([row.table for row in rows])
+
+    landed = Landed(Recording(), lambda read: told.append(read.table.table), threading.Event(), 60.0, SystemClock())
+    landed.written_ns = landed.clock.now_ns()
+    names = [f"t{number}" for number in range(5)]
+    for name in names:
+        landed.record(Read(TableName("d1", name), 7))
+    assert not told
+    landed.stopping.set()
+    landed.close()
+    assert commits == [names] == [told]
 
 
 def test_tables_that_landed_before_a_death_are_not_read_again() -> None:

@@ -26,7 +26,7 @@ from calque.errors import Broken, Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan
-from calque.ports import Ledger
+from calque.ports import Clock, Ledger
 
 LOG = logging.getLogger(__name__)
 READERS = 4
@@ -50,22 +50,67 @@ class Read:
 
 class Landed:
     """Records tables as they land, as STAGING: they show the event that the row says, and join the windows at the first
-    one that ends there or later. Who comes while another writes is written with the next."""
+    one that ends there or later. `told` gets the outcome when the row is durable. At most one commit in `pace` seconds
+    is made, for all that have landed by then: who dies reads again what landed since the last one."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
-        self.waiting: list[TableRow] = []
+    def __init__(
+        self, ledger: Ledger, told: Callable[[Read], None], stopping: threading.Event, pace: float, clock: Clock
+    ) -> None:
+        self.ledger, self.told, self.stopping, self.pace, self.clock = ledger, told, stopping, pace, clock
+        self.written_ns = 0
+        self.waiting: list[Read] = []
         self.adding, self.writing = threading.Lock(), threading.Lock()
+        self.writer = ThreadPoolExecutor(1, "landed") if pace else None
 
-    def record(self, name: TableName, exact_at: EventId) -> None:
-        """Durable when it returns."""
+    def record(self, landed: Read) -> None:
+        """With a pace, somebody else writes."""
         with self.adding:
-            self.waiting.append(TableRow(*name, TableState.STAGING, exact_at, REASON, exact_at))
+            self.waiting.append(landed)
+            first = len(self.waiting) == 1
+        if self.writer is None:
+            self.write()
+        elif first:
+            self.writer.submit(self.write_later)
+
+    def write_later(self) -> None:
+        self.stopping.wait(max(0.0, self.pace - (self.clock.now_ns() - self.written_ns) / 1e9))
+        self.write()
+        self.written_ns = self.clock.now_ns()
+
+    def write(self) -> None:
         with self.writing:
             with self.adding:
-                rows, self.waiting = self.waiting, []
-            if rows:
-                self.ledger.put_tables(rows)
+                landed, self.waiting = self.waiting, []
+            try:
+                if landed:
+                    self.ledger.put_tables([row_of(read) for read in landed])
+            except Exception as error:
+                landed = [failed(read.table, error) for read in landed]
+        for read in landed:
+            self.told(read)
+
+    def close(self) -> None:
+        """After the last one is written."""
+        if self.writer is not None:
+            self.writer.shutdown(wait=True)
+
+
+def row_of(read: Read) -> TableRow:
+    return TableRow(*read.table, TableState.STAGING, read.exact_at, REASON, read.exact_at)
+
+
+def failed(name: TableName, error: Exception) -> Read:
+    """What becomes of a table whose read ended so."""
+    match error:
+        case Forgotten() | Unavailable() | Unreachable() | ContentLost():
+            return Read(name, problem=str(error), retry=True)
+        case NotOurs() | TooBusy() | Refused() | Undecodable():
+            return Read(name, problem=str(error))
+        case Broken():
+            return Read(name, broken=error)
+        case _:
+            LOG.error("reading %s", name, exc_info=error)
+            return Read(name, problem=f"{type(error).__name__}: {error}", retry=True)
 
 
 class Reading:
@@ -83,15 +128,16 @@ class Reading:
         readers: int = READERS,
         batch: int = BATCH,
         kept: Kept | None = None,
+        pace: float = 0.0,
     ) -> None:
         self.kept = kept or Kept(side)
         self.source, self.side, self.databases = source, side, databases
         self.wake, self.busy = wake, busy
         self.finished: queue.Queue[Read] = queue.Queue()
         self.batch = batch
-        self.landed = Landed(side.ledger)
         self.reads = Reads(source.clock.now_ns)
         self.stopping = threading.Event()
+        self.landed = Landed(side.ledger, self.finish, self.stopping, pace, source.clock)
         self.pool = pool(readers, f"read-{side.policy.target}")
         self.beside = pool(readers, f"there-{side.policy.target}")
         """Reads the target while one of the readers reads the source."""
@@ -112,6 +158,7 @@ class Reading:
         self.stopping.set()
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.beside.shutdown(wait=True)
+        self.landed.close()
 
     def run(self, name: TableName, delay: float) -> None:
         """Never raises: whatever happens becomes an outcome."""
@@ -120,18 +167,16 @@ class Reading:
         asked = self.side.asked.of(name)
         try:
             outcome = self.read_and_land(name)
-        except Forgotten as error:
-            outcome = Read(name, problem=str(error), retry=True)
-        except (NotOurs, TooBusy, Refused, Undecodable) as error:
-            outcome = Read(name, problem=str(error))
-        except (Unavailable, Unreachable, ContentLost) as error:
-            outcome = Read(name, problem=str(error), retry=True)
-        except Broken as error:
-            outcome = Read(name, broken=error)
         except Exception as error:
-            LOG.exception("%s: reading %s", self.side.policy.target, name)
-            outcome = Read(name, problem=f"{type(error).__name__}: {error}", retry=True)
-        self.finished.put(replace(outcome, asked=asked))
+            outcome = failed(name, error)
+        outcome = replace(outcome, asked=asked)
+        if outcome.advanced is not None and name in outcome.advanced.present:
+            self.landed.record(outcome)
+        else:
+            self.finish(outcome)
+
+    def finish(self, outcome: Read) -> None:
+        self.finished.put(outcome)
         self.wake()
 
     def read_and_land(self, name: TableName) -> Read:
@@ -147,7 +192,6 @@ class Reading:
             if built is not None:
                 advanced = built.advanced
                 copy_facets(self.source, self.side, built.exact, advanced.plan, advanced.applied, built.partitions)
-                self.landed.record(name, built.exact.exact_at)
                 self.reads.landed(name, len(built.partitions), advanced.applied.bytes)
                 return Read(name, built.exact.exact_at, advanced)
             sifted = sift(self.source, self.side, name, self.batch, self.reads.built, self.beside)
@@ -164,8 +208,6 @@ class Reading:
             self.busy(name, TableState.STAGING)
         landed = land(self.side, exact)
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied, names)
-        if name in landed.present:
-            self.landed.record(name, exact.exact_at)
         self.reads.landed(name, len(names), landed.applied.bytes)
         return Read(name, exact.exact_at, landed)
 

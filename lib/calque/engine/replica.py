@@ -90,7 +90,7 @@ class Window:
 class Replica:
     """A target. `begin` says where the journal begins; `wake` is called when a background read is finished; `spread`
     prepares the groups of windows of more than `large` events; `readers` tables are read at a time, and
-    those with more than `batch` partitions built in batches."""
+    those with more than `batch` partitions built in batches; what was read is recorded every `pace` seconds."""
 
     def __init__(
         self,
@@ -104,11 +104,12 @@ class Replica:
         patience: float = PATIENCE,
         readers: int = READERS,
         batch: int = BATCH,
+        pace: float = 0.0,
     ) -> None:
         self.source, self.side, self.begin = source, side, begin
         self.wake, self.make_pool, self.patience = wake, pool, patience
         self.spread, self.large = spread, large
-        self.readers, self.batch = readers, batch
+        self.readers, self.batch, self.pace = readers, batch, pace
         self.forget()
 
     def forget(self) -> None:
@@ -121,7 +122,9 @@ class Replica:
         self.scanned = Scanned(source, side, self.tables)
         self.policies = Policies(source, side, self.databases, self.functions, self.consistency)
         kept, readers, batch = self.policies.kept, self.readers, self.batch
-        self.reading = Reading(source, side, self.databases, wake, self.tables.busy, pool, readers, batch, kept)
+        self.reading = Reading(
+            source, side, self.databases, wake, self.tables.busy, pool, readers, batch, kept, self.pace
+        )
         self.comparing = Comparing(source, side, self.tables, self.reading, self.begin, wake)
         begins = (self.begin, self.databases, self.functions, self.consistency, self.scanned)
         self.afresh = Afresh(source, side, *begins)
