@@ -5,6 +5,7 @@ The settings are measured (facts: engine). Its JVM needs about 400 MB, each Pyth
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shlex
@@ -112,10 +113,12 @@ def python_for_workers(local_dir: Path) -> str:
     """A script below `local_dir` that runs this Python with the path that it has here; where scripts can't be run, this
     Python. Spark puts archives of pyspark's and py4j's sources first on its workers' path, and what is imported from
     there is compiled anew in each of them: 0.4 s of a processor for each, and a query starts several."""
-    script = local_dir.resolve() / "python"
     path = shlex.quote(os.environ.get("PYTHONPATH", ""))
-    draft = script.with_name(f"python.{os.getpid()}")
-    draft.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.quote(sys.executable)} "$@"\n')
+    text = f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.quote(sys.executable)} "$@"\n'
+    # Processes that share a folder may have different ones.
+    script = local_dir.resolve() / f"python-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+    draft = script.with_name(f"{script.name}.{os.getpid()}")
+    draft.write_text(text)
     draft.chmod(0o755)
     draft.replace(script)
     return str(script) if os.access(script, os.X_OK) else sys.executable
