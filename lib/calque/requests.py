@@ -67,7 +67,9 @@ def asked(wiring: Wiring, target: str) -> list[Request]:
 
 def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
     """Have the replica do what was asked for; which tables are read. None where that has to wait for the end of a
-    survey, or until the replica starts again behind the journal. Only between windows."""
+    survey, or until the replica has started again. Only between windows."""
+    if not replica.opened:
+        return None
     takes, reason = chosen(request.tables), f"asked for by {request.action.value}"
     match request.action:
         case Action.RELEASE:

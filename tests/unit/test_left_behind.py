@@ -345,6 +345,26 @@ def test_events_that_the_journal_let_go_of_are_not_replayed() -> None:
     assert take_up(world.replica, Request("", Action.REPLAY, (), before)) == ()
 
 
+def test_what_is_asked_for_while_a_target_starts_again_waits_for_that() -> None:
+    world = world_of()
+    add(world, "t0", "new")
+    fall_behind(world)
+    world.window_alone()
+    failing = [True]
+
+    def called(method: str) -> None:
+        if failing and method == "databases":
+            raise Unavailable("The source does not answer", "", "")
+
+    world.between = called
+    world.window_alone()
+    repair = Request("", Action.REPAIR, ("d1.t1",))
+    assert take_up(world.replica, repair) is None
+    failing.clear()
+    world.settle()
+    assert take_up(world.replica, repair) == [TableName("d1", "t1")]
+
+
 def test_what_is_to_be_taken_over_waits_until_the_target_has_started_again() -> None:
     world = world_of()
     world.target_store.create_database(Database("d3"))
