@@ -14,10 +14,20 @@ import pytest
 
 from calque.adapters.control import ControlGaps, ControlStore
 from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.metastore.log import HiveLog
+from calque.cli import main
+from calque.config import load
+from calque.engine.capture import Capture, Gatherer
+from calque.engine.fenced import fenced
+from calque.engine.gaps import Continuity
+from calque.engine.replica import Replica
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, SerDe, Storage, Table
+from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
+from calque.streams import Beginning
+from calque.wiring import Wiring
 from deployments import Deployment
 from worlds import INPUT, OUTPUT, SERDE
 
@@ -231,3 +241,84 @@ def kinds_of(deployment: Deployment, target: str) -> dict[str, object]:
     epochs = json.loads(deployment.calque("epochs", "list", "--target", target, "--json").stdout)
     kinds = {epoch["kind"]: epoch.get("gap") for epoch in epochs}
     return {kind: gap for kind, gap in kinds.items() if not (kind == "window" and "repair" in kinds)}
+
+
+class Engine:
+    """Calque's engine in this process, as a deployment's configuration wires it. Nothing goes on by itself."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.wiring = Wiring(load(str(deployment.config)))
+        self.beginning = Beginning(self.wiring)
+        source, begun = self.wiring.source(), self.beginning.event()
+        self.gatherer = Gatherer(source, lambda _: True)
+        self.capturing = Capture(source, begun, self.gatherer, Continuity(source, begun))
+        self.gatherer.resume(begun, self.capturing.last())
+        self.replicas: dict[str, Replica] = {}
+
+    def capture(self) -> int:
+        """The journal's last event, which is the log's."""
+        self.capturing.take(self.wiring.source().log.current())
+        self.gatherer.once()
+        return self.capturing.last()
+
+    def settle(self, target: str) -> None:
+        """Until the target shows what the source has now, and nothing is compared any more."""
+        if target not in self.replicas:
+            source, side = fenced(self.wiring.source()), self.wiring.target(target)
+            self.replicas[target] = Replica(source, side, self.beginning.event, lambda: None)
+            self.replicas[target].open()
+        replica, deadline = self.replicas[target], time.monotonic() + 120
+        while True:
+            assert time.monotonic() < deadline, replica.tables.rows
+            last = self.capture()
+            replica.window(last)
+            out = replica.tables.in_state(*set(TableState) - {TableState.LIVE})
+            if not out and replica.position() == last and not replica.tables.apart and replica.comparing.is_done():
+                return
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        for replica in self.replicas.values():
+            replica.close()
+
+
+def test_the_journal_waits_for_no_target_for_longer_than_its_retention_and_who_comes_late_compares(
+    deploy: Deploy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployment = deploy("source", late="cleaned")
+    with deployment.config.open("a") as config:
+        config.write('\n[journal]\nretention = "1s"\n')
+    create(deployment, 5)
+    engine = Engine(deployment)
+    for target in ("dr", "late"):
+        engine.settle(target)
+    first, there = deployment.source.current() + 1, engine.wiring.target("late").catalog
+    create(deployment, 3)
+    deployment.source.drop_table(TableName(deployment.databases[0], f"t{first - 2}"))
+    engine.settle("dr")
+    head, seen = deployment.source.current(), HiveLog(engine.wiring.client("late")).current()
+
+    def is_forgotten() -> bool:
+        assert main(["sweep", "-c", str(deployment.config)]) == 0
+        return engine.wiring.source().journal.oldest() is None
+
+    wait_until(deployment, is_forgotten, 30)
+    capsys.readouterr()
+    assert main(["status", "--json", "-c", str(deployment.config)]) == 0
+    assert json.loads(capsys.readouterr().out)["journal"]["gaps"] == []
+    create(deployment, 1)
+    for target in ("late", "dr"):
+        engine.settle(target)
+    calls = HiveLog(engine.wiring.client("late")).current() - seen
+    assert main(["status", "--json", "-c", str(deployment.config)]) == 0
+    (gap,) = json.loads(capsys.readouterr().out)["journal"]["gaps"]
+    assert (gap["target"], gap["from"], gap["to"]) == ("late", first, head)
+    assert (gap["cause"], gap["state"]) == ("forgotten", "repaired")
+    ledgers = {name: engine.wiring.ledger(name).epochs() for name in engine.replicas}
+    assert [(epoch.kind, epoch.gap) for epoch in ledgers["late"] if epoch.gap] == [("repair", (first, head))]
+    assert {epoch.kind for epoch in ledgers["dr"]} == {"bootstrap", "window"}
+    assert found(deployment) == []
+    assert calls <= 6, "four tables were made and one was dropped"
+    assert len(there.tables(deployment.databases[0])) == 8
+    deployment.check_equal()
+    engine.close()
