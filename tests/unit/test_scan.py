@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -242,3 +243,29 @@ def test_a_directory_that_can_not_be_listed_costs_no_other_table_its_scan(case: 
     case.storage.write(PLAIN, b"no directory")
     case.storage.write(f"{PARTED}/p=a/g", b"2")
     assert case.scan() == [("d.t", {"p=a": ["f", "g"]})]
+
+
+class Rounds(threading.Event):
+    """Is set after so many rounds."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__()
+        self.rounds = rounds
+
+    def wait(self, timeout: float | None = None) -> bool:  # noqa: ARG002
+        self.rounds -= 1
+        return self.rounds < 0
+
+
+def test_a_scanner_whose_next_events_the_journal_let_go_of_begins_anew(case: Case) -> None:
+    case.storage.write(f"{PARTED}/p=c/f", b"1")
+    case.add("c")
+    case.capture_all()
+    case.gatherer.once()
+    case.side.journal.forget(case.source.current())
+    case.scanner.run(Rounds(1))
+    assert case.scanner.seen is None
+    case.scanner.run(Rounds(1))
+    assert case.scanner.seen == case.source.current()
+    case.storage.write(f"{PLAIN}/g", b"2")
+    assert case.scan() == [("d.plain", {"": ["f", "g"]})]

@@ -100,6 +100,7 @@ class Epoch:
     in_parts: tuple[str, ...] = ()
     rebasing: tuple[str, ...] = ()
     gap: tuple[EventId, EventId] | None = None
-    """The first and the last event that the log lacked before this epoch, or had twice."""
+    """The first and the last event that the log lacked before this epoch, or had twice, or that the journal let go of
+    before this target had taken them."""
     digest: str = ""
     previous_digest: str = ""
