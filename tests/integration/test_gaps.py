@@ -199,50 +199,6 @@ def test_a_purged_log_is_a_gap_when_events_were_lost_and_none_when_the_source_wa
     assert deployment.end(signal.SIGTERM) == 0
 
 
-def test_a_target_that_was_away_for_longer_than_the_journals_retention_starts_again_and_no_other_notices(
-    deploy: Deploy,
-) -> None:
-    deployment = deploy("source", late="cleaned")
-    with deployment.config.open("a") as config:
-        config.write('\n[journal]\nretention = "1s"\n')
-    create(deployment, 5)
-    deployment.start()
-    deployment.settle(300)
-    assert deployment.calque("pause", "--target", "late").returncode == 0
-    first, journal = deployment.source.current() + 1, DeltaJournal(str(deployment.root / "state" / "journal"))
-    create(deployment, 5)
-    deployment.source.drop_table(TableName(deployment.databases[0], "t" + str(first - 1)))
-    head = deployment.source.current()
-    shown = deployment.calque("wait", "--target", "dr", "--event-id", str(head), "--timeout", "60")
-    assert shown.returncode == 0, shown.stderr
-
-    def is_forgotten() -> bool:
-        assert deployment.calque("sweep").returncode == 0
-        return journal.oldest() is None
-
-    wait_until(deployment, is_forgotten)
-    assert deployment.calque("resume", "--target", "late").returncode == 0
-    create(deployment, 2)
-    deployment.settle(300)
-    status = json.loads(deployment.calque("status", "--json").stdout)
-    (gap,) = status["journal"]["gaps"]
-    assert (gap["target"], gap["from"], gap["to"], gap["cause"]) == ("late", first, head, "forgotten")
-    assert found(deployment) == []
-    kinds = {name: kinds_of(deployment, name) for name in ("dr", "late")}
-    assert kinds == {"dr": {"bootstrap": None, "window": None}, "late": {"bootstrap": None, "repair": [first, head]}}
-    assert deployment.process is not None
-    assert deployment.process.poll() is None
-    deployment.check_equal()
-    assert deployment.end(signal.SIGTERM) == 0
-
-
-def kinds_of(deployment: Deployment, target: str) -> dict[str, object]:
-    """The kinds of a target's epochs but the plain ones after a repair, with their gaps."""
-    epochs = json.loads(deployment.calque("epochs", "list", "--target", target, "--json").stdout)
-    kinds = {epoch["kind"]: epoch.get("gap") for epoch in epochs}
-    return {kind: gap for kind, gap in kinds.items() if not (kind == "window" and "repair" in kinds)}
-
-
 class Engine:
     """Calque's engine in this process, as a deployment's configuration wires it. Nothing goes on by itself."""
 
