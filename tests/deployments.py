@@ -268,7 +268,7 @@ class Deployment:
             time.sleep(0.1)
 
     def tail(self) -> str:
-        return "\n".join(self.log.read_text().splitlines()[-40:])
+        return "\n".join(self.log.read_text().splitlines()[-40:]) if self.log.exists() else ""
 
     def watch(self) -> list[threading.Thread]:
         """A reader at each target, until `close`."""
