@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from collections.abc import Sequence
@@ -15,12 +14,11 @@ from calque.engine.adopt import adopt
 from calque.engine.asked import How
 from calque.engine.replay import replay
 from calque.engine.replica import Replica
-from calque.errors import Forgotten, Refused
+from calque.errors import Forgotten
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.wiring import Wiring
 
-LOG = logging.getLogger(__name__)
 SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 
 
@@ -67,7 +65,8 @@ def asked(wiring: Wiring, target: str) -> list[Request]:
 
 def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
     """Have the replica do what was asked for; which tables are read. None where that has to wait for the end of a
-    survey, or until the replica has started again. Only between windows."""
+    survey, or until the replica has started again. Only between windows. Raises `Refused` where the journal does not
+    reach back as far as a replay wants."""
     if not replica.opened:
         return None
     takes, reason = chosen(request.tables), f"asked for by {request.action.value}"
@@ -88,11 +87,7 @@ def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
             except Forgotten:
                 return None
         case Action.REPLAY:
-            try:
-                return replay(replica, request.after, takes, reason)
-            except Refused as refused:
-                LOG.warning("%s: %s", replica.name, refused)
-                return ()
+            return replay(replica, request.after, takes, reason)
     assert_never(request.action)
 
 

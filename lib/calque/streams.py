@@ -480,6 +480,8 @@ class TargetPart(Part):
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended = 0
+        self.refused: str | None = None
+        """Why what was asked for last is not done."""
         self.reported = threading.Thread(target=self.report, name=f"report-{name}", daemon=True)
 
     def once(self) -> None:
@@ -567,7 +569,13 @@ class TargetPart(Part):
 
     def window(self, replica: Replica, upto: EventId) -> None:
         for request in asked(self.wiring, self.name):
-            names = take_up(replica, request)
+            try:
+                names = take_up(replica, request)
+            except Refused as refused:
+                names, self.refused = (), str(refused)
+                LOG.warning("%s: %s", self.name, refused)
+            else:
+                self.refused = None
             if names is None:
                 continue
             LOG.info("%s: %s of %d tables", self.name, request.action.value, len(names))
@@ -632,7 +640,7 @@ class TargetPart(Part):
             "pid": os.getpid(),
             "at": time.time(),
             "state": self.state,
-            "last_error": self.last_error,
+            "last_error": self.last_error or self.refused,
             "states": states,
             "copying": copying_of(copying),
             "reading": reading_of(replica.reading.reads.look() if replica is not None else None, copying),

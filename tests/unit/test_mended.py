@@ -19,6 +19,7 @@ from calque.engine.retention import Limits, release, shown_by_all
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import TableName
+from calque.requests import Action, ask, asked
 from calque.streams import Beginning, Run, TargetPart
 from calque.wiring import Wiring
 from worlds import World
@@ -164,3 +165,18 @@ def test_with_each_gap_offsets_begin_anew(wiring: Wiring) -> None:
     assert isinstance(wiring.ledger("dr"), DeltaLedger)
     assert isinstance(wiring.gaps(), ControlGaps)
     assert dealt_with([]) == 0
+
+
+def test_a_replay_that_is_refused_when_it_is_taken_up_is_told_until_something_else_is_asked_for(wiring: Wiring) -> None:
+    part = Parts(wiring).part
+    replica = part.replica
+    assert replica is not None
+    ask(wiring, "dr", Action.REPLAY, (), 999)
+    part.window(replica, replica.cursor)
+    assert "Events after 999 can't be replayed" in str(part.record(replica)["last_error"])
+    part.window(replica, replica.cursor)
+    assert part.record(replica)["last_error"]
+    assert not asked(wiring, "dr")
+    ask(wiring, "dr", Action.REPAIR, ("d9.*",))
+    part.window(replica, replica.cursor)
+    assert part.record(replica)["last_error"] is None

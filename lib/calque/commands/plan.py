@@ -75,9 +75,12 @@ def require_captured(wiring: Wiring, upto: EventId | None) -> None:
 def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
     """The target's next window, with what operators asked for. Where the journal begins is for `run` to fix; until
     then it is where the source is now."""
+    from contextlib import suppress
+
     from calque.engine.foresee import foresee
     from calque.engine.gaps import begin_of
     from calque.engine.replica import Replica
+    from calque.errors import Refused
     from calque.requests import asked, take_up
 
     source, record = wiring.source(), wiring.control.read("journal")
@@ -90,7 +93,8 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
 
     def take_up_all(replica: Replica) -> None:
         for request in asked(wiring, target):
-            take_up(replica, request)
+            with suppress(Refused):
+                take_up(replica, request)
 
     return foresee(source, wiring.target(target), begin, upto, wiring.config.window.max_events, take_up_all)
 
