@@ -11,11 +11,14 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.image import SOURCE
 from calque.core.policies import ordered
+from calque.engine.foresee import foresee
+from calque.engine.world import TargetSide
 from calque.errors import Refused
 from calque.model.facets import ColumnStatistics, Counted, Longs
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.model.plan import AlterPartitions
 from calque.model.policy import Policy
 from policies import PolicyWorld
 from worlds import Died
@@ -267,6 +270,19 @@ def test_a_rename_across_the_edge_of_the_policy_is_a_drop_or_the_read_of_one_tab
     world.settle()
     assert at_target(world)["d1"] == ["b", "back"]
     assert world.problems == []
+
+
+def test_the_plan_of_a_changed_policy_goes_on_from_what_the_change_makes_and_changes_nothing() -> None:
+    world = world_of(PLAIN, replace(PLAIN, rename={"d2": "m", "d1.a": "d1.b", "d1.b": "d1.a"}))
+    part = world.source.the_table(C).partitions["1",]
+    world.source.alter_partitions(C, [replace(part, parameters={"k": "v"})])
+    world.capture_all()
+    before = world.target_store.current(), world.ledger.tables()
+    side = TargetSide.of(world.policies[1], world.side.catalog, world.ledger, world.storage)
+    found = foresee(world.source_side, side, world.beginning, None)
+    assert (found.reads, found.quarantined) == ((), ())
+    assert [type(hop.operation) for group in found.groups for hop in group.plan.hops] == [AlterPartitions]
+    assert (world.target_store.current(), world.ledger.tables()) == before
 
 
 def test_data_that_is_no_longer_copied_is_refused() -> None:

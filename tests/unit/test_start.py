@@ -13,6 +13,7 @@ from calque.errors import Refused
 from calque.model.hive import Function, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.model.plan import AlterPartitions, Publish
 from handmade import REPL, copy_by_hand, make_database
 from histories import differences
 from unit.test_adopt import PARTED, PLAIN_TABLE, HandWorld, at
@@ -165,9 +166,13 @@ def test_a_start_that_log_or_journal_do_not_reach_is_refused_with_what_to_do() -
 def test_the_plan_of_a_start_changes_nothing() -> None:
     world = StartWorld(PLAIN_TABLE, PARTED)
     world.insert(b"more")
+    part = world.source.the_table(PARTED).partitions["2",]
+    world.writer.source.alter_partitions(PARTED, [replace(part, parameters={"k": "v"})])
     world.capture_all()
     before = world.target_store.current(), world.storage.changes
     found = foresee(world.source_side, world.side, lambda: world.begin, None)
     assert {item.operation for item in found.beside} >= {"alter_table", "alter_partitions"}
+    assert (found.reads, found.quarantined) == ((), ())
+    assert [type(hop.operation) for group in found.groups for hop in group.plan.hops] == [Publish, AlterPartitions]
     assert (world.target_store.current(), world.storage.changes) == before
     assert not world.ledger.tables()

@@ -6,7 +6,7 @@ noted instead of done, and no background read begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, cast
@@ -16,13 +16,13 @@ from calque.engine.apply import Applied
 from calque.engine.barriers import wave_of
 from calque.engine.cascade import cascaded
 from calque.engine.databases import is_of_database
-from calque.engine.failpoints import EFFECTS
 from calque.engine.functions import FUNCTION_KINDS
 from calque.engine.group import Advanced, Ahead, outcome, prepare
 from calque.engine.mending import BEGIN
 from calque.engine.replica import APPLIERS, Replica, Window
 from calque.engine.spread import Group
 from calque.engine.tables import OUT
+from calque.engine.tied import Notes, tied
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Database, Function
@@ -30,10 +30,6 @@ from calque.model.journal import Entry
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import DropTable, GroupPlan
-from calque.ports import Catalog, Ledger, Storage
-
-Notes = list[tuple[str, tuple[Any, ...]]]
-"""Effects that were not made: method and arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,47 +191,6 @@ def foreseen_group(replica: Replica, group: Sequence[Entry], upto: EventId) -> F
         found[-1] = Cost()
     calls = statistics_calls(plan, limits)
     return ForeseenGroup(plan, tuple(found), calls, reached.complete, reached.shows, keeps)
-
-
-def tied(side: TargetSide, notes: Notes) -> TargetSide:
-    """The side with effects that are noted and not made."""
-    return TargetSide.of(
-        side.policy,
-        cast(Catalog, Tied(side.catalog, "catalog", notes)),
-        cast(Ledger, TiedLedger(side.ledger, "ledger", notes)),
-        cast(Storage, Tied(side.storage, "storage", notes)),
-    )
-
-
-class Tied:
-    """A port whose reads are answered and whose effects are only noted."""
-
-    def __init__(self, port: object, name: str, notes: Notes) -> None:
-        self._port, self._notes = port, notes
-        self._effects = frozenset(EFFECTS[name])
-
-    def __getattr__(self, method: str) -> Any:
-        if method not in self._effects:
-            return getattr(self._port, method)
-        return lambda *given: self._notes.append((method, given))
-
-
-class TiedLedger(Tied):
-    """One whose rows of tables are read as they would have been written."""
-
-    def __init__(self, port: Ledger, name: str, notes: Notes) -> None:
-        super().__init__(port, name, notes)
-        self._rows = dict(port.tables())
-
-    def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
-        return dict(self._rows)
-
-    def put_tables(self, rows: Sequence[TableRow]) -> None:
-        self._rows |= {(row.kind, row.database, row.table): row for row in rows}
-
-    def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None:
-        for key in keys:
-            self._rows.pop(key, None)
 
 
 def pool(_workers: int, name: str) -> Executor:
