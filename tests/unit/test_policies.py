@@ -285,6 +285,20 @@ def test_the_plan_of_a_changed_policy_goes_on_from_what_the_change_makes_and_cha
     assert (world.target_store.current(), world.ledger.tables()) == before
 
 
+def test_what_a_narrower_policy_admits_no_more_goes_however_much_it_is_and_the_plan_lists_it_before() -> None:
+    world = world_of(PLAIN, replace(PLAIN, include=("d2.*",)))
+    for number in range(12):
+        name = TableName("d1", f"t{number}")
+        world.source.create_table(replace(table(name), storage=storage(f"file:/source/{name}")))
+    world.note()
+    world.settle()
+    side = TargetSide.of(world.policies[1], world.side.catalog, world.ledger, world.storage)
+    found = foresee(world.source_side, side, world.beginning, None)
+    assert [item.operation for item in found.beside].count("drop_table") == 14
+    world.change(1)
+    assert at_target(world) == {"d2": ["c"]}
+
+
 def test_data_that_is_no_longer_copied_is_refused() -> None:
     world = world_of(PLAIN, replace(PLAIN, data="none"))
     with pytest.raises(Refused, match='was made with data = "copy"'):
