@@ -21,6 +21,7 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.iceberg import name_of
 from calque.core.layout import place
+from calque.engine.adopt import adopt
 from calque.engine.failpoints import guard
 from calque.engine.sweep import sweep_target
 from calque.engine.verify import verify
@@ -424,3 +425,34 @@ def test_verification_finds_files_that_are_missing_or_damaged_and_a_read_mends_t
     bay.follow()
     assert differences("checksum") == []
     assert bay.rows() == sorted_rows(table)
+
+
+@pytest.mark.parametrize("where", ["copied", "the source's"])
+def test_a_table_that_was_copied_by_hand_is_copied_anew_and_what_was_copied_stays(tmp_path: Path, where: str) -> None:
+    bay = Bay(tmp_path)
+    table = bay.create()
+    table.append(rows(1, 2))
+    table.append(rows(3))
+    by_hand = tmp_path / "hand/t"
+    shutil.copytree(tmp_path / "source/d1.db/t", by_hand)
+    at = f"file://{by_hand}" if where == "copied" else bay.location
+    bay.world.target_store.create_table(definition("t", at, table.metadata_location.replace(bay.location, at)))
+    folders = (by_hand, tmp_path / "source")
+    before = [contents(folder) for folder in folders]
+    bay.world.settle(20)
+    assert bay.world.replica.tables.in_state(TableState.QUARANTINED) == [T]
+    assert adopt(bay.world.replica, lambda _: True, lambda _: True, "asked for") == [T]
+    bay.world.settle(20)
+    assert bay.metadata().startswith(f"file:{tmp_path}/target/")
+    assert rows_of(bay.metadata()) == rows_of(table.metadata_location)
+    assert [contents(folder) for folder in folders] == before
+    assert all(path.startswith(f"file:{tmp_path}/target/") for path in references_of(bay.metadata()))
+    shutil.rmtree(by_hand)
+    table.append(rows(4))
+    bay.world.settle(20)
+    assert bay.problems == []
+    assert rows_of(bay.metadata()) == rows_of(table.metadata_location)
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -16,7 +16,7 @@ from xxhash import xxh3_64_hexdigest
 
 from calque.core.layout import join, place
 from calque.errors import Refused
-from calque.model.hive import Table
+from calque.model.hive import Table, location_of
 
 METADATA, PREVIOUS = "metadata_location", "previous_metadata_location"
 """Parameters of a table's definition."""
@@ -69,6 +69,13 @@ def pointing(table: Table, metadata: str, previous: str | None) -> Table:
     if previous is not None:
         parameters[PREVIOUS] = previous
     return replace(table, parameters=parameters)
+
+
+def is_displaced(table: Table) -> bool:
+    """Whether an Iceberg table at a target names metadata outside of its own directory, as one does that was made by
+    hand: calque never writes there."""
+    shown, location = (table.parameters or {}).get(METADATA), location_of(table)
+    return is_iceberg(table) and bool(shown and location) and not place(location or "").contains(place(shown or ""))
 
 
 @dataclass(frozen=True, slots=True)

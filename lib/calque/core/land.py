@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from calque.core.compare import same_place
 from calque.core.fold import Chain, PartCell, Step
-from calque.core.iceberg import is_iceberg
+from calque.core.iceberg import is_displaced, is_iceberg
 from calque.core.image import EVENT, INCARNATION, Imaging, Marks, is_ours, same_definition
 from calque.model.hive import Partition, Table, is_partitioned, is_view
 from calque.model.journal import Shape
@@ -116,7 +116,8 @@ def stays(there: Table | Partition, source: Table | Partition, wanted: Table | P
     """Whether the definition at the target is the wanted one, and in its place where files stay at the source."""
     if imaging.admission.policy.data == "none" and not (isinstance(source, Table) and is_view(source)):
         return unchanged(there, wanted) and same_place(source, there)
-    return unchanged(there, wanted)
+    displaced = isinstance(there, Table) and imaging.admission.policy.data != "none" and is_displaced(there)
+    return not displaced and unchanged(there, wanted)
 
 
 def unchanged(there: Table | Partition, wanted: Table | Partition) -> bool:

@@ -18,6 +18,7 @@ from calque.core.iceberg import (
     Json,
     Paths,
     current_of,
+    is_displaced,
     metadata_file,
     metadata_log,
     metadata_of,
@@ -78,7 +79,7 @@ def mend(side: TargetSide, source: Table, there: Table) -> Placed | None:
     source has. What has the right size is taken for whole. Raises as `make_ready` does."""
     wanted, shown = metadata_of(source), (there.parameters or {}).get(METADATA, "")
     content = side.storage.read(wanted)
-    if name_of(shown) != name_of(wanted) or content is None:
+    if name_of(shown) != name_of(wanted) or content is None or is_displaced(there):
         return None
     metadata = parse_metadata(wanted, content)
     paths = Paths.between(metadata["location"], location_of(there) or "")
@@ -89,7 +90,7 @@ def mend(side: TargetSide, source: Table, there: Table) -> Placed | None:
 
 def shown_metadata(there: Table | None, location: str) -> str | None:
     """The metadata file that the target shows of the table, where that is to stay at its location."""
-    if there is None or location_of(there) != location:
+    if there is None or location_of(there) != location or is_displaced(there):
         return None
     return (there.parameters or {}).get(METADATA)
 

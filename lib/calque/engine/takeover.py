@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, INCARNATION, ORIGIN, SOURCE, TYPE, Marks, is_ours, is_parked, moved
 from calque.core.kinds import ACID, kind_of
 from calque.core.land import same_incarnation, unchanged
@@ -75,13 +76,14 @@ def is_of_replication(key: str) -> bool:
 
 def own_root(side: TargetSide, at: TableName, there: Table, source: Table) -> str | None:
     """Where the table has to lie to begin with, if not where it does: at the source's place where files stay there;
-    in the warehouse where it lies in the source's own directory and new partitions would, too."""
+    in the warehouse where it lies in the source's own directory and new partitions would, too, and where what was
+    copied names the source's paths, as Iceberg's metadata do."""
     here, other = location_of(there), location_of(source)
     if is_view(there) or is_view(source) or not here or not other:
         return None
     if side.policy.data == "none":
         return other
-    if is_partitioned(there) and is_shared(Listing(other, ()), Listing(here, ())):
+    if is_iceberg(there) or (is_partitioned(there) and is_shared(Listing(other, ()), Listing(here, ()))):
         return natural_location(side.policy.warehouse, at.database, at.table)
     return None
 
