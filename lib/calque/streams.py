@@ -480,6 +480,8 @@ class TargetPart(Part):
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended = 0
+        self.most: int | None = None
+        """How many events a window may have held; None while that was not looked up."""
         self.refused: str | None = None
         """Why what was asked for last is not done."""
         self.reported = threading.Thread(target=self.report, name=f"report-{name}", daemon=True)
@@ -561,11 +563,29 @@ class TargetPart(Part):
     def windows(self, replica: Replica, upto: EventId) -> None:
         """Everything to `upto`. A batch may end far beyond the replica's position (after a pause, a new start): no
         window holds more than `max_events`, and a stop waits for one window only."""
-        most = self.wiring.config.window.max_events
         while not self.is_behind():
+            most = self.longest()
             self.window(replica, min(upto, replica.cursor + most))
+            self.keep_longest(self.wiring.config.window.max_events)
             if replica.cursor >= upto or self.stopped():
                 return
+
+    def longest(self) -> int:
+        """How many events the next window may hold. Not fewer than one that died may have held, under another
+        configuration: what that one showed and dropped again carries no mark, and would come back."""
+        most = self.wiring.config.window.max_events
+        if self.most is None:
+            record = self.wiring.control.read(f"windows/{self.name}") or {}
+            self.most = int(str(record.get("max_events", 0)))
+        if most > self.most:
+            self.keep_longest(most)
+        return max(most, self.most)
+
+    def keep_longest(self, most: int) -> None:
+        """Windows from now on hold at most so many events."""
+        if most != self.most:
+            self.wiring.control.put(f"windows/{self.name}", {"max_events": most})
+            self.most = most
 
     def window(self, replica: Replica, upto: EventId) -> None:
         for request in asked(self.wiring, self.name):

@@ -17,12 +17,14 @@ from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, Mending, dealt_wit
 from calque.core.standing import Standing
 from calque.engine.retention import Limits, release, shown_by_all
 from calque.model.gaps import Cause, Gap
+from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import TableName
+from calque.model.policy import Policy
 from calque.requests import Action, ask, asked
 from calque.streams import Beginning, Run, TargetPart
 from calque.wiring import Wiring
-from worlds import World
+from worlds import Died, Noting, World
 
 GAPS = [
     Gap(1, 812, 900, Cause.PURGED, "2026-01-01T00:00:00+00:00"),
@@ -128,13 +130,14 @@ def test_nothing_is_forgotten_because_a_target_showed_it_in_another_history() ->
 class Parts:
     """A target's part of a process, over the world in memory."""
 
-    def __init__(self, wiring: Wiring) -> None:
+    def __init__(self, wiring: Wiring, world: World | None = None) -> None:
         self.wiring = wiring
         self.run = Run(wiring, ["dr"])
         self.part = TargetPart(self.run, Beginning(wiring), "dr")
-        world = World(1)
-        world.open()
-        world.settle()
+        if world is None:
+            world = World(1)
+            world.open()
+            world.settle()
         self.part.replica = world.replica
 
 
@@ -180,3 +183,50 @@ def test_a_replay_that_is_refused_when_it_is_taken_up_is_told_until_something_el
     ask(wiring, "dr", Action.REPAIR, ("d9.*",))
     part.window(replica, replica.cursor)
     assert part.record(replica)["last_error"] is None
+
+
+def test_a_window_after_a_death_is_not_shorter_than_the_one_that_died(wiring: Wiring, tmp_path: Path) -> None:
+    world = World(1, policy=Policy("dr", "hq", include=("d1.*",), warehouse="file:/target", consistency="database"))
+    made, one, other = (TableName("d1", name) for name in ("made", "one", "other"))
+    world.source.create_database(Database("d1"))
+    for name in (one, other):
+        world.source.create_table(table_of(name))
+    for name in (made, one, other):
+        world.storage.write(f"file:/source/{name}/one", b"1")
+    world.clock.now += 60 * 10**9
+    world.note()
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    world.open()
+    world.settle()
+    store = Noting(world.source, world.note)
+    changed = [replace(table_of(name), parameters={"EXTERNAL": "TRUE", "k": "v"}) for name in (one, other)]
+    store.create_table(table_of(made))
+    world.capture_all()
+    for table in changed:
+        store.alter_table(TableName("d1", table.name), table)
+        world.capture_all()
+    store.drop_table(made, delete_data=False)
+    world.capture_all()
+    shown = {False}
+
+    def dies() -> bool:
+        shown.add("made" in world.target_store.tables("d1"))
+        return True in shown and "made" not in world.target_store.tables("d1")
+
+    world.fate, world.mortal = dies, True
+    with pytest.raises(Died):
+        Parts(wiring, world).part.windows(world.replica, world.source.current())
+    world.mortal = False
+    world.restart_replica(world.ledger)
+    (tmp_path / "calque.toml").write_text(TEXT.format(folder=tmp_path) + "[window]\nmax_events = 2\n")
+    part = Parts(Wiring(load(str(tmp_path / "calque.toml"))), world).part
+    part.windows(world.replica, world.source.current())
+    assert world.problems == []
+    assert world.replica.position() == world.source.current()
+    assert part.longest() == 2
+
+
+def table_of(name: TableName) -> Table:
+    storage = Storage((Column("x", "int"),), f"file:/source/{name}", serde=SerDe(parameters={}))
+    return Table(name.table, name.database, storage=storage, parameters={"EXTERNAL": "TRUE"}, type="EXTERNAL_TABLE")
