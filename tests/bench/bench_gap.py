@@ -2,17 +2,30 @@
 
 The engine in this process, on two real metastores: every fourth table has four partitions, every directory one file.
 Exact reads and surveys share four threads. A target is converged when all tables are live; column statistics and
-constraints, which cost many calls for each table, are compared after that, and told of by themselves.
+constraints, which cost many calls for each table, are compared after that, and told of by themselves. Processor seconds
+are those of calque and of both servers; `--partitions` makes other tables than the smallest.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from rig import SOURCE, arguments, metastores, partition, plain_table, tell, tell_machine, tell_ratio, timed
+from rig import (
+    SOURCE,
+    arguments,
+    metastores,
+    partition,
+    plain_table,
+    processor_seconds,
+    tell,
+    tell_machine,
+    tell_ratio,
+    timed,
+)
 
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.storage import FileStorage
@@ -40,18 +53,18 @@ DATABASE = "idle"
 PARTITIONS = 4
 LOADERS = 8
 GOAL = 0.1
-EXTRA = ("mended", "facets")
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    options = arguments(__doc__, tables=10_000, changed=0).parse_args(given)
+    options = arguments(__doc__, tables=10_000, partitions=PARTITIONS, changed=0).parse_args(given)
     with metastores(2) as (root, (source_server, target_server)):
         tell_machine()
         writer = HiveClient(source_server.uri, connections=LOADERS)
-        made = timed(lambda: make(writer, root / "source", options.tables))
-        print(f"{options.tables} tables, every fourth with {PARTITIONS} partitions, made in {made:.0f} s", flush=True)
+        made = timed(lambda: make(writer, root / "source", options.tables, options.partitions))
+        print(f"{options.tables} tables, every fourth with {options.partitions} partitions, made in {made:.0f} s",
+              flush=True)  # fmt: skip
         world = Replicated(root, source_server, target_server)
-        bootstrap = tell("bootstrap", [timed(world.open)], "s")
+        bootstrap = measured("bootstrap", world.open)
         before = HiveClient(target_server.uri).log.current()
         for number in range(options.changed):
             name = TableName(DATABASE, table_called(number))
@@ -60,14 +73,22 @@ def main(given: Sequence[str] | None = None) -> None:
             writer.create_table(plain_table(DATABASE, f"late{number}", root / "source" / f"late{number}"))
         writer.create_database(Database("elsewhere", location=(root / "elsewhere").as_uri()))
         world.lose_log()
-        mended = tell("after a gap, to all tables live", [timed(world.converge)], "s")
-        facets = tell("  then until facets are compared", [timed(world.until_repaired)], "s")
+        mended = measured("after a gap, to all tables live", world.converge)
+        facets = measured("  then until facets are compared", world.until_repaired)
         calls = HiveClient(target_server.uri).log.current() - before
         print(f"{calls} events at the target's own metastore since the bootstrap", flush=True)
-        tell_ratio(f"after a gap / bootstrap (goal {GOAL})", mended / bootstrap)
-        tell_ratio("  with facets", (mended + facets) / bootstrap)
+        for what, number in (("time", 0), ("processor time", 1)):
+            tell_ratio(f"{what} after a gap / bootstrap (goal {GOAL})", mended[number] / bootstrap[number])
+            tell_ratio("  with facets", (mended[number] + facets[number]) / bootstrap[number])
         world.close()
         assert options.changed or not calls
+
+
+def measured(label: str, action: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and processor seconds of this process and its servers."""
+    begin = processor_seconds(os.getpid())
+    seconds = tell(label, [timed(action)], "s")
+    return seconds, tell("  processor time", [processor_seconds(os.getpid()) - begin], "s")
 
 
 class Replicated:
@@ -125,13 +146,13 @@ class Replicated:
         self.replica.close()
 
 
-def make(source: HiveClient, root: Path, tables: int) -> None:
+def make(source: HiveClient, root: Path, tables: int, partitions: int) -> None:
     source.create_database(Database(DATABASE, location=root.as_uri()))
 
     def one(number: int) -> None:
         name = table_called(number)
         table = plain_table(DATABASE, name, root / name, partitioned=number % 4 == 0)
-        values = [str(value) for value in range(PARTITIONS)] if number % 4 == 0 else []
+        values = [str(value) for value in range(partitions)] if number % 4 == 0 else []
         for folder in [root / name / f"p={value}" for value in values] or [root / name]:
             folder.mkdir(parents=True)
             (folder / "data").write_bytes(b"x" * 1024)

@@ -1,7 +1,6 @@
 """Seconds of the one call that renames a hidden build in, by its partitions, on both servers.
 
-The table grows from size to size, and is renamed into another database and back at each. Printed beside it is what the
-client allows for the call (`calque.adapters.metastore.patience`).
+The table grows from size to size, and is renamed into another database and back at each.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from rig import arguments, partition, plain_table, tell, tell_machine, timed
 
-from calque.adapters.metastore.catalog import HiveCatalog
+from calque.adapters.metastore.catalog import RENAME_SECONDS, HiveCatalog
 from calque.model.hive import Database
 from calque.model.names import TableName
 from calque.model.policy import Abilities
@@ -55,7 +54,7 @@ def measure(server: Metastore, root: Path, sizes: Sequence[int], runs: int) -> N
             seconds.append(timed(lambda: rename(client, HIDDEN, SHOWN)))
             assert len(client.catalog.partition_names(SHOWN)) == size
             seconds.append(timed(lambda: rename(client, SHOWN, HIDDEN)))
-        tell(f"rename of {size:,} partitions", seconds, "s")
+        tell(f"rename of {size:,} partitions (limit {RENAME_SECONDS:.0f} s)", seconds, "s")
 
 
 def add(client: HiveClient, root: Path, wanted: range) -> None:

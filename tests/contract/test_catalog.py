@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,13 +13,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from calque.adapters.metastore.catalog import HiveReader
+from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.world import Probed, listening, probed, server_version
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Column, Database, Function, Order, Partition, Resource, Skew, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
+from calque.model.policy import Abilities
 from calque.ports import Conflict
 
 if TYPE_CHECKING:
@@ -529,6 +532,20 @@ def test_reading_goes_on_after_the_server_was_restarted(servers: Callable[[str],
 def test_nobody_at_the_address_is_unavailable_and_says_what_to_do() -> None:
     with pytest.raises(Unavailable, match=r"No metastore answers at thrift://127\.0\.0\.1:1\..*Check the address"):
         HiveReader(Client("thrift://127.0.0.1:1", connect_timeout=2)).databases()
+
+
+def test_a_rename_that_is_not_answered_is_given_up_before_other_calls() -> None:
+    table = Table("b", "shop", parameters={})
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = Client(f"thrift://127.0.0.1:{silent.getsockname()[1]}", call_timeout=1.0)
+        catalog = HiveCatalog(client, Abilities(), rename_seconds=0.05)
+        begin = time.monotonic()
+        with pytest.raises(Unavailable, match="whether it changed anything is unknown"):
+            catalog.alter_table(TableName("shop", "a"), table)
+        renamed = time.monotonic() - begin
+        with pytest.raises(Unavailable):
+            catalog.alter_table(TableName("shop", "b"), table)
+        assert renamed < 1.0 <= time.monotonic() - begin - renamed
 
 
 @pytest.mark.parametrize("uris", ["", "127.0.0.1:9083", "http://127.0.0.1", "thrift://"])

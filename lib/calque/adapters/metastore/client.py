@@ -61,8 +61,8 @@ class Client:
             raise Refused("No metastore address is given", "The list of URIs is empty", "Give thrift://host:port")
         self._clear()
 
-    def call(self, call: Call, *arguments: Any) -> Any:
-        """Send the call and return its result.
+    def call(self, call: Call, *arguments: Any, seconds: float | None = None) -> Any:
+        """Send the call and return its result, within `seconds` where they are fewer than `call_timeout`.
 
         Raises `Fault` (an exception that the service declares), `Lacking` (the server does not know the call) and
         `Unavailable`. A call that only reads is sent once more when its connection breaks.
@@ -73,7 +73,7 @@ class Client:
                 if not call.reads:
                     self.permit()
                 try:
-                    return connection.exchange(call, request)
+                    return connection.exchange(call, request, min(seconds or self.call_timeout, self.call_timeout))
                 except (Fault, Lacking, ServerProblem) as answer:
                     if isinstance(answer, ServerProblem):
                         connection.broken = answer.breaks
@@ -139,7 +139,7 @@ class Client:
                 logger.debug("no connection to %s:%d: %s", host, port, problem)
                 problems.append(f"{host}:{port}: {problem}")
                 continue
-            return Connection(handle, self.call_timeout)
+            return Connection(handle)
         raise Unavailable(
             f"No metastore answers at {self.uris}",
             "; ".join(problems),
@@ -166,11 +166,11 @@ class ServerProblem(Exception):
 class Connection:
     """One socket, used by one thread at a time. `broken`: its stream is not at the beginning of an answer."""
 
-    def __init__(self, handle: socket.socket, call_timeout: float) -> None:
-        handle.settimeout(call_timeout)
+    def __init__(self, handle: socket.socket) -> None:
         handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.broken = False
+        self._handle = handle
         self._socket = TSocket()
         self._socket.setHandle(handle)
         self._transport = TBufferedTransport(self._socket, READ_BUFFER)
@@ -181,7 +181,8 @@ class Connection:
             container_length_limit=LONGEST_STRING,
         )
 
-    def exchange(self, call: Call, request: bytes) -> Any:
+    def exchange(self, call: Call, request: bytes, seconds: float) -> Any:
+        self._handle.settimeout(seconds)
         self._protocol.writeMessageBegin(call.name, TMessageType.CALL, 0)
         self._transport.write(request)
         self._transport.flush()
