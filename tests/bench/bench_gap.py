@@ -53,6 +53,8 @@ DATABASE = "idle"
 PARTITIONS = 4
 LOADERS = 8
 GOAL = 0.1
+POLL_SECONDS = 0.25
+"""As often as `calque run` asks for news when nothing wakes it."""
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -129,12 +131,12 @@ class Replicated:
             tables = self.replica.tables
             if not tables.in_state(*set(TableState) - {TableState.LIVE}) and not tables.apart:
                 return
-            time.sleep(0.05)
+            time.sleep(POLL_SECONDS)
 
     def until_repaired(self) -> None:
         while self.replica.comparing.mended.drops != REPAIRED:
             self.replica.window(self.capture())
-            time.sleep(0.05)
+            time.sleep(POLL_SECONDS)
 
     def lose_log(self) -> None:
         """What capture does when events were purged before it read them."""
