@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rig import arguments, partition, plain_table, tell, tell_machine, timed
+from rig import arguments, copy_partition, partition, plain_table, tell, tell_machine, timed
 
 from calque.adapters.metastore.catalog import RENAME_SECONDS, HiveCatalog
 from calque.model.hive import Database
@@ -21,8 +21,6 @@ from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
 
 HIDDEN, SHOWN = TableName("_calque", "build"), TableName("shop", "orders")
-APART = 1_000_000
-"""Ids that the server has given to nothing."""
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -63,25 +61,7 @@ def add(server: Metastore, client: HiveClient, root: Path, wanted: range) -> Non
     """Partitions whose values are the numbers; 0 is the one that the others are copied from."""
     if wanted.start == 0:
         client.add_partitions(HIDDEN, [partition(plain_table(*HIDDEN, root / "data", partitioned=True), "0")])
-    ((part, storage, serde),) = server.sql(
-        'SELECT p."PART_ID", s."SD_ID", s."SERDE_ID" FROM "PARTITIONS" p JOIN "SDS" s ON s."SD_ID" = p."SD_ID" '
-        'WHERE p."PART_NAME" = %s',
-        ["p=0"],
-    )
-    for name, key, number, changed in (
-        ("SERDES", "SERDE_ID", serde, "'SERDE_ID', n"),
-        ("SERDE_PARAMS", "SERDE_ID", serde, "'SERDE_ID', n"),
-        ("SDS", "SD_ID", storage, """'SD_ID', n, 'SERDE_ID', n, 'LOCATION', replace("LOCATION", 'p=0', 'p=' || n)"""),
-        ("PARTITIONS", "PART_ID", part, "'PART_ID', n, 'SD_ID', n, 'PART_NAME', 'p=' || n"),
-        ("PARTITION_PARAMS", "PART_ID", part, "'PART_ID', n"),
-        ("PARTITION_KEY_VALS", "PART_ID", part, "'PART_ID', n, 'PART_KEY_VAL', n"),
-    ):
-        server.sql(
-            f'''INSERT INTO "{name}" SELECT (jsonb_populate_record(NULL::"{name}",
-                to_jsonb(t) || jsonb_build_object({changed}))).*
-                FROM "{name}" t, generate_series({max(1, wanted.start) + APART}, {wanted.stop - 1 + APART}) n
-                WHERE t."{key}" = {number}'''
-        )
+    copy_partition(server, HIDDEN, range(max(1, wanted.start), wanted.stop))
 
 
 def rename(client: HiveClient, was: TableName, now: TableName) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from calque.model.hive import Column, Partition, SerDe, Storage, Table
+from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 
 SOURCE = "hq"
@@ -184,6 +185,31 @@ def partition(table: Table, value: str) -> Partition:
     assert table.storage is not None
     storage = Storage(table.storage.columns, f"{table.storage.location}/p={value}", INPUT, OUTPUT, serde=SERDE)
     return Partition((value,), table.database, table.name, storage=storage, parameters={})
+
+
+def copy_partition(server: Metastore, table: TableName, values: range, first_id: int = 1_000_000) -> None:
+    """Give the table copies of its partition p=0, with these numbers for values, in the server's database: there is no
+    event, no directory, and no minutes for 100,000. Ids begin at `first_id` + the first value, which nothing has."""
+    ((part, storage, serde),) = server.sql(
+        'SELECT p."PART_ID", s."SD_ID", s."SERDE_ID" FROM "PARTITIONS" p JOIN "SDS" s ON s."SD_ID" = p."SD_ID" '
+        'JOIN "TBLS" t ON t."TBL_ID" = p."TBL_ID" JOIN "DBS" d ON d."DB_ID" = t."DB_ID" '
+        'WHERE p."PART_NAME" = %s AND t."TBL_NAME" = %s AND d."NAME" = %s',
+        ["p=0", table.table, table.database],
+    )
+    for name, key, number, changed in (
+        ("SERDES", "SERDE_ID", serde, "'SERDE_ID', i"),
+        ("SERDE_PARAMS", "SERDE_ID", serde, "'SERDE_ID', i"),
+        ("SDS", "SD_ID", storage, """'SD_ID', i, 'SERDE_ID', i, 'LOCATION', replace("LOCATION", 'p=0', 'p=' || n)"""),
+        ("PARTITIONS", "PART_ID", part, "'PART_ID', i, 'SD_ID', i, 'PART_NAME', 'p=' || n"),
+        ("PARTITION_PARAMS", "PART_ID", part, "'PART_ID', i"),
+        ("PARTITION_KEY_VALS", "PART_ID", part, "'PART_ID', i, 'PART_KEY_VAL', n"),
+    ):
+        server.sql(
+            f"""INSERT INTO "{name}" SELECT (jsonb_populate_record(NULL::"{name}",
+                to_jsonb(t) || jsonb_build_object({changed}))).*
+                FROM "{name}" t, generate_series({values.start}, {values.stop - 1}) n, LATERAL (SELECT n + {first_id} i)
+                WHERE t."{key}" = {number}"""
+        )
 
 
 def write_file(path: Path, content: bytes) -> None:
