@@ -70,7 +70,7 @@ STATISTICS_BATCH = 500
 
 RENAME_SECONDS = 60.0
 """After which a rename is given up. It changes the table's own row, so that it takes as long for 100,000 partitions as
-for 1,000: at most 0.4 s on both servers, measured under load by `tests/bench/bench_rename.py`."""
+for 1,000: at most 2 s on both servers under heavy load, as `tests/bench/bench_rename.py` measures it."""
 
 EVENT_PARAMETER = "calque.event"
 KEEP_STATISTICS: Mapping[str, str] = {"DO_NOT_UPDATE_STATS": "true"}
