@@ -9,7 +9,7 @@ import pytest
 
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.image import SOURCE
-from calque.engine.survey import BATCH
+from calque.engine.survey import BATCH, PAGE
 from calque.model.facets import PrimaryKey
 from calque.model.hive import Database, Function, location_of
 from calque.model.ledger import TableState, Why
@@ -36,6 +36,25 @@ def test_a_gap_over_an_idle_warehouse_costs_listings() -> None:
     first = world.ledger.epochs()[epochs]
     assert (first.kind, first.gap) == ("repair", gap.span)
     assert [epoch.gap for epoch in world.ledger.epochs()].count(gap.span) == 1
+
+
+def test_a_table_costs_one_call_at_each_side_and_one_with_more_partitions_than_a_page_two_for_each_page() -> None:
+    world = world_of(tables=1, partitions=PAGE)
+    calls = counted(world)
+    world.writer.source.create_database(Database("e1"))
+    world.lose()
+    world.settle()
+    assert (calls["few_partitions"], calls["partitions"]) == (2, 0)
+    add(world, "t0", "more")
+    world.settle()
+    before = world.target_store.current()
+    calls.clear()
+    world.writer.source.create_database(Database("e2"))
+    world.lose()
+    world.settle()
+    assert (calls["few_partitions"], calls["partitions"]) == (2, 4)
+    assert world.target_store.current() == before
+    assert differences(world) == []
 
 
 def test_a_database_says_that_its_guarantee_does_not_hold_until_all_its_tables_are_back() -> None:
