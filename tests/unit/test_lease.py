@@ -120,16 +120,44 @@ def test_a_renewal_counts_from_before_it_was_sent(world: World) -> None:
 
 
 def test_a_renewal_whose_answer_comes_too_late_does_not_count(world: World) -> None:
+    """Others may have looked before it was written."""
     lease = world.taken(ME)
 
     def late(method: str) -> None:
         if method == "alter_table":
-            world.clock.now += SECONDS
+            world.clock.now += 2
 
     lease.leases = leases_of(MemoryCatalog(world.store, after=late))
-    world.clock.now += 10
+    world.clock.now += usable(SECONDS) - 1
     lease.renew()
     assert not permitted(lease)
+
+
+def test_a_taking_counts_from_before_it_was_sent(world: World) -> None:
+    lease = world.lease()
+
+    def slowly(method: str) -> None:
+        if method == "create_table":
+            world.clock.now += usable(SECONDS)
+
+    lease.leases = leases_of(MemoryCatalog(world.store, after=slowly))
+    assert lease.attempt(ME) is None
+    assert not permitted(lease)
+
+
+def test_what_others_wait_for_begins_when_they_have_seen_it_and_ends_before_they_look_again(world: World) -> None:
+    world.taken(ME)
+    second = world.lease()
+
+    def slowly(method: str) -> None:
+        if method == "tables":
+            world.clock.now += SECONDS
+
+    second.leases = leases_of(MemoryCatalog(world.store, before=slowly))
+    assert second.attempt(OTHER) is not None
+    second.leases = leases_of(MemoryCatalog(world.store, after=slowly))
+    assert second.attempt(OTHER) is not None
+    assert second.attempt(OTHER) is None
 
 
 def test_a_writer_that_comes_second_is_told_who_lives_there(world: World) -> None:
@@ -185,6 +213,14 @@ def test_a_lease_that_is_given_back_is_free_at_once(world: World) -> None:
     first.release()
     assert not permitted(first)
     assert world.lease().attempt(OTHER) is None
+
+
+def test_a_lease_that_has_run_out_is_not_given_back(world: World) -> None:
+    """It may be another's by now."""
+    first = world.taken(ME)
+    world.clock.now += SECONDS
+    first.release()
+    assert leases_of(world.catalog).newest() == generation(1, ME)
 
 
 def test_old_generations_do_not_pile_up(world: World) -> None:

@@ -23,6 +23,8 @@ LOG = logging.getLogger(__name__)
 AT_A_TIME = 100
 """Files that are published on one look at the lease."""
 MOST_SECONDS = 1.0
+PATIENCE = 2.0
+"""Seconds that an end waits for a renewal under way."""
 
 
 class Held(Unavailable):
@@ -202,18 +204,19 @@ class Lease:
             self.until = sent + usable(self.seconds)
 
     def release(self) -> None:
-        """Give it back, so that the next writer need not wait. Only after all calls have ended."""
+        """Give it back, so that the next writer need not wait. Only after all calls have ended. What has run out, or
+        is just being renewed by a metastore that does not answer, ends by itself."""
         self.ended.set()
         self.woken.set()
         self.tell()
         if self.keeper is not None:
-            self.keeper.join()
-        self.until = float("-inf")
-        if self.mine is None or self.lost is not None:
+            self.keeper.join(PATIENCE)
+        busy = self.keeper is not None and self.keeper.is_alive()
+        sure, self.until = self.clock() < self.until, float("-inf")
+        if self.mine is None or self.lost is not None or busy or not sure:
             return
-        last = replace(self.mine, renewals=self.mine.renewals + 1, released=True)
         try:
-            self.leases.renew(last)
+            self.leases.renew(replace(self.mine, renewals=self.mine.renewals + 1, released=True))
         except (CalqueError, Conflict) as error:
             LOG.warning("%s: the lease is not given back, and ends by itself: %s", self.target, error)
 
