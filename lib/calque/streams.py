@@ -50,6 +50,7 @@ from calque.engine.scan import Chosen, Scanner
 from calque.engine.tables import OUT
 from calque.engine.vigil import watch
 from calque.errors import Broken, CalqueError, Refused, Unavailable
+from calque.model.lease import Writer
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span, TableName
 from calque.presence import Answer, Presence
@@ -477,6 +478,7 @@ class TargetPart(Part):
         self.query_name = query_of(name)
         self.replica: Replica | None = None
         self.lease = self.wiring.lease(name)
+        self.writer: Writer | None = None
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended = 0
@@ -515,9 +517,9 @@ class TargetPart(Part):
         lease = self.lease
         if lease.keeper is not None:
             return
-        writer = self.wiring.writer(self.run.roles.proof(role_of(self.name)))
+        self.writer = self.writer or self.wiring.writer(self.run.roles.proof(role_of(self.name)))
         while not self.stopped():
-            watched = lease.attempt(writer)
+            watched = lease.attempt(self.writer)
             if watched is None:
                 self.last_error = None
                 lease.keep(self.failed)

@@ -49,7 +49,7 @@ def pair(
         (tmp_path / name).mkdir()
         found.append(Deployment(tmp_path / name, number, servers["source"], {"dr": servers[version]}, seed=1))
     one, two = found
-    configured(one, two, "3s")
+    configured(one, two, "5s")
     yield one, two
     one.close()
     two.close()
@@ -61,7 +61,7 @@ def configured(one: Deployment, two: Deployment, lease: str) -> None:
         deployment.config.write_text(f'{text}\nlease = "{lease}"\ngrace = "0s"\n')
 
 
-def until(done: Callable[[], bool], deployment: Deployment, seconds: float = 120) -> None:
+def until(done: Callable[[], bool], deployment: Deployment, seconds: float = 400) -> None:
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline, deployment.tail()
@@ -100,15 +100,15 @@ def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_
     assert len(target.catalog.tables(database)) < MANY
     two.start()
     assert two.process is not None
-    two.settle()
+    two.settle(400)
     assert len(target.catalog.tables(database)) == MANY
     before = target.log.current()
     one.process.send_signal(signal.SIGCONT)
-    assert one.process.wait(60) == 70
+    assert one.process.wait(120) == 70
     assert f"The lease on dr is lost. process {two.process.pid} on " in one.tail()
     assert {event.database for event in target.log.read(before, 1000)} <= {OURS}
     tables(one, source, range(MANY, MANY + 1))
-    two.settle()
+    two.settle(400)
     assert two.calque("verify").returncode == 0
 
 

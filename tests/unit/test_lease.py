@@ -259,6 +259,22 @@ def test_a_taking_whose_answer_was_lost_is_done_again_under_the_next_number(worl
     assert leases_of(world.catalog).newest() == generation(2, ME)
 
 
+def test_a_writer_that_can_not_drop_old_generations_has_the_lease_all_the_same(world: World) -> None:
+    world.taken(ME).release()
+
+    def lost(method: str) -> None:
+        if method == "drop_table":
+            raise Unavailable("It does not answer")
+
+    lease = world.lease()
+    lease.leases = leases_of(MemoryCatalog(world.store, before=lost))
+    assert lease.attempt(OTHER) is None
+    assert permitted(lease)
+    lease.release()
+    world.taken(ME)
+    assert len(world.catalog.tables(OURS)) == 1
+
+
 def test_a_lease_whose_record_was_removed_is_lost(world: World) -> None:
     lease = world.taken(ME)
     leases_of(world.catalog).forget(2)

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
@@ -132,7 +133,9 @@ class Lease:
             return False
         self.mine, self.until = made, sent + usable(self.seconds)
         LOG.info("%s: generation %d of the lease is taken", self.target, number)
-        self.leases.forget(number)
+        # Those that stay are found by the next taking.
+        with suppress(Unavailable):
+            self.leases.forget(number)
         return True
 
     def pause(self) -> float:
