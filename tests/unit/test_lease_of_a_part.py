@@ -1,0 +1,152 @@
+"""A target's part of a process: it begins with the lease, and ends the process when another has it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
+from calque.config import load
+from calque.engine.lease import Held, Lease
+from calque.errors import Broken, CalqueError, Unavailable
+from calque.model.lease import Generation
+from calque.roles import Roles, role_of
+from calque.streams import Beginning, Run, TargetPart
+from calque.wiring import Wiring
+from leases import Elapsed, leases_of, writer
+
+OTHER = writer("other")
+SOON = 60.0
+
+
+class Process:
+    """One with a part for `dr`, whose target is in memory; nothing answers at the source."""
+
+    def __init__(self, folder: Path, held: Roles | None = None) -> None:
+        file = folder / "calque.toml"
+        file.write_text(
+            '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
+            '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
+        )
+        wiring = Wiring(load(str(file)))
+        self.catalog = MemoryCatalog(MemoryMetastore(HIVE_3, "file:/warehouse"))
+        self.leases, self.clock = leases_of(self.catalog), Elapsed()
+        self.run = Run(wiring, ["dr"], held=held)
+        self.part = TargetPart(self.run, Beginning(wiring), "dr")
+        self.part.lease = Lease(self.leases, "dr", 30.0, self.clock)
+
+    def error(self) -> CalqueError:
+        """What ends the process."""
+        with pytest.raises(CalqueError) as raised:
+            self.run.wait(None, SOON)
+        return raised.value
+
+    def end(self) -> None:
+        self.run.stopping.set()
+        self.part.stop()
+        if self.part.thread.is_alive():
+            self.part.thread.join()
+        self.part.ended()
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[Process]:
+    found = Process(tmp_path)
+    yield found
+    found.end()
+
+
+def soon(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_part_waits_for_a_writer_that_may_be_dead_and_says_so(process: Process) -> None:
+    process.leases.take(Generation(1, OTHER, 0.5))
+    waiting = threading.Thread(target=process.part.take_lease)
+    waiting.start()
+    soon(lambda: process.part.last_error is not None)
+    assert process.part.state == "starting"
+    assert "is of process 7 on host-of-other" in str(process.part.last_error)
+    with pytest.raises(Unavailable):
+        process.part.lease.permit()
+    process.clock.now += 0.5
+    waiting.join(SOON)
+    process.part.lease.permit()
+    assert process.part.last_error is None
+
+
+def test_a_writer_that_lives_ends_the_process_with_75(process: Process) -> None:
+    process.leases.take(Generation(1, OTHER, 0.5))
+    process.part.thread.start()
+    soon(lambda: process.part.last_error is not None)
+    process.leases.renew(Generation(1, OTHER, 0.5, 1))
+    error = process.error()
+    assert isinstance(error, Held)
+    assert error.exit_code == 75
+    assert process.leases.newest() == Generation(1, OTHER, 0.5, 1)
+
+
+def test_a_lease_that_is_lost_ends_the_process_with_70(process: Process) -> None:
+    process.part.thread.start()
+    soon(lambda: process.part.lease.keeper is not None)
+    process.leases.take(Generation(2, OTHER, 30.0))
+    process.clock.now += 30
+    process.part.lease.woken.set()
+    error = process.error()
+    assert isinstance(error, Broken)
+    assert error.exit_code == 70
+    process.end()
+    assert process.leases.newest() == Generation(2, OTHER, 30.0)
+
+
+def test_a_part_that_ends_gives_its_lease_back(process: Process) -> None:
+    process.part.thread.start()
+    soon(lambda: process.part.lease.keeper is not None)
+    process.end()
+    newest = process.leases.newest()
+    assert newest is not None
+    assert newest.released
+
+
+def test_a_start_that_is_tried_again_is_of_the_same_writer(process: Process) -> None:
+    """It made a generation, and was not told."""
+    lost = iter([True])
+
+    def once(method: str) -> None:
+        if method == "create_table" and next(lost, False):
+            raise Unavailable("The answer is lost")
+
+    process.part.lease.leases = leases_of(MemoryCatalog(process.catalog.metastore, after=once))
+    with pytest.raises(Unavailable):
+        process.part.take_lease()
+    taking = threading.Thread(target=process.part.take_lease, daemon=True)
+    taking.start()
+    taking.join(SOON)
+    process.part.lease.permit()
+
+
+def test_a_process_over_the_same_state_folder_knows_that_the_one_before_is_dead(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with Roles(state) as held:
+        held.take(role_of("dr"))
+        proof = held.proof(role_of("dr"))
+        assert held.proof("capture") == ""
+    with Roles(state) as held:
+        held.take(role_of("dr"))
+        assert held.proof(role_of("dr")) == proof
+        process = Process(tmp_path, held)
+        process.leases.take(Generation(1, writer("dead", proof), 600.0))
+        process.part.take_lease()
+        process.part.lease.permit()
+        process.part.lease.release()
+        process.end()
+    with Roles(tmp_path / "other") as held:
+        held.take(role_of("dr"))
+        assert held.proof(role_of("dr")) != proof
