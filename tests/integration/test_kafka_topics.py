@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from calque.adapters.kafka.partition import Sender
 from calque.adapters.kafka.record import Known, Record, cut
 from calque.adapters.kafka.topic import Topic
 from calque.core.rows import table_of
+from calque.engine.failpoints import Hit, Kill, guard, passing
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event, Keys, Kind
@@ -271,6 +273,39 @@ def write_all(topic: Topic) -> list[int]:
             while (journal.last() or 0) < number:
                 pass
     return won
+
+
+@pytest.mark.parametrize("point", ["", "journal.append.before@3", "journal.append.after@3", "evidence.append.after@2"])
+def test_a_writer_killed_at_any_point_or_in_the_middle_of_an_append_goes_on_where_the_log_ends(
+    topic: Topic, point: str
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    for death in (point, ""):
+        writer = context.Process(target=write_on, args=(topic, death))
+        writer.start()
+        if point:
+            writer.join(60 if death else 0)
+        goal = (KafkaJournal(topic).last() or 0) + (100 if not death else 0)
+        reached(KafkaJournal(topic), goal)
+        writer.kill()
+        writer.join()
+        assert writer.exitcode == -signal.SIGKILL
+    journal, evidence = KafkaJournal(topic), KafkaEvidence(topic)
+    last, considered = journal.last() or 0, evidence.considered()
+    assert last >= considered >= 2
+    assert ids(journal, Span(0, last)) == list(range(1, last + 1))
+    assert {event_id for event_id, _ in evidence.evidence(range(last + 1))} >= {considered}
+
+
+def write_on(topic: Topic, death: str) -> None:
+    """As capture does: go on where the journal ends, until killed."""
+    hit: Hit = Kill(death.partition("@")[0], int(death.partition("@")[2])) if death else passing
+    journal = guard(KafkaJournal(topic), "journal", hit)
+    evidence = guard(KafkaEvidence(topic), "evidence", hit)
+    while True:
+        last = journal.last() or 0
+        journal.append(rows(last + 1, last + 40, "x" * 5_000))
+        evidence.append([Evidence(last + 40, listing("a"))], last + 40)
 
 
 def test_evidence_that_retention_took_away_is_missing_and_the_rest_is_there(topic: Topic) -> None:

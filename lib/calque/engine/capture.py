@@ -61,12 +61,16 @@ class Capture:
             self.looked_ns = self.source.clock.now_ns()
 
     def append(self, rows: pa.Table) -> int:
-        """Append rows of the log; those that are there already are passed over. How many were new.
+        """Append rows of the log; those that are there already are passed over, and those before them that the journal
+        has lost since it was last looked at are read again. How many were new.
 
         Raises `Interrupted` for a gap or a duplicate among them.
         """
         last = self.last()
         ids = rows.column("event_id").to_pylist()
+        if self.seam is not None and ids and ids[0] > last + 1:
+            self.append(self.seam.read(ids[0] - 1))
+            last = self.last()
         known = sum(event_id <= last for event_id in ids)
         rows, ids = rows.slice(known), ids[known:]
         if not ids:

@@ -23,7 +23,7 @@ from calque.adapters.spark.log_source import partitions_of
 from calque.adapters.spark.packed import OPTION, pack, unpack
 from calque.adapters.spark.watch import Offset, Watch, count, offset
 from calque.core import rows
-from calque.errors import Broken
+from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
 from calque.ports import EvidenceStore, Journal
@@ -122,12 +122,13 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._opened
 
     def _compare(self, start: EventId, newest: EventId) -> None:
-        """A journal may lie behind `starting`: a target can be told to start ahead of it, and waits for it then."""
+        """A journal may lie behind `starting`: a target can be told to start ahead of it, and waits for it then. It may
+        have lost its end, too: capture appends that again as soon as it looks, or finds a gap."""
         if newest < start != self._stream.starting:
-            raise Broken(
+            raise Unavailable(
                 f"The journal ends at event {newest}, but this target read event {start} of it already",
-                "The journal was replaced by an older one while the target's checkpoint was kept",
-                "Bring the newer journal back, or remove the target's checkpoint and start again",
+                "It lost its end, or was replaced by an older one; capture goes on where it ends",
+                "It is tried again; where capture does not run, let it",
             )
 
 

@@ -1,0 +1,64 @@
+"""A real deployment whose journal is on Kafka: capture and the broker die, and all is equal in the end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.kafka.journal import KafkaJournal
+from calque.adapters.kafka.topic import Topic
+from calque.model.names import Span
+from calque.sandbox import Broker, Metastore, MetastoreSettings
+from deployments import Deployment
+
+TOPIC = "hq.events"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker.start(tmp_path_factory.mktemp("broker")) as started:
+        yield started
+
+
+@pytest.fixture
+def deployment(broker: Broker, tmp_path: Path) -> Iterator[Deployment]:
+    servers = [Metastore.start(MetastoreSettings(version="3.1.3"), tmp_path / name) for name in ("source", "target")]
+    found = Deployment(tmp_path, 1, servers[0], {"dr": servers[1]}, seed=3)
+    text = found.config.read_text()
+    found.config.write_text(f'{text}\n[journal]\nformat = "kafka"\nbrokers = "{broker.address}"\ntopic = "{TOPIC}"\n')
+    yield found
+    found.close()
+    for server in servers:
+        server.stop()
+
+
+@pytest.mark.timeout(1500)
+def test_a_busy_run_survives_deaths_of_capture_and_of_the_broker(broker: Broker, deployment: Deployment) -> None:
+    deployment.start(CALQUE_FAILPOINT="journal.append.after@2")
+    assert deployment.process is not None
+    while deployment.process.poll() is None:
+        deployment.write(1, pause=0.1)
+    assert deployment.process.wait() == -signal.SIGKILL, deployment.tail()
+    deployment.start()
+    writing = threading.Thread(target=deployment.write, args=(40, 0.1))
+    writing.start()
+    deployment.settle()
+    broker.kill()
+    time.sleep(1)
+    broker.restart()
+    writing.join()
+    deployment.settle()
+    deployment.check_equal()
+    journal = KafkaJournal(Topic(broker.address, TOPIC))
+    oldest, last = journal.oldest(), journal.last()
+    assert oldest is not None
+    assert last == deployment.source.current()
+    assert [entry.event_id for entry in journal.entries(Span(oldest - 1, last))] == list(range(oldest, last + 1))
+    assert deployment.end(signal.SIGTERM) == 0, deployment.tail()
+    verified = deployment.calque("verify", "--data", "checksum")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
