@@ -8,12 +8,14 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from calque.adapters.kafka.evidence import KafkaEvidence
 from calque.adapters.kafka.journal import KafkaJournal
@@ -26,9 +28,10 @@ from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event, Keys, Kind
 from calque.model.names import Span, TableName
-from calque.sandbox import Broker
+from calque.sandbox import Broker, Cluster
 from kafkas import delete_records, delete_topics, ends
 
+T = TypeVar("T")
 KEYS = Keys(Kind.ALTER_TABLE, TableName("s", "t"))
 
 
@@ -153,6 +156,21 @@ def test_the_topic_made_anew_is_an_empty_journal(topic: Topic) -> None:
     assert KafkaJournal(topic).last() == 102
 
 
+def test_a_topic_that_lost_its_end_is_read_anew_and_written_on_from_where_it_ends(topic: Topic) -> None:
+    journal, reader = KafkaJournal(topic), KafkaJournal(topic)
+    journal.append(rows(1, 9))
+    assert (reader.last(), ids(reader, Span(0, 9))) == (9, list(range(1, 10)))
+    delete_topics(topic, topic.name)
+    KafkaJournal(topic).append(rows(1, 6))
+    assert reader.last() == 6
+    with pytest.raises(Refused, match="Events 7 to 9 are not in the journal yet"):
+        reader.entries(Span(0, 9))
+    with pytest.raises(Broken, match="ends at event 6 and can't be continued at event 10"):
+        journal.append(rows(10, 10))
+    journal.append(rows(7, 10))
+    assert ids(reader, Span(0, 10)) == list(range(1, 11))
+
+
 def test_any_event_of_a_long_journal_is_found_without_reading_it(topic: Topic) -> None:
     writer = KafkaJournal(topic)
     for first in range(1, 20_001, 4_000):
@@ -209,6 +227,40 @@ def test_brokers_that_die_and_come_back_under_a_writer_lose_and_double_nothing(t
             writer.join()
         last = journal.last() or 0
         assert ids(reader, Span(0, last)) == ids(KafkaJournal(topic), Span(0, last)) == list(range(1, last + 1))
+
+
+def test_when_the_leader_dies_writer_and_reader_go_on_with_the_other_broker(tmp_path: Path) -> None:
+    with Cluster.start(tmp_path) as cluster:
+        topic = Topic(cluster.address, "hq.events")
+        journal, reader = KafkaJournal(topic), KafkaJournal(topic)
+        journal.append(rows(1, 3))
+        assert reader.last() == 3
+        for broker in cluster.brokers:
+            broker.kill()
+            patiently(lambda: journal.append(rows((journal.last() or 0) + 1, (journal.last() or 0) + 5)))
+            last = patiently(journal.last) or 0
+            reached(reader, last)
+            broker.restart()
+            reached_in_sync(topic)
+        assert ids(reader, Span(0, last)) == ids(KafkaJournal(topic), Span(0, last)) == list(range(1, last + 1))
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Again while a leader is chosen."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return call()
+        except Unavailable:
+            assert time.monotonic() < deadline
+
+
+def reached_in_sync(topic: Topic) -> None:
+    """Both brokers have all of the topic."""
+    admin, deadline = AdminClient(topic.settings()), time.monotonic() + 60
+    while len(admin.list_topics(topic.name, 5).topics[topic.name].partitions[0].isrs) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def last_of(journal: KafkaJournal) -> int | None:
