@@ -2,7 +2,7 @@
 
 Lag is from the return of the source's call to the moment at which a reader, who looks every 5 ms, sees it at the
 target. The baseline is the bare hop in one process: read the event, make the same call (and copy the same file) at the
-target. Idle cost is of the whole process tree, with two targets.
+target. Idle cost is of the whole process tree, with two targets. `--journal kafka` has the journal on a broker.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -21,7 +21,7 @@ from rig import Job, arguments, metastores, percentile, plain_table, target, tel
 from calque.core.layout import place
 from calque.model.hive import Database, Table, location_of
 from calque.model.names import TableName
-from calque.sandbox import Metastore
+from calque.sandbox import Broker, Metastore
 from calque.sandbox.writer import HiveClient
 
 DATABASE = "lagging"
@@ -32,9 +32,12 @@ CONTENT = b"1,one,1.0\n" * 100
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    options = arguments(__doc__, changes=40, runs=3, idle=20).parse_args(given)
-    with metastores(2) as (root, servers):
-        pair = Pair(root, *servers)
+    parser = arguments(__doc__, changes=40, runs=3, idle=20)
+    parser.add_argument("--journal", choices=("delta", "kafka"), default="delta", help=" ")
+    options = parser.parse_args(given)
+    with metastores(2) as (root, servers), ExitStack() as stack:
+        broker = stack.enter_context(Broker.start(root / "broker")) if options.journal == "kafka" else None
+        pair = Pair(root, *servers, broker)
         tell_machine()
         bare = {"metadata": [], "files": []}
         lags = {poll: {"metadata": [], "files": []} for poll in ("50ms", "250ms")}
@@ -62,6 +65,7 @@ class Pair:
     root: Path
     source_server: Metastore
     target_server: Metastore
+    broker: Broker | None = None
     numbers: count[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -75,7 +79,10 @@ class Pair:
         sections = {
             name: target(self.target_server, self.root / "warehouse" / name, DATABASE, name) for name in databases
         }
-        return Job(self.root / f"job{next(self.numbers)}", self.source_server, sections, poll)
+        number, journal = next(self.numbers), ()
+        if self.broker is not None:
+            journal = ('format = "kafka"', f'brokers = "{self.broker.address}"', f'topic = "job{number}.events"')
+        return Job(self.root / f"job{number}", self.source_server, sections, poll, journal)
 
     def measure(self, poll: str, found: dict[str, list[list[float]]], changes: int, runs: int) -> None:
         """Milliseconds of each change, of each run, under one process."""

@@ -104,17 +104,20 @@ def metastores(count: int) -> Iterator[tuple[Path, Sequence[Metastore]]]:
 
 @dataclass
 class Job:
-    """A configuration in a folder of its own, and processes on it. `targets`: name → lines of its section."""
+    """A configuration in a folder of its own, and processes on it. `targets`: name → lines of its section; `journal`
+    are those of the journal's."""
 
     root: Path
     source: Metastore
     targets: Mapping[str, Sequence[str]]
     poll: str = "250ms"
+    journal: Sequence[str] = ()
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True)
         lines = ["[source]", f'name = "{SOURCE}"', f'metastore = "{self.source.uri}"', f'poll = "{self.poll}"']
+        lines += ["[journal]", *self.journal]
         for name, section in self.targets.items():
             lines += [f"[targets.{name}]", *section]
         self.config.write_text("\n".join(lines))
