@@ -179,6 +179,9 @@ def test_any_event_of_a_long_journal_is_found_without_reading_it(topic: Topic) -
         cold = KafkaJournal(topic)
         assert cold.events([number]) == {number: event(number)}
         assert ids(cold, Span(max(number - 5, 0), number)) == list(range(max(number - 4, 1), number + 1))
+    scattered = (3, 5, 900, 12_000, 12_001, 19_999)
+    assert KafkaJournal(topic).events(scattered) == {number: event(number) for number in scattered}
+    assert ids(KafkaJournal(topic), Span(3_998, 8_003)) == list(range(3_999, 8_004))
 
 
 def test_while_brokers_are_away_calls_say_so_and_the_same_journal_works_when_they_are_back(tmp_path: Path) -> None:

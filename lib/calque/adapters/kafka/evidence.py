@@ -27,16 +27,20 @@ from calque.model.names import EventId
 NAME = "evidence"
 KEPT = 16 << 20
 """Bytes of the newest records that are kept in memory."""
+MOST = 500_000
+"""Places that are kept in memory; older ones are looked up again."""
 APART = 1_000
 """Records between two that are wanted, above which they are not read in one go."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value is: from offset `start` to `offset`; and the lowest and highest event id that it is about."""
+    """Where a value is: from offset `start` to `offset`; and the lowest and highest event id that it is about. Up to
+    event `mark` all was considered then."""
 
     start: int
     offset: int
+    mark: EventId
     low: EventId
     high: EventId
 
@@ -153,6 +157,11 @@ class Index:
     def keep(self, record: Counted) -> None:
         if record.events is not None:
             self.places.append(place_of(record))
+        if len(self.places) > MOST:
+            # The mark may be too high, never too low: evidence of an event above it is not further back.
+            half = len(self.places) // 2
+            self.since = Known(self.since.begin, self.places[half].start, self.places[half].mark)
+            self.places = self.places[half:]
         self.recent[record.offset] = record
         self._bytes += len(record.stored)
         while self._bytes > KEPT:
@@ -166,7 +175,7 @@ class Index:
 
 def place_of(record: Counted) -> Place:
     assert record.events is not None
-    return Place(record.start, record.offset, *record.events)
+    return Place(record.start, record.offset, record.mark, *record.events)
 
 
 def meets(wanted: Sequence[EventId], place: Place) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -29,6 +30,10 @@ from calque.model.names import EventId, Span
 NAME = "journal-event"
 KEPT = 16 << 20
 """Bytes of the newest rows that are kept in memory."""
+AT_ONCE = 1_000
+"""Rows that become Arrow, or come from it, in one go."""
+APART = 1_000
+"""Rows between two that are wanted, above which they are not read in one go."""
 ABSENT: Mapping[str, object] = {
     **dict.fromkeys(("event_type", "catalog", "database", "table", "shape", "defect", "message_format", "message"), ""),
     **dict.fromkeys(("partitions", "others", "locations"), ()),
@@ -106,36 +111,35 @@ class KafkaJournal:
             self._past.close()
 
     def _rows(self, ids: Sequence[EventId], columns: Sequence[str]) -> pa.Table:
-        def read() -> list[Counted]:
+        def read() -> pa.Table:
             if not ids:
-                return []
+                return table_of((), columns)
             low, end = self._look()
             oldest = self._oldest(low, end)
             check_there(ids[0], ids[-1], (end.mark or 0) + 1 if oldest is None else oldest, end.mark or 0)
             with self._lock:
                 recent = self._recent.rows(ids)
-            return self._read(ids, end) if recent is None else recent
+            if recent is not None:
+                return table_of(recent, columns)
+            with self._past_lock:
+                return table_of(self._past_rows(ids, end), columns)
 
-        decode = codec(NAME).decode
-        found = (decode(row.value()) for row in self._steadily(read))
-        return pa.Table.from_pylist([{name: row[name] for name in columns} for row in found], schema=subset(columns))
+        return self._steadily(read)
 
-    def _read(self, ids: Sequence[EventId], end: Known) -> list[Counted]:
-        """Rows that are there, from the topic: runs of ids one by one."""
-        found: list[Counted] = []
-        with self._past_lock:
-            assert self._first is not None
-            lowest = self._first[2]
-            for run in runs(ids):
-                start = self._past.before(run[0], lowest, end)
-                for row in self._past.walk(start, end.offset):
-                    if row.mark >= run[0]:
-                        found.append(row)
-                    if row.mark >= run[-1]:
-                        break
-        if [row.mark for row in found] != list(ids):
+    def _past_rows(self, ids: Sequence[EventId], end: Known) -> Iterator[Counted]:
+        """Rows that are there, from the topic. Raises `Lost` where one is not there any more."""
+        assert self._first is not None
+        missing, lowest = set(ids), self._first[2]
+        for run in runs(ids):
+            start = self._past.before(run[0], lowest, end)
+            for row in self._past.walk(start, end.offset):
+                if row.mark in missing:
+                    missing.remove(row.mark)
+                    yield row
+                if row.mark >= run[-1]:
+                    break
+        if missing:
             raise Lost
-        return found
 
     def _look(self) -> tuple[int, Known]:
         with self._lock:
@@ -192,23 +196,28 @@ class Recent:
         return [row for row in found if row is not None] if None not in found else None
 
 
-def to_rows(rows: pa.Table) -> Iterable[dict[str, Any]]:
-    for batch in rows.to_batches(max_chunksize=1_000):
+def to_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in rows.to_batches(max_chunksize=AT_ONCE):
         yield from batch.to_pylist()
+
+
+def table_of(rows: Iterable[Counted], columns: Sequence[str]) -> pa.Table:
+    """Some columns of the rows. Of a long span never all is in memory as it was stored."""
+    schema, decode = pa.schema([SCHEMA.field(name) for name in columns]), codec(NAME).decode
+    whole, parts = (decode(row.value()) for row in rows), list[pa.Table]()
+    while part := [{name: row[name] for name in columns} for row in islice(whole, AT_ONCE)]:
+        parts.append(pa.Table.from_pylist(part, schema=schema))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 def storable(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: ABSENT.get(name) if value is None else value for name, value in row.items()}
 
 
-def subset(columns: Sequence[str]) -> pa.Schema:
-    return pa.schema([SCHEMA.field(name) for name in columns])
-
-
-def runs(ids: Sequence[EventId]) -> Iterable[Sequence[EventId]]:
+def runs(ids: Sequence[EventId]) -> Iterator[Sequence[EventId]]:
     """The ascending ids cut where reading on would meet many that are not wanted."""
     start = 0
     for at in range(1, len(ids) + 1):
-        if at == len(ids) or ids[at] - ids[at - 1] > 1_000:
+        if at == len(ids) or ids[at] - ids[at - 1] > APART:
             yield ids[start:at]
             start = at
