@@ -24,6 +24,8 @@ ROOM = 2_048
 """Bytes of the largest record that are not its value: key, headers, and those of the batch around it."""
 FETCH_WAIT = 20
 """Milliseconds that a broker keeps a fetch without news. A fetch from another place begins only after that."""
+SLOW = 1_000_000
+"""Bytes in a second that a connection must take."""
 NOTING = 0.5
 """Seconds that a note may take."""
 USUAL_LIMIT = 1_000_000
@@ -169,7 +171,7 @@ class Sender:
                     delivered,
                     headers=record.headers(),  # type: ignore[arg-type]
                 )
-            left = producer.flush(2 * PATIENCE)
+            left = producer.flush(PATIENCE + sum(len(record.value) for record in records) / SLOW)
         except (BufferError, KafkaException) as error:
             self._drop()
             reason = error.args[0]
@@ -224,6 +226,7 @@ def consumer_of(topic: Topic) -> Consumer:
 
 
 def producer_of(topic: Topic, largest: int) -> Producer:
+    """A producer whose messages wait for `flush`, which decides how long that may take."""
     settings = topic.settings() | {
         "enable.idempotence": True,
         "acks": "all",
@@ -231,8 +234,8 @@ def producer_of(topic: Topic, largest: int) -> Producer:
         "linger.ms": 50,
         "batch.num.messages": 100_000,
         "message.max.bytes": largest,
-        "message.timeout.ms": int(PATIENCE * 1000),
-        "request.timeout.ms": int(PATIENCE * 1000),
+        "message.timeout.ms": 300_000,
+        "request.timeout.ms": 60_000,
         "retry.backoff.ms": 50,
         "retry.backoff.max.ms": 200,
     }

@@ -145,10 +145,18 @@ class Tail:
         own = [replace(record, offset=offset) for record, offset in zip(records, offsets, strict=True)]
         alone = offsets[-1] - expected + 1 == len(records)
         counting = {record.offset for record in own if record.part is None or record.part.number == record.part.of}
-        for record in own if alone else self._fetcher.records(expected, offsets[-1] + 1):
-            begin = self._current().known.begin
-            if self._take(record) is not None or self._current().known.begin != begin:
-                counting.discard(record.offset)
+        try:
+            for record in own if alone else self._fetcher.records(expected, offsets[-1] + 1):
+                begin = self._current().known.begin
+                if self._take(record) is not None or self._current().known.begin != begin:
+                    counting.discard(record.offset)
+        except Lost as error:
+            self._forget()
+            raise Unavailable(
+                f"What was written into topic {self._name} can't be read back",
+                "It was removed in the same moment",
+                "It is looked at anew",
+            ) from error
         return not counting
 
     def _slices(self, values: Sequence[Value]) -> Iterator[Sequence[Value]]:
