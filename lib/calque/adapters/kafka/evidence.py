@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calque.adapters.kafka.codec import codec
@@ -36,7 +36,7 @@ APART = 1_000
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a value is: from offset `start` to `offset`; and the lowest and highest event id that it is about. Up to
-    event `mark` all was considered then."""
+    event `mark` all was considered then, so it has nothing of younger ones."""
 
     start: int
     offset: int
@@ -88,7 +88,7 @@ class KafkaEvidence:
                     return {}
                 try:
                     self._reach(wanted[0], end)
-                    records = self._at([place for place in self._index.places if meets(wanted, place)], end)
+                    records = self._at(self._index.about(wanted), end)
                 except Lost:
                     continue
                 among = frozenset(wanted)
@@ -120,12 +120,18 @@ class KafkaEvidence:
     def _reach(self, first: EventId, end: Known) -> None:
         """Let the index begin before all evidence of event `first`, as far as it is there."""
         index, low = self._index, max(self._tail.low, end.begin)
-        index.places = [place for place in index.places if place.start >= low]
+        if index.places and index.places[0].start < low:
+            index.places = [place for place in index.places if place.start >= low]
         if index.since.offset <= low or (index.since.mark or 0) < first:
             return
         start = self._past.before(first, Known(end.begin, low, None), end)
-        earlier = [place_of(record) for record in self._past.walk(start, index.since.offset) if record.events]
-        index.places, index.since = earlier + index.places, start
+        places: list[Place] = []
+        for record in self._past.walk(start, index.since.offset):
+            if record.events is not None:
+                note(places, place_of(record, record.events))
+        for place in index.places:
+            note(places, place)
+        index.places, index.since = places, start
 
     def _at(self, places: Sequence[Place], end: Known) -> list[Counted]:
         """The records there, in their order; neighbours are read in one go."""
@@ -156,7 +162,7 @@ class Index:
 
     def keep(self, record: Counted) -> None:
         if record.events is not None:
-            self.places.append(place_of(record))
+            note(self.places, place_of(record, record.events))
         if len(self.places) > MOST:
             # The mark may be too high, never too low: evidence of an event above it is not further back.
             half = len(self.places) // 2
@@ -168,14 +174,23 @@ class Index:
             _, oldest = self.recent.popitem(last=False)
             self._bytes -= len(oldest.stored)
 
+    def about(self, wanted: Sequence[EventId]) -> list[Place]:
+        """Where something about the wanted ids, which ascend, may be."""
+        first = bisect_left(self.places, wanted[0], key=lambda place: place.mark)
+        return [place for place in self.places[first:] if meets(wanted, place)]
+
     def clear(self, known: Known) -> None:
         self.since, self.places, self._bytes = known, [], 0
         self.recent.clear()
 
 
-def place_of(record: Counted) -> Place:
-    assert record.events is not None
-    return Place(record.start, record.offset, record.mark, *record.events)
+def place_of(record: Counted, events: tuple[EventId, EventId]) -> Place:
+    return Place(record.start, record.offset, record.mark, *events)
+
+
+def note(places: list[Place], place: Place) -> None:
+    """Add a place; marks never fall."""
+    places.append(replace(place, mark=max(place.mark, places[-1].mark)) if places else place)
 
 
 def meets(wanted: Sequence[EventId], place: Place) -> bool:
