@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from calque.config import Config, load
+from calque.config.keys import revealed
 from calque.config.units import seconds, share, size
 from calque.errors import Refused
 from calque.model.names import TableName
@@ -264,6 +265,26 @@ def test_a_mistake_at_a_target_is_told_with_its_line(tmp_path: Path, line: str, 
         (small(more="window = 3"), "calque.toml:7: targets.dr.window is no key."),
         (small(more='[journal]\nformat = "kafka"'), 'calque.toml:8: journal: brokers is missing. format = "kafka" nee'),
         (small(more='[journal]\nbrokers = "kafka"'), 'calque.toml:8: journal.brokers: "kafka" is not a broker.'),
+        (
+            small(more='[journal]\noptions = { "acks" = "1" }'),
+            "calque.toml:8: journal.options: \"acks\" can't be set. The journal's order and completeness rest on it.",
+        ),
+        (
+            small(more='[journal.options]\n"security.protocol" = "SSL"\n"group.id" = "a"'),
+            'calque.toml:9: journal.options: "group.id" can\'t be set. Readers begin at the events that they need',
+        ),
+        (
+            small(more='[journal]\noptions = { "sasl.jaas.config" = "x" }'),
+            "calque.toml:8: journal.options: \"sasl.jaas.config\" can't be set. It is a setting of Kafka's Java client",
+        ),
+        (
+            small(more='[journal]\noptions = { "sasl.user" = "a" }'),
+            "calque.toml:8: journal.options: librdkafka does not take these settings. No such configuration property",
+        ),
+        (
+            small(more='[journal]\noptions = { "security.protocol" = "TLS" }'),
+            'calque.toml:8: journal.options: librdkafka does not take these settings. Invalid value "TLS" for',
+        ),
         (small(more='[journal]\ntopic = "a b"'), 'calque.toml:8: journal.topic: "a b" is no topic.'),
         (small(more='[state]\npath = ""'), 'calque.toml:8: state.path: "" is no path.'),
         (small(more="[targets.x]"), "calque.toml:7: targets.x.metastore is missing."),
@@ -295,6 +316,24 @@ def test_a_mistake_in_a_section_is_told(tmp_path: Path, text: str, said: str) ->
 )
 def test_an_address_that_is_none_is_told_with_one_that_would_do(tmp_path: Path, address: str, said: str) -> None:
     assert refusal(tmp_path, SMALL.replace("thrift://127.0.0.1:9083", address)).endswith(said)
+
+
+def test_settings_of_kafka_s_client_pass_with_secrets_from_the_environment_and_the_topic_has_a_default(
+    tmp_path: Path,
+) -> None:
+    options = '"security.protocol" = "SASL_SSL"\n"sasl.mechanism" = "PLAIN"\n"sasl.username" = "hub"\n'
+    secret = '"sasl.password_env" = "PASSWORD"'
+    kafka = '[journal]\nformat = "kafka"\nbrokers = "a:9092,b:9092"'
+    text = small(more=f"{kafka}\n[journal.options]\n{options}{secret}")
+    config = read(tmp_path, text, {"PASSWORD": "geheim"})
+    assert revealed(config.journal.options) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "hub",
+        "sasl.password": "geheim",
+    }
+    assert "geheim" not in repr(config)
+    assert config.topic() == "hq.events"
 
 
 def test_several_mistakes_are_told_in_one_line_up_to_five(tmp_path: Path) -> None:

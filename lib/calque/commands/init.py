@@ -37,11 +37,12 @@ storage = {}                                # for tables, e.g. { key_env = "S3_K
 checkpoints = "checkpoints"                 # Spark's; nothing in it is truth
 
 [journal]
-format = "delta"                            # delta | kafka
+format = "delta"                            # delta | kafka: say `calque journal move` after a change
 retention = "7d"                            # a target that stays away for longer starts again by itself
-# brokers = "127.0.0.1:9092"                # kafka only
-# topic = "hq.events"
-# options = { "security.protocol" = "SASL_SSL", "sasl.jaas.config_env" = "KAFKA_JAAS" }
+# brokers = "127.0.0.1:9092"                # for kafka; a comma-separated list
+# topic = "hq.events"                       # the source's name and ".events" when left out
+# Settings of librdkafka, Kafka's client, for all that connects; [journal.options] may be a section, too.
+# options = { "security.protocol" = "SSL", "ssl.ca.location" = "/etc/ca.pem", "ssl.key.password_env" = "KAFKA_KEY" }
 
 [window]
 max_events = 100000

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, Strict, ValidationInfo
 
-from calque.config import places, units
+from calque.config import librdkafka, places, units
 from calque.core.patterns import parse_pattern
 from calque.errors import Refused
 from calque.model.names import OURS
@@ -195,6 +195,14 @@ def _options(options: object, info: ValidationInfo) -> Mapping[str, SecretStr]:
     return found
 
 
+def _librdkafka(options: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+    found = librdkafka.refusal(options)
+    if found is not None:
+        key, refused = found
+        raise WrongError(refused, key)
+    return options
+
+
 def _texts(options: object) -> Mapping[str, str]:
     if not isinstance(options, Mapping):
         raise WrongError(Refused("it must be a table", todo='Write { "key" = "value" }'))
@@ -224,3 +232,4 @@ Renames = Annotated[Mapping[str, str], AfterValidator(_renames)]
 Prefixes = Annotated[Mapping[str, str], AfterValidator(_prefixes)]
 Properties = Annotated[Mapping[str, str], AfterValidator(_properties)]
 Options = Annotated[Mapping[str, SecretStr], BeforeValidator(_options)]
+KafkaOptions = Annotated[Options, AfterValidator(_librdkafka)]

@@ -13,6 +13,7 @@ from calque.config.checks import (
     Brokers,
     Duration,
     Folder,
+    KafkaOptions,
     Location,
     Metastores,
     Name,
@@ -82,11 +83,13 @@ class State(Section):
 
 
 class Journal(Section):
+    """`brokers`, `topic` and `options` of a Delta journal name the topic that `calque journal move` copies from."""
+
     format: Literal["delta", "kafka"] = "delta"
     retention: PositiveDuration = 7 * 86400.0
     brokers: Brokers = ""
     topic: Topic = ""
-    options: Options = {}
+    options: KafkaOptions = {}
 
     @model_validator(mode="after")
     def _kafka_has_brokers(self) -> Journal:

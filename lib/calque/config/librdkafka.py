@@ -1,0 +1,63 @@
+"""Which settings of librdkafka, the Kafka client, a configuration may give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+
+from calque.errors import Refused
+
+ORDER = "The journal's order and completeness rest on it"
+READING = "Readers begin at the events that they need and keep no group's position"
+TAKEN: Mapping[str, tuple[str, str]] = {
+    "bootstrap.servers": ("It has a key of its own", 'Write brokers = "host:9092" below [journal]'),
+    "metadata.broker.list": ("It has a key of its own", 'Write brokers = "host:9092" below [journal]'),
+    **dict.fromkeys(
+        (
+            *("acks", "request.required.acks", "enable.idempotence", "enable.gapless.guarantee"),
+            *("max.in.flight", "max.in.flight.requests.per.connection", "transactional.id"),
+            *("retries", "message.send.max.retries", "message.max.bytes", "isolation.level", "check.crcs"),
+        ),
+        (ORDER, "Remove it"),
+    ),
+    **dict.fromkeys(
+        (
+            *("group.id", "group.instance.id", "group.protocol", "auto.offset.reset", "enable.partition.eof"),
+            *("enable.auto.commit", "auto.commit.enable", "enable.auto.offset.store"),
+        ),
+        (READING, "Remove it"),
+    ),
+    **dict.fromkeys(
+        ("sasl.jaas.config", "ssl.truststore.location", "ssl.keystore.type", "ssl.truststore.type"),
+        (
+            "It is a setting of Kafka's Java client, and calque uses librdkafka",
+            'Write e.g. "sasl.username", "sasl.password_env" and "ssl.ca.location"',
+        ),
+    ),
+}
+"""Settings that calque needs for itself, or that another client has: why, and what to do."""
+
+
+def refusal(options: Mapping[str, SecretStr]) -> tuple[str, Refused] | None:
+    """The first setting that can't be given, if any, and why. Nothing is connected to."""
+    for key in options:
+        if key in TAKEN:
+            return key, Refused(f'"{key}" can\'t be set', *TAKEN[key])
+    return _unknown(options) if options else None
+
+
+def _unknown(options: Mapping[str, SecretStr]) -> tuple[str, Refused] | None:
+    """librdkafka itself is asked, without an address: it looks at names, values and files."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    known = {key: value.get_secret_value() for key, value in options.items()}
+    try:
+        AdminClient({**known, "log_level": 0})
+    except KafkaException as error:
+        said = error.args[0].str()
+        named = next((key for key in options if key in said), "")
+        todo = "Write it as librdkafka's documentation (CONFIGURATION.md) has it"
+        return named, Refused("librdkafka does not take these settings", said, todo)
+    return None
