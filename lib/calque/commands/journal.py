@@ -1,0 +1,260 @@
+"""`calque journal`: what capture has copied from the source's log, whichever format the journal has."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calque.commands.groups import Commands, need_command
+from calque.commands.options import EVENT_ID, Settings, examples, shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calque.config import Config
+    from calque.model.journal import Entry, Event
+    from calque.model.names import EventId
+    from calque.ports import Journal
+
+COUNT = 10
+PAGE = 5_000
+FOLLOW_SECONDS = 0.25
+SHOWN = 3
+"""Partitions that a line names; the others are counted."""
+
+
+@click.group(
+    "journal",
+    cls=Commands,
+    epilog=examples("calque journal tail -n 20 --follow", "calque journal show 812"),
+)
+@shared
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Look at the captured events, and at where they are kept."""
+    need_command(context)
+
+
+@command.command("tail", epilog=examples("calque journal tail", "calque journal tail -n 3 --follow"))
+@click.option("-n", "count", metavar="N", type=click.IntRange(min=0), default=COUNT, show_default=True, help="So many.")
+@click.option("--follow", is_flag=True, help="Go on with each new event, until Ctrl-C.")
+@shared
+@click.pass_obj
+def tail_command(settings: Settings, count: int, follow: bool) -> int:
+    """Show the newest events."""
+    if follow and settings.json:
+        raise click.UsageError("--json prints one document, and --follow never ends. Leave one of them out")
+    config = settings.load()
+    return follow_on(config, count) if follow else tail(settings, config, count)
+
+
+@command.command("show", epilog=examples("calque journal show 812", "calque journal show 812 --json"))
+@click.argument("event_id", metavar="EVENT_ID", type=EVENT_ID)
+@shared
+@click.pass_obj
+def show_command(settings: Settings, event_id: int) -> int:
+    """Show one event whole, with its message."""
+    return show(settings, settings.load(), event_id)
+
+
+def tail(settings: Settings, config: Config, count: int) -> int:
+    from calque.commands.output import print_json, print_table
+
+    journal = opened(config)
+    _, last = kept(journal)
+    entries = [entry for page in pages(journal, last - count, last) for entry in page]
+    if settings.json:
+        print_json([row_of(entry) for entry in entries])
+    else:
+        print_table(HEADINGS, map(cells, entries))
+    return 0
+
+
+def follow_on(config: Config, count: int) -> int:
+    """Ends by an interrupt, with 0."""
+    from calque.commands.output import print_line
+
+    journal = opened(config)
+    last = journal.last()
+    shown = max((last or 0) - count, 0)
+    try:
+        while True:
+            if last is not None and last < shown:
+                print_line(f"The journal begins anew after event {last}")
+                shown = last
+            for page in pages(journal, shown, last or 0):
+                if page[0].event_id > shown + 1:
+                    print_line(f"Events {shown + 1} to {page[0].event_id - 1} are not in the journal")
+                for entry in page:
+                    print_line(line(entry))
+                shown = page[-1].event_id
+            time.sleep(FOLLOW_SECONDS)
+            last = journal.last()
+    except KeyboardInterrupt:
+        return 0
+
+
+def show(settings: Settings, config: Config, event_id: EventId) -> int:
+    from calque.commands.output import print_json, print_line
+    from calque.model.names import Span
+
+    journal = opened(config)
+    require_kept(journal, event_id)
+    event = journal.events([event_id])[event_id]
+    (entry,) = journal.entries(Span(event_id - 1, event_id))
+    document = {**row_of(entry), **rest_of(entry, event)}
+    if settings.json:
+        print_json(document)
+        return 0
+    message = document.pop("message")
+    for name, value in document.items():
+        if value not in (None, "", [], False):
+            print_line(f"{name:<16} {shown(value)}")
+    print_line(pretty(message))
+    return 0
+
+
+def opened(config: Config) -> Journal:
+    from calque.wiring import Wiring
+
+    return Wiring(config).source().journal
+
+
+def kept(journal: Journal) -> tuple[EventId, EventId]:
+    """The oldest and the newest event id; the oldest is the greater one when no row is left. Raises `Refused` before
+    the first."""
+    from calque.errors import Refused
+
+    last = journal.last()
+    if last is None:
+        raise Refused("the journal has no events yet", "Nothing was captured", "Start `calque run`")
+    oldest = journal.oldest()
+    return (last + 1 if oldest is None else oldest), last
+
+
+def require_kept(journal: Journal, event_id: EventId) -> None:
+    """`Refused` when the event is not there, with what is."""
+    from calque.errors import Refused
+
+    oldest, last = kept(journal)
+    there = f"It has events {oldest} to {last}" if oldest <= last else f"It is empty, and goes on after event {last}"
+    if event_id > last:
+        raise Refused(f"event {event_id} is not in the journal yet", there, "Name one of them, or wait for it")
+    if event_id < oldest:
+        why = f"{there}; older ones are kept for [journal] retention, or were lost in a gap (see `calque status`)"
+        raise Refused(f"event {event_id} is not in the journal any more", why, "Name one that it has")
+
+
+def pages(journal: Journal, after: EventId, upto: EventId) -> Iterator[Sequence[Entry]]:
+    """What is there of these events, ascending."""
+    from calque.model.names import Span
+
+    oldest = journal.oldest()
+    after = upto if oldest is None else max(after, oldest - 1)
+    while after < upto:
+        page = journal.entries(Span(after, min(after + PAGE, upto)))
+        yield page
+        after = page[-1].event_id
+
+
+# What is shown
+
+HEADINGS = ("event", "time", "type", "kind", "object", "partitions")
+
+
+def row_of(entry: Entry) -> dict[str, Any]:
+    """What `tail` says of an event. Names are the source's; `was` is the one before a rename."""
+    keys = entry.keys
+    return {
+        "event_id": entry.event_id,
+        "time": iso(entry.event_time),
+        "type": entry.event_type,
+        "kind": keys.kind.value,
+        "table": str(keys.table) if keys.table else None,
+        "was": str(keys.other) if keys.other else None,
+        "partitions": list(keys.partitions),
+        "partitions_were": list(keys.others),
+        "locations": list(keys.locations),
+        "defect": keys.defect or None,
+    }
+
+
+def rest_of(entry: Entry, event: Event) -> dict[str, Any]:
+    """What `show` adds. `message` is JSON where it can be read as such, else the text."""
+    keys = entry.keys
+    return {
+        "catalog": event.catalog or None,
+        "database": event.database or None,
+        "table_of_event": event.table or None,
+        "shape": keys.shape.value or None,
+        "replaces": keys.replaces,
+        "columns_changed": keys.columns_changed,
+        "facets_only": keys.facets_only,
+        "transactional": keys.transactional,
+        "message_format": event.message_format or None,
+        "message": message_of(event),
+    }
+
+
+def message_of(event: Event) -> Any:
+    """The message with the objects that stand in it as texts, as JSON."""
+    import json
+
+    from calque.core.decode import Undecodable, text_of
+
+    try:
+        return unfolded(json.loads(text_of(event.message_format, event.message)))
+    except (Undecodable, ValueError):
+        return event.message
+
+
+def unfolded(value: Any) -> Any:
+    import json
+
+    match value:
+        case dict():
+            return {name: unfolded(item) for name, item in value.items()}
+        case list():
+            return [unfolded(item) for item in value]
+        case str() if value.startswith("{"):
+            try:
+                return json.loads(value)
+            except ValueError:
+                return value
+    return value
+
+
+def cells(entry: Entry) -> tuple[object, ...]:
+    row = row_of(entry)
+    was = f" (was {row['was']})" if row["was"] else ""
+    defect = f" {row['defect']}" if row["defect"] else ""
+    about = f"{row['table'] or '-'}{was}{defect}"
+    return row["event_id"], row["time"], row["type"], row["kind"], about, listed(row["partitions"])
+
+
+def line(entry: Entry) -> str:
+    event_id, at, type_, kind, about, partitions = cells(entry)
+    return f"{event_id:>8}  {at}  {type_:<24}  {kind:<18}  {about}  {partitions}".rstrip(" -")
+
+
+def listed(partitions: Sequence[str]) -> str:
+    more = f" and {len(partitions) - SHOWN} more" if len(partitions) > SHOWN else ""
+    return (", ".join(partitions[:SHOWN]) + more) or "-"
+
+
+def shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def pretty(message: object) -> str:
+    import json
+
+    return message if isinstance(message, str) else json.dumps(message, indent=2, ensure_ascii=False)
+
+
+def iso(seconds: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
