@@ -14,6 +14,7 @@ from calque.config import load
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES
 from calque.errors import Refused, Unavailable
+from calque.journals import agree
 from calque.model.names import EventId
 from calque.reloading import Reread
 from calque.roles import Roles, roles
@@ -42,6 +43,7 @@ def run_job(
     with Roles(wiring.state) as held:
         for role in roles(targets, capture=capture):
             held.take(role)
+        agree(wiring.config, wiring.control)
         goal = goal_of(wiring, until)
         run = Run(wiring, targets, capture, held, reread)
         with ended_by_signals(run.stopping), reloading_on_hangup(run.presence.asked):

@@ -50,6 +50,7 @@ from calque.engine.scan import Chosen, Scanner
 from calque.engine.tables import OUT
 from calque.engine.vigil import watch
 from calque.errors import Broken, CalqueError, Refused, Unavailable
+from calque.journals import configured
 from calque.model.lease import Writer
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span, TableName
@@ -244,7 +245,8 @@ class Beginning:
         current = self.wiring.source().log.current()
         starts = [config.policy(name).start for name in config.targets]
         after = min([current, *(start for start in starts if start is not None)])
-        control.put("journal", {"source": config.source.name, "after": after, "at": time.time()})
+        where = configured(config).record()
+        control.put("journal", {"source": config.source.name, "after": after, "at": time.time(), **where})
         return after
 
     def begun_ns(self) -> int:

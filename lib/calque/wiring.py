@@ -32,6 +32,7 @@ from calque.engine.failpoints import Hit, from_environment, guard
 from calque.engine.lease import Deputy, Fence, Lease, fenced
 from calque.engine.leases import CatalogLeases
 from calque.engine.world import SourceSide, TargetSide
+from calque.journals import Place, place
 from calque.model.lease import Writer
 from calque.model.policy import Abilities
 from calque.opening import TOPIC_OPTIONS, hand_down, open_journal, open_log, open_topic
@@ -72,11 +73,14 @@ class Wiring:
         """delta-rs's options for them."""
         return delta_options(self.tables, revealed(self.config.state.storage))
 
-    @property
-    def topic(self) -> Topic:
-        """The journal's on Kafka, where the configuration has brokers."""
+    def place(self) -> Place:
+        """Where the journal is."""
+        return place(self.config, self.control)
+
+    def topic(self, at: Place) -> Topic:
+        """The topic of a journal on Kafka; how it is reached stands in the configuration."""
         journal = self.config.journal
-        return Topic(journal.brokers, self.config.topic(), revealed(journal.options), journal.retention)
+        return Topic(at.brokers or journal.brokers, at.topic, revealed(journal.options), journal.retention)
 
     @property
     def control(self) -> ControlStore:
@@ -101,10 +105,12 @@ class Wiring:
         """Makes the source's log, also in other processes."""
         return partial(open_log, ",".join(self.config.source.metastore))
 
-    def open_journal(self) -> Callable[[], tuple[Journal, EvidenceStore]]:
-        """Makes the journal and the evidence, also in processes that are started after this."""
-        if self.config.journal.format == "kafka":
-            topic = self.topic
+    def open_journal(self, at: Place | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
+        """Makes the journal (that one, or the one there is) and its evidence, also in processes that are started after
+        this."""
+        at = at or self.place()
+        if at.format == "kafka":
+            topic = self.topic(at)
             hand_down(topic.options, TOPIC_OPTIONS)
             return partial(open_topic, replace(topic, options={}))
         hand_down(self.table_options)
@@ -200,10 +206,11 @@ class Wiring:
 
     def journal(self) -> DeltaJournal | KafkaJournal:
         """Opened anew."""
-        if self.config.journal.format == "kafka":
+        at = self.place()
+        if at.format == "kafka":
             from calque.adapters.kafka.journal import KafkaJournal
 
-            return KafkaJournal(self.topic)
+            return KafkaJournal(self.topic(at))
         return DeltaJournal(f"{self.tables}/journal", self.table_options)
 
     def client(self, target: str) -> Client:

@@ -42,7 +42,7 @@ CONTRACT = {
     *("demo", "init", "check", "run", "status", "plan", "bootstrap", "replay", "pause", "resume", "reload"),
     *("release-drops", "quarantine", "quarantine list", "quarantine release", "adopt", "verify", "repair"),
     *("epochs", "epochs list", "epochs show", "epochs diff", "wait", "sweep", "sql"),
-    *("journal", "journal tail", "journal show"),
+    *("journal", "journal tail", "journal show", "journal create", "journal move"),
 }
 
 

@@ -66,7 +66,26 @@ def look(config: Config) -> Findings:
         state_probe(wiring)
     except CalqueError as error:
         findings.refused("state", error)
+    look_at_journal(wiring, findings)
     return findings
+
+
+def look_at_journal(wiring: Wiring, findings: Findings) -> None:
+    """The journal that the configuration names, and whether it is the one that there is."""
+    from calque.errors import CalqueError
+    from calque.journals import configured, require
+
+    try:
+        require(wiring.config, wiring.control)
+    except CalqueError as error:
+        findings.refused("journal", error)
+    wanted = configured(wiring.config)
+    if wanted.format == "kafka":
+        from calque.brokers import KafkaCluster, wanted_topics
+        from calque.engine.check_topic import check_topics
+
+        topic = wiring.topic(wanted)
+        check_topics(KafkaCluster(topic), wanted_topics(topic), findings)
 
 
 def target_of(wiring: Wiring, name: str) -> Target:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import Settings, duration, examples, shared
+from calque.commands.options import Settings, duration, examples, journal_format, shared
 from calque.commands.output import print_json, print_line, print_table
 from calque.errors import Unavailable
 
@@ -21,27 +21,35 @@ HEADINGS = ("target", "result", "position", "tables", "partitions", "files compa
 MORE_HEADINGS = ("events", "hops", "events/hop", "calls", "files copied", "bytes", "bridges")
 
 
-@click.command("demo", epilog=examples("calque demo", "calque demo --targets 3 --seconds 60 --keep /tmp/demo"))
+@click.command(
+    "demo",
+    epilog=examples(
+        "calque demo", "calque demo --targets 3 --seconds 60 --keep /tmp/demo", "calque demo --journal kafka"
+    ),
+)
 @click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Work in this folder and leave it there.")
 @click.option("--targets", metavar="N", type=click.IntRange(min=1), default=2, show_default=True, help="How many.")
 @click.option("--seconds", metavar="S", type=duration, help="How long the writer writes.  [default: 30s]")
+@click.option(
+    "--journal", metavar="delta|kafka", type=journal_format, default="delta", help="Kafka comes with a broker."
+)
 @shared
 @click.pass_obj
-def command(settings: Settings, keep: Path | None, targets: int, seconds: float | None) -> int:
+def command(settings: Settings, keep: Path | None, targets: int, seconds: float | None, journal: str) -> int:
     """Replicate a sample warehouse between real metastores.
 
     Starts a source, targets and a writer that keeps changing the source; shows progress; stops the writer, drains, and
     verifies every target. Exit 0 only if they are equal.
     """
-    return run(settings, keep, targets, seconds)
+    return run(settings, keep, targets, seconds, journal)
 
 
-def run(settings: Settings, keep: Path | None, targets: int, seconds: float | None) -> int:
+def run(settings: Settings, keep: Path | None, targets: int, seconds: float | None, journal: str = "delta") -> int:
     """The writer writes that long after every target shows something; None is 30 seconds."""
     from calque.sandbox.demo.run import run_demo
 
     out = sys.stderr if settings.json else sys.stdout
-    outcome = run_demo(keep, targets, SECONDS if seconds is None else seconds, out)
+    outcome = run_demo(keep, targets, SECONDS if seconds is None else seconds, out, journal)
     if settings.json:
         print_json(document(outcome))
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calque.commands.groups import Commands, need_command
+from calque.commands.journal_move import create_command, move_command
 from calque.commands.options import EVENT_ID, Settings, examples, shared
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ def tail_command(settings: Settings, count: int, follow: bool) -> int:
 def show_command(settings: Settings, event_id: int) -> int:
     """Show one event whole, with its message."""
     return show(settings, settings.load(), event_id)
+
+
+command.add_command(create_command)
+command.add_command(move_command)
 
 
 def tail(settings: Settings, config: Config, count: int) -> int:

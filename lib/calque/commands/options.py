@@ -20,6 +20,7 @@ DEFAULT_CONFIG = "calque.toml"
 EVENT_ID = click.IntRange(min=0)
 EVENT_ID_TEXT = re.compile(r"[0-9]+")
 AMOUNTS = ("none", "size", "checksum")
+FORMATS = ("delta", "kafka")
 
 
 @dataclass(slots=True)
@@ -81,8 +82,16 @@ def epoch_reference(text: str) -> EpochReference:
 
 
 def amount_of_data(text: str) -> str:
-    if text not in AMOUNTS:
-        raise click.BadParameter(f'"{text}" is no choice. {nearest(text, AMOUNTS)}')
+    return choice(text, AMOUNTS)
+
+
+def journal_format(text: str) -> str:
+    return choice(text, FORMATS)
+
+
+def choice(text: str, choices: Sequence[str]) -> str:
+    if text not in choices:
+        raise click.BadParameter(f'"{text}" is no choice. {nearest(text, choices)}')
     return text
 
 

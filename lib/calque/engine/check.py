@@ -45,7 +45,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`where` is "source", "target NAME", "state" or "configuration"."""
+    """`where` is "source", "target NAME", "state", "journal" or "configuration"."""
 
     what: str
     why: str

@@ -36,12 +36,13 @@ def names(targets: int) -> list[str]:
     return rounds[:targets]
 
 
-def write(path: Path, source: str, targets: Mapping[str, str]) -> None:
-    """`source` and the values of `targets` are addresses of metastores; places are relative to the file."""
-    path.write_text(text(source, targets), encoding="utf-8")
+def write(path: Path, source: str, targets: Mapping[str, str], brokers: str = "") -> None:
+    """`source` and the values of `targets` are addresses of metastores; places are relative to the file. With `brokers`
+    the journal is on Kafka."""
+    path.write_text(text(source, targets, brokers), encoding="utf-8")
 
 
-def text(source: str, targets: Mapping[str, str]) -> str:
+def text(source: str, targets: Mapping[str, str], brokers: str = "") -> str:
     kinds = list(VARIANTS.values())
     sections = [
         f"""
@@ -51,10 +52,11 @@ warehouse = "targets/{name}"
 {kinds[index % len(kinds)]}"""
         for index, (name, uri) in enumerate(targets.items())
     ]
+    journal = f'\n[journal]\nformat = "kafka"\nbrokers = {json.dumps(brokers)}\n' if brokers else ""
     return f"""\
-# Written by `calque demo`; the metastores run only as long as it does.
+# Written by `calque demo`; the services run only as long as it does.
 
 [source]
 name = "demo"
 metastore = {json.dumps(source)}
-{"".join(sections)}"""
+{journal}{"".join(sections)}"""

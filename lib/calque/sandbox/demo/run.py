@@ -22,7 +22,7 @@ from calque.commands import verify, wait
 from calque.commands.options import Settings
 from calque.config import Config, load
 from calque.errors import CalqueError, Unavailable
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Broker, Metastore, MetastoreSettings
 from calque.sandbox.demo import configuration
 from calque.sandbox.demo.ending import kept_folder, signals_interrupt, temporary_folder
 from calque.sandbox.demo.outcome import Answer, Outcome, TargetOutcome
@@ -42,8 +42,9 @@ SOURCE = "source"
 SEE_LOG = "Run the demo with --keep DIR, and see run.log there"
 
 
-def run_demo(keep: Path | None, targets: int, seconds: float, out: TextIO) -> Outcome:
+def run_demo(keep: Path | None, targets: int, seconds: float, out: TextIO, journal: str = "delta") -> Outcome:
     """Runs it all; progress goes to `out`. The writer goes on for `seconds` after every target shows something.
+    `journal` is its format.
 
     Raises `Refused` when `keep` holds something, `Unavailable` when a service or the replication does not start or
     ends by itself.
@@ -51,12 +52,14 @@ def run_demo(keep: Path | None, targets: int, seconds: float, out: TextIO) -> Ou
     with ExitStack() as stack:
         stack.enter_context(signals_interrupt())
         directory = stack.enter_context(kept_folder(keep) if keep else temporary_folder())
-        out.write(f"Starting {targets + 1} metastores in {directory}\n")
+        broker = " and a Kafka broker" if journal == "kafka" else ""
+        out.write(f"Starting {targets + 1} metastores{broker} in {directory}\n")
         out.flush()
         names = configuration.names(targets)
         metastores = started([SOURCE, *names], directory / "metastores", stack)
         file = directory / "calque.toml"
-        configuration.write(file, metastores[SOURCE].uri, {name: metastores[name].uri for name in names})
+        brokers = stack.enter_context(Broker.start(directory / "kafka")).address if journal == "kafka" else ""
+        configuration.write(file, metastores[SOURCE].uri, {name: metastores[name].uri for name in names}, brokers)
         client = HiveClient(metastores[SOURCE].uri)
         stack.callback(client.close)
         source = Source(client, directory / "data")

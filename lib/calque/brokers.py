@@ -1,0 +1,62 @@
+"""What a Kafka cluster says of itself and of its topics (`engine.check_topic.Cluster`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ResourceType
+
+from calque.adapters.kafka.faults import PATIENCE, told
+from calque.adapters.kafka.making import names_of
+from calque.adapters.kafka.topic import Topic
+from calque.engine.check_topic import NEEDED, Wanted
+from calque.engine.check_topic import Topic as Found
+
+
+class KafkaCluster:
+    """The brokers that a journal's topics are on."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._admin = AdminClient(topic.settings())
+
+    def brokers(self) -> int:
+        return len(self._listed.brokers)
+
+    def topic(self, name: str) -> Found | None:
+        found = self._listed.topics.get(name)
+        if found is None:
+            return None
+        copies = min((len(partition.replicas) for partition in found.partitions.values()), default=0)
+        return Found(name, len(found.partitions), copies, self._settings(name), self._denied(name))
+
+    @cached_property
+    def _listed(self) -> ClusterMetadata:
+        with told("its topics be listed", self._topic.brokers):
+            return self._admin.list_topics(timeout=PATIENCE)
+
+    def _settings(self, name: str) -> Mapping[str, str]:
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        with told(f"the settings of topic {name} be read", self._topic.brokers):
+            found = self._admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
+        return {setting: entry.value for setting, entry in found.items() if entry.value is not None}
+
+    def _denied(self, name: str) -> Sequence[str]:
+        """Of the operations that are needed; none where Kafka does not tell."""
+        with told(f"topic {name} be described", self._topic.brokers):
+            asked = self._admin.describe_topics(
+                TopicCollection([name]), include_authorized_operations=True, request_timeout=PATIENCE
+            )
+            allowed = asked[name].result().authorized_operations
+        names = {operation.name for operation in allowed or ()}
+        return [operation for operation in NEEDED if names and operation not in names]
+
+
+def wanted_topics(topic: Topic) -> Sequence[Wanted]:
+    """The topics of a journal, as they should be."""
+    return [
+        Wanted(name, 2, True, 0.0) if name == topic.positions else Wanted(name, 1, False, topic.retention)
+        for name in names_of(topic)
+    ]

@@ -1,0 +1,136 @@
+"""`calque journal move` and `create`: where captured events are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from calque.commands.options import Settings, examples, shared
+
+if TYPE_CHECKING:
+    from calque.config import Config
+    from calque.engine.journal_move import Kept, Moved, Owner
+    from calque.journals import Place
+    from calque.wiring import Wiring
+
+TOLD_SECONDS = 2.0
+
+
+@click.command("move", epilog=examples("calque journal move", "calque journal move --json"))
+@shared
+@click.pass_obj
+def move_command(settings: Settings) -> int:
+    """Take the journal along to where [journal] says.
+
+    Copies all captured events and their evidence from where they are, so that targets go on as they were. Stop `calque
+    run` first. A move that was interrupted goes on when it is said again; what it copied from is left as it is.
+    """
+    return run(settings, settings.load())
+
+
+@click.command("create", epilog=examples("calque journal create", "calque journal create --json"))
+@shared
+@click.pass_obj
+def create_command(settings: Settings) -> int:
+    """Make the journal's topics that are missing, if [journal] names Kafka."""
+    return create(settings, settings.load())
+
+
+def run(settings: Settings, config: Config) -> int:
+    from calque.commands.output import print_json, print_line
+    from calque.errors import Refused
+    from calque.journals import configured, moved, recorded
+    from calque.roles import Roles, roles
+    from calque.wiring import Wiring
+
+    wiring = Wiring(config)
+    with Roles(wiring.state) as held:
+        for role in roles(list(config.targets), capture=True):
+            held.take(role)
+        to, at = configured(config), recorded(wiring.control)
+        if at is None:
+            raise Refused("there is no journal to move yet", "Nothing was captured", f"Start `calque run`, into {to}")
+        found = None if at.same(to) else copied(wiring, at, to, quiet=settings.json)
+        if found is not None:
+            moved(wiring.control, to, found.last)
+    if settings.json:
+        print_json({"from": str(at), "to": str(to), "moved": found})
+    elif found is None:
+        print_line(f"Nothing to do: the journal is in {at}.")
+    else:
+        print_line(
+            f"The journal is in {to} now: {found.events} events and {found.listings} listings were copied, up to event "
+            f"{found.last}. What is in {at} is left there."
+        )
+    return 0
+
+
+def copied(wiring: Wiring, at: Place, to: Place, *, quiet: bool) -> Moved:
+    import time
+
+    from calque.commands.output import print_line
+    from calque.engine.journal_move import move
+
+    told = time.monotonic()
+
+    def tell(reached: int, last: int) -> None:
+        nonlocal told
+        if not quiet and time.monotonic() > told + TOLD_SECONDS:
+            told = time.monotonic()
+            print_line(f"Copied up to event {reached} of {last}")
+
+    new = kept(wiring, to)
+    return move(kept(wiring, at), new, owner_of(wiring, to, new), needed(wiring), tell)
+
+
+def kept(wiring: Wiring, at: Place) -> Kept:
+    from calque.engine.failpoints import guard
+    from calque.engine.journal_move import Kept
+
+    journal, evidence = wiring.open_journal(at)()
+    return Kept(str(at), guard(journal, "journal", wiring.hit), guard(evidence, "evidence", wiring.hit))
+
+
+def owner_of(wiring: Wiring, to: Place, new: Kept) -> Owner:
+    """Nobody else writes to a Delta table; a topic that was left is ours while nobody wrote to it since."""
+    from calque.engine.journal_move import Owner
+    from calque.journals import left
+
+    before = left(wiring.control)
+    if to.format == "delta":
+        return Owner.US
+    mine = before is not None and before.place.same(to) and new.journal.last() == before.last
+    return Owner.US if mine else Owner.ANYBODY
+
+
+def needed(wiring: Wiring) -> int:
+    """The event above which some target needs events."""
+    from calque.engine.gaps import newest
+    from calque.engine.sweep import shown_by_all
+
+    gap = newest(wiring.gaps())
+    ledgers = [wiring.ledger(name) for name in wiring.config.targets]
+    return min(shown_by_all(ledger.last_epoch(), list(ledger.tables().values()), gap) for ledger in ledgers)
+
+
+def create(settings: Settings, config: Config) -> int:
+    from calque.commands.output import print_json, print_line
+    from calque.errors import Refused
+    from calque.journals import configured
+    from calque.wiring import Wiring
+
+    at = configured(config)
+    if at.format != "kafka":
+        todo = 'Nothing is to be done; or write format = "kafka" below [journal]'
+        raise Refused(
+            "there are no topics to make", "The journal is a Delta table, which capture makes by itself", todo
+        )
+    from calque.adapters.kafka.making import make_topics
+
+    made = make_topics(Wiring(config).topic(at))
+    if settings.json:
+        print_json({"made": made})
+    else:
+        print_line(f"Made {', '.join(made)}." if made else "All topics are there.")
+    return 0

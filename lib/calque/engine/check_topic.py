@@ -1,0 +1,200 @@
+"""Look at the topics of a journal on Kafka, and say what is wrong with them and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from calque.engine.check import Findings, Severity
+from calque.errors import Refused, Unavailable
+
+WHERE = "journal"
+SMALL = 100_000
+"""Bytes of a message below which most events would be cut in pieces."""
+SAFE_COPIES = 3
+CREATE = "Say `calque journal create`"
+NEEDED = ("DESCRIBE", "READ", "WRITE")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a cluster says of a topic that is there. `settings` are Kafka's, with their defaults; `denied` are
+    operations that our user may not do."""
+
+    name: str
+    partitions: int
+    copies: int
+    settings: Mapping[str, str]
+    denied: Sequence[str] = ()
+
+    def number(self, setting: str) -> int:
+        """-1 for none, which is no limit."""
+        return int(self.settings.get(setting) or -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A topic that a journal needs; `compacted` keeps the newest record of each key, else all for `retention`
+    seconds."""
+
+    name: str
+    partitions: int
+    compacted: bool
+    retention: float
+
+
+class Cluster(Protocol):
+    """What a cluster says of itself. Every method may raise `Unavailable` and `Refused`."""
+
+    def brokers(self) -> int: ...
+
+    def topic(self, name: str) -> Topic | None: ...
+
+
+def check_topics(cluster: Cluster, wanted: Sequence[Wanted], findings: Findings) -> None:
+    try:
+        brokers = cluster.brokers()
+        findings.add(WHERE, Severity.INFO, f"Kafka answers; it has {brokers} broker{'s' * (brokers > 1)}")
+        for each in wanted:
+            found = cluster.topic(each.name)
+            if found is None:
+                what = f"There is no topic {each.name}"
+                why = "calque makes it at the first append, if Kafka lets it"
+                findings.add(WHERE, Severity.WARNING, what, why, f"{CREATE} to make it now")
+            else:
+                check_topic(found, each, brokers, findings)
+    except (Unavailable, Refused) as error:
+        findings.refused(WHERE, error)
+
+
+def check_topic(topic: Topic, wanted: Wanted, brokers: int, findings: Findings) -> None:
+    before = len(findings.found)
+    check_allowed(topic, findings)
+    check_order(topic, wanted, findings)
+    check_kept(topic, wanted, findings)
+    check_copies(topic, brokers, findings)
+    check_size(topic, wanted, findings)
+    if len(findings.found) == before:
+        findings.add(WHERE, Severity.INFO, f"Topic {topic.name} is as it should be")
+
+
+def check_allowed(topic: Topic, findings: Findings) -> None:
+    denied = [operation for operation in NEEDED if operation in topic.denied]
+    if denied:
+        findings.add(
+            WHERE,
+            Severity.ERROR,
+            f"The user may not {' or '.join(denied).lower()} topic {topic.name}",
+            "Kafka's access control says so",
+            f"Allow it {', '.join(NEEDED)} there",
+        )
+
+
+def check_order(topic: Topic, wanted: Wanted, findings: Findings) -> None:
+    if topic.partitions != wanted.partitions:
+        findings.add(
+            WHERE,
+            Severity.ERROR,
+            f"Topic {topic.name} has {topic.partitions} partitions instead of {wanted.partitions}",
+            "the order of events is the order in one partition",
+            f"Name another topic below [journal], or delete this one if nobody needs it. Then {CREATE[:1].lower()}"
+            f"{CREATE[1:]}",
+        )
+
+
+def check_kept(topic: Topic, wanted: Wanted, findings: Findings) -> None:
+    policies = {policy.strip() for policy in topic.settings.get("cleanup.policy", "delete").split(",")}
+    right = {"compact"} if wanted.compacted else {"delete"}
+    if policies != right:
+        findings.add(
+            WHERE,
+            Severity.ERROR,
+            f"Topic {topic.name} has cleanup.policy = {','.join(sorted(policies))}",
+            (
+                "its newest records could be removed, which say where the journal ends"
+                if wanted.compacted
+                else "records would go from between others, and events are read one after the other"
+            ),
+            altering(topic, "cleanup.policy", *right),
+        )
+    if wanted.compacted:
+        return
+    kept, wanted_ms = topic.number("retention.ms"), int(wanted.retention * 1000)
+    if 0 <= kept < wanted_ms:
+        findings.add(
+            WHERE,
+            Severity.ERROR,
+            f"Topic {topic.name} keeps records for {days(kept)}, and [journal] retention is {days(wanted_ms)}",
+            "a target that stops for longer is compared with the source again",
+            f"{altering(topic, 'retention.ms', str(wanted_ms))}, or shorten [journal] retention",
+        )
+    if topic.number("retention.bytes") >= 0:
+        findings.add(
+            WHERE,
+            Severity.WARNING,
+            f"Topic {topic.name} keeps at most {topic.number('retention.bytes')} bytes",
+            "many changes in a short time push events out before their time",
+            altering(topic, "retention.bytes", "-1"),
+        )
+
+
+def check_copies(topic: Topic, brokers: int, findings: Findings) -> None:
+    needed = topic.number("min.insync.replicas")
+    if needed > topic.copies:
+        findings.add(
+            WHERE,
+            Severity.ERROR,
+            f"Topic {topic.name} has {topic.copies} copies, and min.insync.replicas is {needed}",
+            "nothing can be appended",
+            altering(topic, "min.insync.replicas", str(max(topic.copies - 1, 1))),
+        )
+    elif topic.copies == 1:
+        severity = Severity.WARNING if brokers > 1 else Severity.INFO
+        why = "its events are lost with the disk of one broker, and tables are read again then"
+        findings.add(WHERE, severity, f"Topic {topic.name} has one copy", why, "Give it three")
+    elif needed == topic.copies:
+        findings.add(
+            WHERE,
+            Severity.WARNING,
+            f"Topic {topic.name} has min.insync.replicas = {needed}, as many as it has copies",
+            "while one broker is down nothing can be appended, and targets wait",
+            altering(topic, "min.insync.replicas", str(needed - 1)),
+        )
+    elif needed == 1 and topic.copies >= SAFE_COPIES:
+        findings.add(
+            WHERE,
+            Severity.WARNING,
+            f"Topic {topic.name} has min.insync.replicas = 1",
+            "what one broker alone confirmed is lost with it",
+            altering(topic, "min.insync.replicas", "2"),
+        )
+    if topic.settings.get("unclean.leader.election.enable") == "true":
+        findings.add(
+            WHERE,
+            Severity.WARNING,
+            f"Topic {topic.name} has unclean.leader.election.enable = true",
+            "a broker that lacks events may become its leader, and they are captured again if the log still has them",
+            altering(topic, "unclean.leader.election.enable", "false"),
+        )
+
+
+def check_size(topic: Topic, wanted: Wanted, findings: Findings) -> None:
+    limit = topic.number("max.message.bytes")
+    if 0 <= limit < SMALL and not wanted.compacted:
+        findings.add(
+            WHERE,
+            Severity.WARNING,
+            f"Topic {topic.name} takes messages of at most {limit} bytes",
+            "larger events are compressed, then cut in pieces, which every reader has to put together",
+            altering(topic, "max.message.bytes", "1048588"),
+        )
+
+
+def altering(topic: Topic, setting: str, value: str) -> str:
+    return f"Run `kafka-configs.sh --alter --topic {topic.name} --add-config {setting}={value}`"
+
+
+def days(milliseconds: int) -> str:
+    hours = milliseconds / 3_600_000
+    return f"{hours / 24:.3g} days" if hours >= 48 else f"{hours:.3g} hours"
