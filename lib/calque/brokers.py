@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
-from confluent_kafka import TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ResourceType
 
-from calque.adapters.kafka.faults import PATIENCE, told
+from calque.adapters.kafka.faults import DENIED, PATIENCE, fault, told
 from calque.adapters.kafka.making import names_of
 from calque.adapters.kafka.topic import Topic
 from calque.engine.check_topic import NEEDED, Wanted
 from calque.engine.check_topic import Topic as Found
+
+WHY = DENIED | {KafkaError._SSL, KafkaError._RESOLVE}
+"""What says more than that nothing answers."""
 
 
 class KafkaCluster:
@@ -20,7 +24,9 @@ class KafkaCluster:
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
-        self._admin = AdminClient(topic.settings())
+        self._heard: list[KafkaError] = []
+        settings: dict[str, Any] = {**topic.settings(), "error_cb": self._heard.append}
+        self._admin = AdminClient(settings)
 
     def brokers(self) -> int:
         return len(self._listed.brokers)
@@ -34,8 +40,13 @@ class KafkaCluster:
 
     @cached_property
     def _listed(self) -> ClusterMetadata:
-        with told("its topics be listed", self._topic.brokers):
+        """Why a connection fails is only told beside the answer, which is that there is none."""
+        try:
             return self._admin.list_topics(timeout=PATIENCE)
+        except KafkaException as error:
+            self._admin.poll(0)
+            why = next((heard for heard in self._heard if heard.code() in WHY), error.args[0])
+            raise fault("its topics be listed", self._topic.brokers, why) from error
 
     def _settings(self, name: str) -> Mapping[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, name)
