@@ -303,7 +303,7 @@ def test_a_running_deployment_moves_to_kafka_and_back_and_its_target_goes_on_whe
 
     text = deployment.config.read_text()
     deployment.write(12)
-    first = deployment.calque("run", "--until", "head")
+    first = deployment.calque("run", "--until", "head", timeout=240)
     assert first.returncode == 0, first.stderr
     deployment.write(6)
     move_to("kafka")
@@ -315,7 +315,7 @@ def test_a_running_deployment_moves_to_kafka_and_back_and_its_target_goes_on_whe
     assert deployment.end(signal.SIGTERM) == 0
     deployment.write(6)
     move_to("delta")
-    last = deployment.calque("run", "--until", "head")
+    last = deployment.calque("run", "--until", "head", timeout=240)
     assert last.returncode == 0, last.stderr
     deployment.check_equal()
     epochs = json.loads(deployment.calque("epochs", "list", "--json").stdout)
