@@ -1,0 +1,90 @@
+"""The consumer that README shows reads what calque writes, as it stands there."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from calque.adapters.kafka.journal import KafkaJournal
+from calque.adapters.kafka.topic import Topic
+from calque.core.keys import keys_of
+from calque.core.rows import table_of
+from calque.model.journal import Event
+from calque.sandbox import Broker
+from kafkas import reader
+from logs import Log, part, partitioned, plain
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60.0
+
+
+@pytest.fixture
+def topic(tmp_path: Path) -> Iterator[Topic]:
+    with Broker.start(tmp_path) as broker:
+        yield Topic(broker.address, "hq.events")
+
+
+def consumer() -> str:
+    """The program in README's section on Kafka."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Kafka\n")[2].partition("\n## ")[0]
+    lines = section[section.index("    import io, json") :].splitlines()
+    length = next(at for at, line in enumerate(lines) if line and not line.startswith("    "))
+    return textwrap.dedent("\n".join(lines[:length]))
+
+
+def append(journal: KafkaJournal, *events: Event) -> None:
+    journal.append(table_of((event, keys_of(event)) for event in events))
+
+
+def write_all_again(topic: Topic, count: int) -> None:
+    """As a writer does that did not hear that it had succeeded."""
+    consumer, producer = reader(topic), Producer({"bootstrap.servers": topic.brokers})
+    for _ in range(count):
+        record = consumer.poll(SECONDS)
+        assert record is not None
+        producer.produce(topic.name, record.value(), record.key(), headers=record.headers())
+    assert producer.flush(SECONDS) == 0
+    consumer.close()
+
+
+def test_the_consumer_in_the_readme_prints_each_event_once_in_order(topic: Topic) -> None:
+    log = Log().create(plain("t")).rename(plain("t"), "u").add(partitioned("p"), part(partitioned("p"), "a"))
+    noise = "".join(random.Random(1).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=4_000_000))
+    large = Event(4, 0, "ALTER_DATABASE", "hive", "large", "", "json-0.2", f'{{"db": "large", "noise": "{noise}"}}')
+    journal = KafkaJournal(topic)
+    append(journal, *log.events)
+    write_all_again(topic, 3)
+    append(journal, large)
+    journal.restart(20)
+    append(journal, *Log().at(21).drop(plain("u")).events)
+    program = consumer().replace("127.0.0.1:9092", topic.brokers)
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-W", "error", "-c", program]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        ended = threading.Timer(SECONDS, process.kill)
+        ended.start()
+        assert process.stdout is not None
+        found = [process.stdout.readline().rstrip("\n") for _ in range(5)]
+        append(journal, *Log().at(22).drop(plain("v")).events)
+        found.append(process.stdout.readline().rstrip("\n"))
+        ended.cancel()
+        process.kill()
+    journal.close()
+    assert found == [
+        "1 CREATE_TABLE d1 t []",
+        "2 ALTER_TABLE d1 u []",
+        "3 ADD_PARTITION d1 p ['p=a']",
+        found[3],
+        "21 DROP_TABLE d1 u []",
+        "22 DROP_TABLE d1 v []",
+    ]
+    assert found[3].startswith("4 ALTER_DATABASE ")
