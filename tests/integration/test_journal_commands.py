@@ -183,9 +183,9 @@ def test_check_says_what_is_wrong_with_a_topic_and_how_to_mend_it(broker: Broker
     assert [(severity, what) for severity, what, _ in found] == [
         ("error", f"Topic {name} has 3 partitions instead of 1"),
         ("error", f"Topic {name} has cleanup.policy = compact,delete"),
-        ("error", f"Topic {name} keeps records for 1 hours, and [journal] retention is 7 days"),
+        ("error", f"Topic {name} keeps records for 1 h, and [journal] retention is 7 days"),
         ("warning", f"Topic {name} keeps at most 1000000 bytes"),
-        ("error", f"Topic {name} has 1 copies, and min.insync.replicas is 2"),
+        ("error", f"Topic {name} has 1 copy, and min.insync.replicas is 2"),
         ("warning", f"Topic {name} has unclean.leader.election.enable = true"),
         ("warning", f"Topic {name} takes messages of at most 20000 bytes"),
     ]

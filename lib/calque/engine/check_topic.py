@@ -13,7 +13,6 @@ WHERE = "journal"
 SMALL = 100_000
 """Bytes of a message below which most events would be cut in pieces."""
 SAFE_COPIES = 3
-CREATE = "Say `calque journal create`"
 NEEDED = ("DESCRIBE", "READ", "WRITE")
 
 
@@ -55,13 +54,13 @@ class Cluster(Protocol):
 def check_topics(cluster: Cluster, wanted: Sequence[Wanted], findings: Findings) -> None:
     try:
         brokers = cluster.brokers()
-        findings.add(WHERE, Severity.INFO, f"Kafka answers; it has {brokers} broker{'s' * (brokers > 1)}")
+        findings.add(WHERE, Severity.INFO, f"Kafka answers; it has {counted(brokers, 'broker', 'brokers')}")
         for each in wanted:
             found = cluster.topic(each.name)
             if found is None:
                 what = f"There is no topic {each.name}"
                 why = "calque makes it at the first append, if Kafka lets it"
-                findings.add(WHERE, Severity.WARNING, what, why, f"{CREATE} to make it now")
+                findings.add(WHERE, Severity.WARNING, what, why, "Say `calque journal create` to make it now")
             else:
                 check_topic(found, each, brokers, findings)
     except (Unavailable, Refused) as error:
@@ -93,13 +92,13 @@ def check_allowed(topic: Topic, findings: Findings) -> None:
 
 def check_order(topic: Topic, wanted: Wanted, findings: Findings) -> None:
     if topic.partitions != wanted.partitions:
+        there = counted(topic.partitions, "partition", "partitions")
         findings.add(
             WHERE,
             Severity.ERROR,
-            f"Topic {topic.name} has {topic.partitions} partitions instead of {wanted.partitions}",
+            f"Topic {topic.name} has {there} instead of {wanted.partitions}",
             "the order of events is the order in one partition",
-            f"Name another topic below [journal], or delete this one if nobody needs it. Then {CREATE[:1].lower()}"
-            f"{CREATE[1:]}",
+            "Name another topic below [journal], or delete this one; then say `calque journal create`",
         )
 
 
@@ -145,7 +144,7 @@ def check_copies(topic: Topic, brokers: int, findings: Findings) -> None:
         findings.add(
             WHERE,
             Severity.ERROR,
-            f"Topic {topic.name} has {topic.copies} copies, and min.insync.replicas is {needed}",
+            f"Topic {topic.name} has {counted(topic.copies, 'copy', 'copies')}, and min.insync.replicas is {needed}",
             "nothing can be appended",
             altering(topic, "min.insync.replicas", str(max(topic.copies - 1, 1))),
         )
@@ -197,4 +196,8 @@ def altering(topic: Topic, setting: str, value: str) -> str:
 
 def days(milliseconds: int) -> str:
     hours = milliseconds / 3_600_000
-    return f"{hours / 24:.3g} days" if hours >= 48 else f"{hours:.3g} hours"
+    return f"{hours / 24:.3g} days" if hours >= 48 else f"{hours:.3g} h"
+
+
+def counted(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
