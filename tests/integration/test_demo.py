@@ -45,18 +45,18 @@ def test_the_demo_ends_with_every_target_equal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ended_by", "after"),
+    ("ended_by", "after", "journal"),
     [
-        (signal.SIGINT, "metastores in"),
-        (signal.SIGINT, "the writer writes"),
-        (signal.SIGTERM, "the writer writes"),
-        (signal.SIGKILL, "the writer writes"),
+        (signal.SIGINT, "metastores in", "delta"),
+        (signal.SIGINT, "the writer writes", "delta"),
+        (signal.SIGTERM, "the writer writes", "kafka"),
+        (signal.SIGKILL, "the writer writes", "kafka"),
     ],
 )
-def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after: str) -> None:
+def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after: str, journal: str) -> None:
     mark = uuid.uuid4().hex
     demo = subprocess.Popen(
-        [*DEMO, "--targets", "1"],
+        [*DEMO, "--targets", "1", "--journal", journal],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -96,6 +96,13 @@ def test_the_configuration_that_the_demo_writes_is_valid(tmp_path: Path, targets
     configuration.write(tmp_path / "calque.toml", "thrift://127.0.0.1:9999", addresses)
     assert list(load(str(tmp_path / "calque.toml")).targets) == list(addresses)
     assert len(addresses) == targets
+
+
+def test_the_configuration_of_a_demo_on_kafka_names_its_broker(tmp_path: Path) -> None:
+    file = tmp_path / "calque.toml"
+    configuration.write(file, "thrift://127.0.0.1:9999", {"mirror": "thrift://127.0.0.1:9998"}, "127.0.0.1:9092")
+    config = load(str(file))
+    assert (config.journal.format, config.journal.brokers, config.topic()) == ("kafka", "127.0.0.1:9092", "demo.events")
 
 
 def marked(mark: str) -> list[int]:
