@@ -255,6 +255,8 @@ def test_a_topic_of_another_log_is_refused(broker: Broker, say: Say, name: str) 
         f"topic {name} on {broker.address} has events 100 to 110, and events 3 to 40 of the Delta table do not" in error
     )
     assert "Name another topic" in error
+    severity, what, todo = findings_of(wiring)[0]
+    assert (severity, what.startswith("[journal] names topic "), "calque journal move" in todo) == ("error", True, True)
     assert say("journal", "tail")[-1]["event_id"] == 40
 
 
