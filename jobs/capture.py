@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from calque.commands.options import DEFAULT_CONFIG
+from calque.commands.options import DEFAULT_CONFIG, serve_option
 from calque.commands.output import print_error
 from calque.errors import CalqueError
 from calque.job import run_file
@@ -14,12 +14,13 @@ from calque.job import run_file
 
 @click.command()
 @click.option("-c", "--config", metavar="FILE", default=DEFAULT_CONFIG, show_default=True, help="The configuration.")
-def capture(config: str) -> int:
+@serve_option
+def capture(config: str, serve: str) -> int:
     """Copy the source's log into the journal, and find out which files belong to its events.
 
     The part of `calque run` that no target needs to wait for; run it once for a state folder.
     """
-    return run_file(config, None, None, capture=True)
+    return run_file(config, None, None, capture=True, address=serve)
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from calque.commands.options import DEFAULT_CONFIG, head_or_event, targets_option
+from calque.commands.options import DEFAULT_CONFIG, head_or_event, serve_option, targets_option
 from calque.commands.output import print_error
 from calque.errors import CalqueError
 from calque.job import run_file
@@ -16,9 +16,10 @@ from calque.job import run_file
 @click.option("-c", "--config", metavar="FILE", default=DEFAULT_CONFIG, show_default=True, help="The configuration.")
 @click.option("--until", metavar="head|EVENT_ID", type=head_or_event, help="Stop when every target is at that event.")
 @targets_option
-def replicate(config: str, until: str | int | None, targets: tuple[str, ...]) -> int:
+@serve_option
+def replicate(config: str, until: str | int | None, targets: tuple[str, ...], serve: str) -> int:
     """Replicate from the journal, which jobs/capture.py fills, to each target."""
-    return run_file(config, targets, until, capture=False)
+    return run_file(config, targets, until, capture=False, address=serve)
 
 
 def main() -> int:

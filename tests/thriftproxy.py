@@ -17,13 +17,18 @@ VERSION = b"\x80\x01\x00\x01"
 
 @dataclass
 class Asked:
-    """Calls in their order, each with its bytes; `most` connections were open at a time."""
+    """Calls in their order, each with its bytes; `most` connections were open at a time. No answer comes through while
+    `answering` is not set."""
 
     uri: str
     calls: list[tuple[str, bytes]] = field(default_factory=list)
     open: int = 0
     most: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    answering: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.answering.set()
 
     def named(self, method: str) -> list[bytes]:
         return [request for name, request in self.calls if name == method]
@@ -64,6 +69,8 @@ def hand_on(found: Asked, one: socket.socket, other: socket.socket, note: bool) 
                 (length,) = struct.unpack(">i", chunk[4:8])
                 with found.lock:
                     found.calls.append((chunk[8 : 8 + length].decode(), chunk))
+            if not note:
+                found.answering.wait()
             other.sendall(chunk)
     except OSError:
         pass

@@ -5,19 +5,25 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, NoReturn
 
+from calque.commands.output import print_error
 from calque.config import load
+from calque.config.keys import Serve
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES
-from calque.errors import Refused, Unavailable
+from calque.errors import CalqueError, Refused, Unavailable
 from calque.journals import agree
 from calque.model.names import EventId
 from calque.reloading import Reread
 from calque.roles import Roles, roles
+from calque.serving import Pages, serve
+from calque.status import snapshot
 from calque.streams import Run
 from calque.supported import unsupported
 from calque.wiring import Wiring
@@ -32,10 +38,12 @@ def run_job(
     *,
     capture: bool = True,
     reread: Reread | None = None,
+    where: Serve | None = None,
 ) -> int:
     """Run capture and the targets until a signal, or until every target shows `until`. The exit code; raises what
     ended a part. Capture and targets may be spread over processes with one state folder, each in one of them. On
-    SIGHUP, or when `calque reload` asks, the configuration is read again as `reread` says."""
+    SIGHUP, or when `calque reload` asks, the configuration is read again as `reread` says. Meanwhile health and metrics
+    are served as `where` says."""
     log_to_stderr()
     require_known_failpoint()
     for refusal in unsupported(wiring.config):
@@ -46,12 +54,23 @@ def run_job(
         agree(wiring.config, wiring.control)
         goal = goal_of(wiring, until)
         run = Run(wiring, targets, capture, held, reread)
-        with ended_by_signals(run.stopping), reloading_on_hangup(run.presence.asked):
+        with (
+            ended_by_signals(run.stopping),
+            reloading_on_hangup(run.presence.asked),
+            served(where, run, lambda: snapshot(Wiring(run.wiring.config))),
+        ):
             try:
                 run.start()
                 found = run.wait(goal)
-            finally:
+            except CalqueError as error:
+                if not run.stop():
+                    leave(error.exit_code, str(error))
+                raise
+            except BaseException:
                 run.stop()
+                raise
+            if not run.stop():
+                leave(EXIT_WITHOUT if found is Standing.WITHOUT else 0)
     if found is not Standing.WITHOUT or goal is None:
         return 0
     for name in run.targets:
@@ -62,16 +81,45 @@ def run_job(
             raise Unavailable(
                 f"{name} shows event {goal} without {', '.join(reached.missing)}",
                 "these tables are set aside",
-                "See `calque quarantine list`",
+                "See `calque status`",
             )
     return EXIT_WITHOUT
 
 
-def run_file(path: str, named: Sequence[str] | None, until: str | int | None, *, capture: bool) -> int:
-    """`run_job` as the file says, with the `named` targets: all where none is named, and with None no target."""
+@contextmanager
+def served(where: Serve | None, run: Run, status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+    """Health and metrics, as long as it runs. Raises what `serve` raises."""
+    if where is None or (where.address is None and not where.is_default()):
+        yield
+        return
+    serving = serve(where.address, Pages(run.look, run.meters.text, status))
+    run.presence.serves = serving.address
+    try:
+        yield
+    finally:
+        serving.end()
+
+
+def leave(code: int, error: str = "") -> NoReturn:
+    """End though a thread hangs in a call, for which Python would wait."""
+    if error:
+        print_error(error)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def run_file(
+    path: str, named: Sequence[str] | None, until: str | int | None, *, capture: bool, address: str = ""
+) -> int:
+    """`run_job` as the file says, with the `named` targets: all where none is named, and with None no target. Several
+    processes may have one file, so that each says itself where it serves health and metrics."""
+    where = Serve.model_validate({"address": address}) if address else None
     config = load(path)
     targets = () if named is None else config.select(named)
-    return run_job(Wiring(config), targets, until, capture=capture, reread=Reread(lambda: load(path), named))
+    reread = Reread(lambda: load(path), named)
+    return run_job(Wiring(config), targets, until, capture=capture, reread=reread, where=where)
 
 
 def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:

@@ -39,6 +39,8 @@ class Process:
     pid: int
     targets: tuple[str, ...]
     answer: Answer
+    host: str = ""
+    serves: str = ""
 
 
 class Presence:
@@ -52,6 +54,8 @@ class Presence:
         self.ended = threading.Event()
         self.targets: Sequence[str] = ()
         self.answered = Answer()
+        self.serves = ""
+        """The URL of this process's endpoint."""
         self.began = time.time()
         self.seen: Stamp = MISSING
         self.lock = threading.Lock()
@@ -111,6 +115,7 @@ class Presence:
                     "host": socket.gethostname(),
                     "at": time.time(),
                     "targets": list(self.targets),
+                    "serves": self.serves,
                     "answer": answer,
                 },
             )
@@ -134,7 +139,14 @@ def processes(control: ControlStore) -> list[Process]:
 
 
 def process_of(name: str, record: Mapping[str, Any]) -> Process:
-    return Process(name, int(record["pid"]), tuple(record["targets"]), Answer(**record["answer"]))
+    return Process(
+        name,
+        int(record["pid"]),
+        tuple(record["targets"]),
+        Answer(**record["answer"]),
+        record["host"],
+        record.get("serves", ""),
+    )
 
 
 def is_there(record: Mapping[str, Any]) -> bool:

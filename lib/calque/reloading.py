@@ -9,7 +9,7 @@ from calque.config import Config
 from calque.errors import Refused
 from calque.supported import unsupported
 
-FIXED = (("source", "name"), ("source", "metastore"), ("state", ""), ("journal", ""))
+FIXED = (("source", "name"), ("source", "metastore"), ("state", ""), ("journal", ""), ("serve", ""))
 """Sections, and keys of them, that the journal and all that is open depend on."""
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import TextIO
 
 from calque.errors import Unavailable
 
 CAPTURE = "capture"
+LOOKED_AT_SECONDS = 0.2
+"""Who asks for the holder has the lock for a moment."""
 
 
 def role_of(target: str) -> str:
@@ -57,23 +61,48 @@ class Roles:
             self.give_back(role)
 
 
+def holder(state: Path, role: str) -> int | None:
+    """The process of this host that has the role; None where none has it."""
+    try:
+        with lock_of(state, role).open("r") as lock:
+            if taken(lock, fcntl.LOCK_SH):
+                return None
+            return int(lock.read().strip() or 0)
+    except (FileNotFoundError, ValueError):
+        return None
+
+
 @contextmanager
 def only_one(state: Path, role: str) -> Iterator[str]:
     """Gives the name of the lock: the kernel's, since it started, and the file's."""
-    path = state / "locks" / f"{role.replace(' ', '.')}.lock"
+    path = lock_of(state, role)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        until = time.monotonic() + LOOKED_AT_SECONDS
+        while not taken(lock, fcntl.LOCK_EX):
+            if time.monotonic() < until:
+                time.sleep(0.02)
+                continue
             lock.seek(0)
             raise Unavailable(
                 f"Another process runs {role} on {state}",
                 f"it is process {lock.read().strip() or 'unknown'}",
                 "Stop it first, or give this one a state folder of its own",
-            ) from None
+            )
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         file = os.fstat(lock.fileno())
         yield f"{BOOT.read_text().strip()}:{file.st_dev}:{file.st_ino}" if BOOT.exists() else ""
+
+
+def lock_of(state: Path, role: str) -> Path:
+    return state / "locks" / f"{role.replace(' ', '.')}.lock"
+
+
+def taken(lock: TextIO, how: int) -> bool:
+    try:
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

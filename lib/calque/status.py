@@ -6,37 +6,55 @@ last error) from the record that it refreshes in the state folder.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.log import HiveLog
 from calque.core.mended import Mending, own_gap, state_of_own, states_of
-from calque.core.standing import NO_OBJECTS
+from calque.core.standing import NO_OBJECTS, is_paused
 from calque.errors import CalqueError
 from calque.model.gaps import Gap
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
+from calque.pausing import is_paused as is_target_paused
+from calque.ports import EventLog
+from calque.presence import processes
+from calque.telling import HELD_BACK, told_of_capture, told_of_target
 from calque.wiring import Wiring
 
-FRESH_SECONDS = 5.0
 OUT = (TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING)
+PATIENCE_SECONDS = 3.0
 Document = dict[str, Any]
 
 
 def snapshot(wiring: Wiring) -> Document:
-    """The whole document. An unreachable source is a fact in it, no error."""
+    """The whole document. An unreachable source is a fact in it, no error; a silent one is waited for no longer than
+    `PATIENCE_SECONDS`."""
+    with client_of(wiring) as client:
+        return document(wiring, HiveLog(client))
+
+
+def document(wiring: Wiring, log: EventLog) -> Document:
     source = wiring.source()
     try:
-        head: EventId | None = source.log.current()
+        head: EventId | None = log.current()
     except CalqueError:
         head = None
-    last = source.journal.last()
+    last, capture = source.journal.last(), told_of_capture(wiring)
     return {
         "source": {"name": source.name, "head": head, "reachable": head is not None},
+        "capture": {"state": capture["state"], "last_error": capture["last_error"]},
         "journal": {"last": last, "oldest": source.journal.oldest(), "gaps": gaps_of(wiring)},
-        "targets": {name: of_target(wiring, name, head) for name in wiring.config.targets},
+        "targets": {name: of_target(wiring, name, head, log) for name in wiring.config.targets},
+        "processes": [
+            {"pid": one.pid, "host": one.host, "targets": list(one.targets), "serves": one.serves or None}
+            for one in processes(wiring.control)
+        ],
     }
 
 
@@ -58,69 +76,48 @@ def gap_of(gap: Gap, state: Mending) -> Document:
     return {"from": first, "to": last, "state": state.value, "cause": gap.cause.value, "found_at": gap.found_at}
 
 
-def of_target(wiring: Wiring, name: str, head: EventId | None) -> Document:
+def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) -> Document:
     ledger = wiring.ledger(name)
     epoch = ledger.last_epoch()
     position = epoch.event_id if epoch else None
     rows = [row for row in ledger.tables().values() if row.kind not in NO_OBJECTS]
-    live = running(wiring, name)
-    states = dict(live.get("states", {})) if live else {}
+    told = told_of_target(wiring, name)
+    busy = told.get("states", {})
     tables = [row for row in rows if row.kind == "table"]
-    counts = {state.value: 0 for state in TableState}
-    for row in tables:
-        counts[states.get(f"{row.database}.{row.table}", row.state.value)] += 1
+    states = {row: state_of_table(row, busy) for row in tables}
+    counts = {state.value: 0 for state in TableState} | Counter(states.values())
     newest = max([event for event in (head, wiring.source().journal.last()) if event is not None], default=None)
     lag = max(newest - position, 0) if newest is not None and position is not None else 0
     return {
-        "state": state_of(wiring, name, live),
+        "state": state_of(wiring, name, told),
         "position": position,
         "lag_events": lag,
-        "lag_seconds": lag_seconds(wiring, position) if lag else 0.0,
+        "lag_seconds": lag_seconds(wiring, position, head, log) if lag else 0.0,
         "epoch": epoch.epoch if epoch else None,
         "tables": counts,
-        "set_aside": [set_aside(row, states) for row in tables if row.state in OUT],
+        "set_aside": [set_aside(row, states[row]) for row in tables if row.state in OUT],
         "quarantined": [quarantined(row) for row in rows if row.state is TableState.QUARANTINED],
         "bridges": sum(len(found.bridges) for found in ledger.epochs()),
-        "copying": live.get("copying") if live else None,
-        "reading": live.get("reading") if live else None,
-        "last_error": live.get("last_error") if live else None,
+        "copying": told.get("copying"),
+        "reading": told.get("reading"),
+        "last_error": told["last_error"],
     }
 
 
-def running(wiring: Wiring, name: str) -> Mapping[str, Any] | None:
-    """What the running process says of a target; None when none runs."""
-    record = wiring.control.read(f"running/{name}")
-    if record is None or not isinstance(record.get("at"), float):
-        return None
-    return record if time.time() - float(str(record["at"])) < FRESH_SECONDS and alive(record.get("pid")) else None
+def state_of(wiring: Wiring, name: str, told: Mapping[str, Any]) -> str:
+    """What the process tells; where one runs that an operator holds back, that."""
+    state = str(told["state"])
+    return "paused" if state in HELD_BACK and is_target_paused(wiring.control, name) else state
 
 
-def alive(pid: object) -> bool:
-    if not isinstance(pid, int):
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def state_of(wiring: Wiring, name: str, live: Mapping[str, Any] | None) -> str:
-    if live is None:
-        return "stopped"
-    if wiring.control.read(f"paused/{name}") is not None and live.get("state") == "running":
-        return "paused"
-    return str(live.get("state"))
-
-
-def lag_seconds(wiring: Wiring, position: EventId | None) -> float:
+def lag_seconds(wiring: Wiring, position: EventId | None, head: EventId | None, log: EventLog) -> float:
     """Seconds since the oldest event that the target does not show; what is not captured yet counts from its first."""
-    journal = wiring.source().journal
-    last = journal.last()
-    if position is None or last is None or last <= position:
+    source = wiring.source()
+    journal, last = source.journal, source.journal.last()
+    if position is None:
         return 0.0
+    if last is None or last <= position:
+        return since_logged(log, position) if head is not None and head > position else 0.0
     first = journal.oldest()
     if first is None:
         # All that the target lacks was lost in a gap: it counts from when that was found.
@@ -131,13 +128,38 @@ def lag_seconds(wiring: Wiring, position: EventId | None) -> float:
     return round(max(time.time() - entries[0].event_time, 0.0), 1) if entries else 0.0
 
 
+@contextmanager
+def client_of(wiring: Wiring) -> Iterator[Client]:
+    uris, seconds = ",".join(wiring.config.source.metastore), PATIENCE_SECONDS
+    client = Client(uris, connect_timeout=seconds, call_timeout=seconds, connections=1)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def since_logged(log: EventLog, position: EventId) -> float:
+    """Seconds since the source logged the first event after that."""
+    try:
+        events = log.read(position, 1)
+    except CalqueError:
+        return 0.0
+    return round(max(time.time() - events[0].event_time, 0.0), 1) if events else 0.0
+
+
 def seconds_of(gap: Gap) -> float:
     return datetime.fromisoformat(gap.found_at).timestamp()
 
 
-def set_aside(row: TableRow, states: Mapping[str, str]) -> Document:
-    name = f"{row.database}.{row.table}"
-    return {"table": name, "state": states.get(name, row.state.value), "shows": row.shows, "reason": row.reason}
+def state_of_table(row: TableRow, busy: Mapping[str, str]) -> str:
+    """As the ledger has it, or as the process tells that is at it; what an operator holds back waits."""
+    if is_paused(row):
+        return TableState.WAITING.value
+    return busy.get(f"{row.database}.{row.table}", row.state.value)
+
+
+def set_aside(row: TableRow, state: str) -> Document:
+    return {"table": f"{row.database}.{row.table}", "state": state, "shows": row.shows, "reason": row.reason}
 
 
 def quarantined(row: TableRow) -> Document:

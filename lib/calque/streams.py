@@ -7,10 +7,10 @@ back-off while the process stays up; what is refused or broken ends its part and
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,41 +25,46 @@ from tenacity import (
 )
 from tenacity.wait import wait_base
 
-from calque.adapters.control import Json, locked, unavailable
+from calque.adapters.control import MISSING, Json, Stamp, locked, unavailable
 from calque.adapters.metastore.client import Client
-from calque.adapters.spark.archive import archive_path
+from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.messages import GET_VERSION, Lacking
 from calque.adapters.spark.contiguous import Gap as LogGap
 from calque.adapters.spark.contiguous import Repeated
 from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import Apply, Query, Stream, rows_of, start
-from calque.adapters.spark.session import session
 from calque.adapters.spark.watch import bump
 from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
+from calque.engine.attended import ending_source
 from calque.engine.beside import Beside
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Continuity, Interrupted, begin_of, newest
 from calque.engine.lease import Held
-from calque.engine.progress import Progress
-from calque.engine.reads import Headway
+from calque.engine.paused import hold_back
 from calque.engine.replica import Replica
 from calque.engine.retention import Limits, keep
 from calque.engine.scan import Chosen, Scanner
 from calque.engine.tables import OUT
 from calque.engine.vigil import watch
 from calque.errors import Broken, CalqueError, Refused, Unavailable
+from calque.heads import Heads
 from calque.journals import configured
+from calque.metrics import CaptureLook, Look, Meters, TargetLook
 from calque.model.lease import Writer
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span, TableName
+from calque.pausing import chosen_by, is_paused, rules_of, stamp_of
 from calque.presence import Answer, Presence
+from calque.pulse import PATIENCE_SECONDS, Pulse
 from calque.reloading import Reread, difference, require_reloadable
 from calque.requests import asked, done, take_up
 from calque.roles import CAPTURE, Roles, role_of
-from calque.sandbox.cache import cache_folder
 from calque.servers import require_strong_log
+from calque.session import own_session
+from calque.telling import CAPTURING, HELD_BACK, copying_of, reading_of, record_of, tell
 from calque.wiring import Wiring, query_of
 
 if TYPE_CHECKING:
@@ -71,11 +76,13 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
-TICK_SECONDS = 0.5
+TICK_SECONDS, SILENT_SECONDS = 0.5, 30.0
 BEGIN_SECONDS = 20.0
 LANDING_SECONDS = 0.5
 """Tables that land are recorded, and let join the windows, together: single ones would cost a commit and a batch of
 Spark's each."""
+CUT_SECONDS, LEAVE_SECONDS = 2.0, 8.0
+"""After a request to stop: how long windows in hand go on, and how long calls in hand are waited for."""
 
 
 @dataclass(slots=True)
@@ -94,7 +101,11 @@ class Run:
     stopping: threading.Event = field(default_factory=threading.Event)
     failure: CalqueError | None = None
     parts: list[Part] = field(default_factory=list)
+    gaps: int = 0
+    """Found so far, as far as a part knows."""
     starting: threading.Lock = field(default_factory=threading.Lock)
+    meters: Meters = field(init=False)
+    heads: Heads = field(default_factory=Heads)
     looked: threading.Event = field(default_factory=threading.Event)
     """Capture has looked whether the log goes on where the journal ends, or could not."""
 
@@ -104,14 +115,15 @@ class Run:
         self.wiring.open_journal()
         self.presence = Presence(self.wiring.control)
         self.begin = Beginning(self.wiring)
+        self.meters = Meters(self.look)
 
     def spark(self) -> SparkSession:
-        return session("calque", [], self.wiring.state / "spark", archive=archive_path(cache_folder(), []))
+        return own_session(self.wiring.state)
 
     def start(self) -> None:
-        """Start every part on a thread of its own. Returns at once."""
+        """Start every part on a thread of its own; whoever needs Spark first waits for it, while the others open what
+        they need. Returns at once."""
         self.presence.begin(self.targets)
-        self.spark()
         if self.capture:
             self.begin_part(CapturePart(self, self.begin))
         else:
@@ -121,16 +133,37 @@ class Run:
 
     def begin_part(self, part: Part) -> None:
         self.parts.append(part)
-        part.thread.start()
+        part.start()
 
-    def stop(self) -> None:
-        """Finish the calls in hand, record, end. Idempotent."""
+    def stop(self, cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> bool:
+        """Finish the windows in hand if that takes no time, else the calls in hand; record, end. False where a call is
+        not answered: what runs then is left to end with the process, like after a crash. Idempotent."""
         self.stopping.set()
+        began = time.monotonic()
         for part in self.parts:
             part.stop()
+        while (left := self.running()) and time.monotonic() < began + leave:
+            if time.monotonic() > began + cut:
+                self.wiring.ending.set()
+                for part in self.parts:
+                    part.cut()
+            left[0].join(0.1)
         for part in self.parts:
-            part.thread.join(timeout=60)
+            if part.thread.is_alive():
+                LOG.warning("%s is left behind: a call of it is not answered", part.name)
         self.presence.end()
+        return not left
+
+    def running(self) -> list[threading.Thread]:
+        return [thread for part in self.parts for thread in part.threads() if thread.is_alive()]
+
+    def look(self) -> Look:
+        """How the process is, without asking anybody."""
+        parts = list(self.parts)
+        capture = next((part.look() for part in parts if isinstance(part, CapturePart)), None)
+        targets = tuple(part.look() for part in parts if isinstance(part, TargetPart))
+        silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.turns())
+        return Look(self.wiring.config.source.name, capture, targets, self.gaps, silent)
 
     def reload(self) -> None:
         """Read the configuration again, and take over what it says; all is as before where that is refused."""
@@ -182,8 +215,8 @@ class Run:
         for part in parts:
             part.stop()
         for part in parts:
-            part.thread.join()
-            part.ended()
+            for thread in part.threads():
+                thread.join()
             self.parts.remove(part)
 
     def fail(self, error: CalqueError) -> None:
@@ -268,17 +301,31 @@ class Part:
         self.query: Query | None = None
         self.state = "starting"
         self.last_error: str | None = None
+        self.pulse = Pulse(self.ask, name)
+        self.told_at = time.monotonic()
         self.thread = threading.Thread(target=self.keep_up, name=name, daemon=True)
+        self.reported = threading.Thread(target=self.report, name=f"report-{name}", daemon=True)
 
     @property
     def wake_file(self) -> Path:
         return self.wiring.wake_file(self.query_name)
 
+    def start(self) -> None:
+        self.thread.start()
+        self.reported.start()
+        self.pulse.begin()
+
+    def threads(self) -> Sequence[threading.Thread]:
+        """What is waited for at the end."""
+        return (self.thread, self.reported)
+
     def stop(self) -> None:
         """Begin nothing more."""
         self.ending.set()
-        if self.query is not None:
-            self.query.stop()
+        self.pulse.stop()
+
+    def cut(self) -> None:
+        """Make no call any more, though a window may be in hand."""
 
     def stopped(self) -> bool:
         return self.ending.is_set() or self.run.stopping.is_set()
@@ -287,8 +334,44 @@ class Part:
         """Whether the query that runs is to end."""
         return self.stopped()
 
-    def ended(self) -> None:
-        """Wait for what runs beside the part's own thread."""
+    def ask(self) -> EventId:
+        """Something of the part's metastore: of a source its newest event id. Raises `Unavailable`."""
+        raise NotImplementedError
+
+    def client_to_ask(self, metastore: Sequence[str]) -> Client:
+        seconds = PATIENCE_SECONDS
+        return Client(",".join(metastore), connect_timeout=seconds, call_timeout=seconds, connections=1)
+
+    def problem(self) -> str | None:
+        """What is wrong now, so that the part gets no further."""
+        return self.last_error or self.pulse.problem
+
+    def turns(self) -> bool:
+        """Whether the part's threads do what they are there for."""
+        return self.state == "failed" or (self.thread.is_alive() and time.monotonic() - self.told_at < SILENT_SECONDS)
+
+    def tell_state(self) -> None:
+        """Write what `calque status` is to know. Raises `Unavailable`."""
+        raise NotImplementedError
+
+    def take_back(self) -> None:
+        """The part has ended: its record goes, unless it failed."""
+        raise NotImplementedError
+
+    def report(self) -> None:
+        """Tell the status what only this process knows, until the part has ended."""
+        while True:
+            self.thread.join(TICK_SECONDS)
+            lives, self.told_at = self.thread.is_alive(), time.monotonic()
+            try:
+                if lives or self.state == "failed":
+                    self.tell_state()
+                else:
+                    self.take_back()
+            except (CalqueError, OSError) as error:
+                LOG.warning("status of %s: %s", self.name, error)
+            if not lives:
+                return
 
     def keep_up(self) -> None:
         try:
@@ -325,6 +408,7 @@ class Part:
                     raise
 
     def tell(self, state: RetryCallState) -> None:
+        self.run.meters.retries.labels(self.name).inc()
         LOG.warning("%s is tried again: %s", self.name, state.outcome.exception() if state.outcome else "")
 
     def sleep(self, seconds: float) -> None:
@@ -369,6 +453,26 @@ class CapturePart(Part):
         self.beside: list[Beside] = []
         self.seam: Continuity | None = None
         self.noticed = ""
+        self.log = HiveLog(self.client_to_ask(self.wiring.config.source.metastore))
+        self.last: EventId | None = None
+
+    def ask(self) -> EventId:
+        head = self.log.current()
+        self.run.heads.seen(head, time.time())
+        return head
+
+    def look(self) -> CaptureLook:
+        reachable = self.pulse.answered_at is not None and self.pulse.problem is None
+        return CaptureLook(self.state, self.problem(), reachable, self.run.heads.newest(), self.last)
+
+    def problem(self) -> str | None:
+        return super().problem() or (self.gatherer.problem if self.gatherer is not None else None)
+
+    def tell_state(self) -> None:
+        tell(self.wiring.control, CAPTURING, self.state, self.problem())
+
+    def take_back(self) -> None:
+        self.wiring.control.remove(CAPTURING)
 
     def once(self) -> None:
         """Capture; where the log does not continue the journal, let that begin anew, and go on."""
@@ -420,15 +524,19 @@ class CapturePart(Part):
         stream = LogStream(self.wiring.open_log(), capture.last(), self.wake_file, poll=config.source.poll)
 
         def apply(span: Span, frame: DataFrame | None, _: int) -> None:
-            self.state, self.last_error = "running", None
+            self.state = "running"
             if not len(span):
-                return
-            if frame is None:
+                pass
+            elif frame is None:
                 capture.take(span.upto)
             else:
                 capture.look()
                 capture.append(rows_of(frame, span))
+            self.last, self.last_error = max(self.last or 0, span.upto), None
+            self.run.heads.met(self.last, time.time())
 
+        self.run.gaps = newest(source.gaps)
+        self.last = capture.last()
         self.follow(stream, apply, newest(source.gaps))
 
     def go_on(self, name: str, work: Callable[[threading.Event], None]) -> None:
@@ -488,12 +596,29 @@ class TargetPart(Part):
         """How many events a window may have held; None while that was not looked up."""
         self.refused: str | None = None
         """Why what was asked for last is not done."""
-        self.reported = threading.Thread(target=self.report, name=f"report-{name}", daemon=True)
+        self.is_held = False
+        self.rules: Stamp = MISSING
+        """Of the record of held back tables that the replica goes by."""
+        self.metastore = self.client_to_ask(self.wiring.config.target(name).metastore)
+
+    def ask(self) -> EventId:
+        with suppress(Lacking):
+            self.metastore.call(GET_VERSION)
+        return 0
+
+    def stop(self) -> None:
+        super().stop()
+        if self.replica is not None:
+            self.replica.stopping.set()
+
+    def cut(self) -> None:
+        self.wiring.target(self.name).stopping.set()
+
+    def problem(self) -> str | None:
+        return super().problem() or self.refused
 
     def once(self) -> None:
         """Replicate; with each gap that is found, begin anew behind it."""
-        if not self.reported.is_alive():
-            self.reported.start()
         self.take_lease()
         while not self.stopped():
             self.close()
@@ -538,15 +663,19 @@ class TargetPart(Part):
 
     def replicate(self, after: EventId) -> None:
         """Run the query over the journal, which begins after that event, until it ends."""
+        side = self.wiring.target(self.name)
         self.replica = Replica(
-            fenced(self.wiring.source()),
-            self.wiring.target(self.name),
+            ending_source(fenced(self.wiring.source()), side.stopping),
+            side,
             lambda: after,
             lambda: bump(self.wake_file),
             spread=self.wiring.spread(self.name),
             readers=self.wiring.config.source.connections,
             pace=LANDING_SECONDS,
         )
+        self.rules = stamp_of(self.wiring.control, self.name)
+        self.replica.paused.takes = chosen_by(rules_of(self.wiring.control, self.name))
+        self.replica.paused.whole = self.paused
         self.replica.open()
         stream = JournalStream(
             self.wiring.open_journal(),
@@ -559,7 +688,7 @@ class TargetPart(Part):
     def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
         """One window; while the target does not answer it is tried again here, so that the query lives on."""
         replica = self.replica
-        if replica is not None and not self.is_behind() and not self.paused():
+        if replica is not None and not self.is_behind():
             self.patiently(lambda: self.windows(replica, span.upto))
         if self.is_behind():
             raise Interrupted("A gap was found")
@@ -567,7 +696,7 @@ class TargetPart(Part):
     def windows(self, replica: Replica, upto: EventId) -> None:
         """Everything to `upto`. A batch may end far beyond the replica's position (after a pause, a new start): no
         window holds more than `max_events`, and a stop waits for one window only."""
-        while not self.is_behind():
+        while not self.is_behind() and not self.paused():
             most = self.longest()
             self.window(replica, min(upto, replica.cursor + most))
             self.keep_longest(self.wiring.config.window.max_events)
@@ -592,6 +721,7 @@ class TargetPart(Part):
             self.most = most
 
     def window(self, replica: Replica, upto: EventId) -> None:
+        self.hold_back(replica)
         for request in asked(self.wiring, self.name):
             try:
                 names = take_up(replica, request)
@@ -605,7 +735,10 @@ class TargetPart(Part):
             LOG.info("%s: %s of %d tables", self.name, request.action.value, len(names))
             replica.tables.record(replica.record_states)
             done(self.wiring, request)
+        began = time.monotonic()
         window = replica.window(upto)
+        if window is not None:
+            self.run.meters.window(self.name, window, time.monotonic() - began)
         self.last_error = None
         self.state = "running" if replica.epoch is not None else "bootstrapping"
         if window is not None and window.epoch is not None:
@@ -621,7 +754,16 @@ class TargetPart(Part):
             )
 
     def paused(self) -> bool:
-        return self.wiring.control.read(f"paused/{self.name}") is not None
+        return is_paused(self.wiring.control, self.name)
+
+    def hold_back(self, replica: Replica) -> None:
+        """Take over which tables operators hold back, where that changed."""
+        stamp = stamp_of(self.wiring.control, self.name)
+        if stamp != self.rules:
+            rules = rules_of(self.wiring.control, self.name)
+            hold_back(replica, chosen_by(rules))
+            self.rules = stamp
+            LOG.info("%s: tables: %s", self.name, ", ".join(f"{rule} {text}" for rule, text in rules) or "all go on")
 
     def standing(self, event_id: EventId) -> Standing:
         replica = self.replica
@@ -637,22 +779,9 @@ class TargetPart(Part):
             self.mended = dealt_with(self.wiring.ledger(self.name).tables().values())
         return self.mended >= self.gap
 
-    def report(self) -> None:
-        """Tell the status what only this process knows, and wake the query while something waits."""
-        while True:
-            stopped = self.ending.wait(TICK_SECONDS) or self.stopped()
-            replica = self.replica
-            try:
-                if stopped:
-                    self.wiring.control.remove(f"running/{self.name}")
-                    return
-                self.wiring.control.put(f"running/{self.name}", self.record(replica))
-                if replica is not None and (has_more(replica) or self.is_behind()):
-                    bump(self.wake_file)
-            except (CalqueError, OSError) as error:
-                LOG.warning("status of %s: %s", self.name, error)
-
-    def record(self, replica: Replica | None) -> dict[str, Json]:
+    def tell_state(self) -> None:
+        """And wake the query while something waits."""
+        replica = self.replica
         states: dict[str, Json] = {}
         if replica is not None:
             busy = replica.tables.in_state(TableState.READING, TableState.STAGING)
@@ -660,19 +789,43 @@ class TargetPart(Part):
             beside = (name for job in list(replica.staging.jobs) for name in job.names)
             states |= {str(name): TableState.STAGING.value for name in beside}
         copying = self.wiring.target(self.name).copying.look()
-        return {
-            "pid": os.getpid(),
-            "at": time.time(),
-            "state": self.state,
-            "last_error": self.last_error or self.refused,
-            "states": states,
-            "copying": copying_of(copying),
-            "reading": reading_of(replica.reading.reads.look() if replica is not None else None, copying),
-        }
+        tell(
+            self.wiring.control,
+            record_of(self.name),
+            self.state,
+            self.problem(),
+            states=states,
+            copying=copying_of(copying),
+            reading=reading_of(replica.reading.reads.look() if replica is not None else None, copying),
+        )
+        self.is_held = self.paused()
+        if replica is not None and not self.is_held and (has_more(replica) or self.is_behind()):
+            bump(self.wake_file)
 
-    def ended(self) -> None:
-        if self.reported.is_alive():
-            self.reported.join()
+    def take_back(self) -> None:
+        self.wiring.control.remove(record_of(self.name))
+
+    def look(self) -> TargetLook:
+        replica = self.replica
+        reachable = self.pulse.answered_at is not None and self.pulse.problem is None
+        state = "paused" if self.state in HELD_BACK and self.is_held else self.state
+        if replica is None:
+            return TargetLook(self.name, state, self.problem(), reachable)
+        position, head = replica.position(), self.run.heads.newest()
+        behind = position is not None and head is not None and head > position
+        return TargetLook(
+            self.name,
+            state,
+            self.problem(),
+            reachable,
+            position,
+            replica.epoch.epoch if replica.epoch is not None else None,
+            (head or 0) - (position or 0) if behind else 0,
+            self.run.heads.lag_seconds(position or 0, time.time()) if behind else 0.0,
+            replica.tables.counts(),
+            self.wiring.target(self.name).copying.look(),
+            replica.reading.reads.look(),
+        )
 
     def close(self) -> None:
         if self.replica is not None:
@@ -684,33 +837,3 @@ def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
     reading = not replica.reading.finished.empty() or replica.comparing.has_news()
     return bool(replica.waiting_since) or reading or replica.scanned.owes()
-
-
-def reading_of(headway: Headway | None, copying: Progress | None) -> Json:
-    """What the status tells of exact reads. Bytes count when their table is shown; known are those, and what is being
-    copied."""
-    if headway is None:
-        return None
-    left = copying.bytes - copying.bytes_done if copying is not None else 0
-    return {
-        "tables": headway.tables,
-        "tables_done": headway.tables_done,
-        "partitions": headway.partitions,
-        "partitions_done": headway.partitions_done,
-        "bytes": headway.bytes_done + left,
-        "bytes_done": headway.bytes_done,
-        "ends_at": None if headway.ends_ns is None else round(headway.ends_ns / 1e9, 1),
-    }
-
-
-def copying_of(progress: Progress | None) -> Json:
-    """What the status tells of copies; `ends_at` is in seconds since the epoch."""
-    if progress is None:
-        return None
-    return {
-        "files": progress.files,
-        "bytes": progress.bytes,
-        "files_done": progress.files_done,
-        "bytes_done": progress.bytes_done,
-        "ends_at": None if progress.ends_ns is None else round(progress.ends_ns / 1e9, 1),
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -55,6 +56,8 @@ class Wiring:
     config: Config
     session: Callable[[], SparkSession] | None = None
     hit: Hit = field(default_factory=from_environment)
+    ending: threading.Event = field(default_factory=threading.Event)
+    """Set when Spark is to give up what it does for the source."""
     _source: SourceSide | None = None
     _targets: dict[str, TargetSide] = field(default_factory=dict)
     _leases: dict[str, Lease] = field(default_factory=dict)
@@ -127,7 +130,7 @@ class Wiring:
                 HiveReader(client),
                 guard(journal, "journal", self.hit),
                 guard(evidence, "evidence", self.hit),
-                self.storage(Systems(revealed(self.config.source.storage))),
+                self.storage(Systems(revealed(self.config.source.storage)), ended=self.ending.is_set),
                 scans=self.scans(),
                 pins=self.pins(),
                 gaps=self.gaps(),
@@ -158,11 +161,14 @@ class Wiring:
     def target_behind(self, fence: Fence, name: str) -> TargetSide:
         """Written to as the fence permits."""
         client = Client(",".join(self.config.target(name).metastore), permit=fence.permit)
+        stopping = threading.Event()
+        storage = self.storage(self.systems(name), self.terms(name), stopping.is_set)
         return TargetSide.of(
             self.config.policy(name),
             guard(HiveCatalog(client, Abilities()), "catalog", self.hit),
             guard(self.ledger(name), "ledger", self.hit),
-            guard(fenced(self.storage(self.systems(name), self.terms(name)), fence), "storage", self.hit),
+            guard(fenced(storage, fence), "storage", self.hit),
+            stopping,
         )
 
     def lease(self, name: str) -> Lease:
@@ -231,13 +237,15 @@ class Wiring:
         """On which a target's files are copied."""
         return Terms(bandwidth=self.config.target(name).bandwidth)
 
-    def storage(self, systems: Systems, terms: Terms | None = None) -> Storage:
+    def storage(
+        self, systems: Systems, terms: Terms | None = None, ended: Callable[[], bool] = lambda: False
+    ) -> Storage:
         files = FileStorage(systems, terms=terms)
         if self.session is None:
             return files
         from calque.adapters.files.spark import SparkStorage
 
-        return SparkStorage(files, self.session)
+        return SparkStorage(files, self.session, ended=ended)
 
 
 def sides(config: Config, target: str) -> tuple[SourceSide, TargetSide]:

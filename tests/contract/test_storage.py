@@ -18,6 +18,7 @@ import pytest
 from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.files import Durability, FileStorage, SparkStorage, Systems
+from calque.adapters.files.attempt import Terms
 from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.remote import RemoteSystem
 from calque.adapters.files.spark import Spread, packed
@@ -624,6 +625,17 @@ def test_executors_use_the_pool_that_is_asked_for(session: SparkSession, tmp_pat
     storage = SparkStorage(FileStorage(), lambda: session, replace(FORCED, pool="copies"))
     storage.copy([described(source, tmp_path / "t")], note_pools)
     assert "copies" in pools
+
+
+def test_bins_are_given_up_soon_after_calque_ends_whatever_they_are_at(session: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"x" * (64 << 20))
+    slow = FileStorage(terms=Terms(bandwidth=1 << 20))
+    began = time.monotonic()
+    storage = SparkStorage(slow, lambda: session, FORCED, lambda: time.monotonic() > began + 1)
+    with pytest.raises(Unavailable, match="calque ends"):
+        storage.copy([described(source, tmp_path / "t")])
+    assert time.monotonic() - began < 20
 
 
 def test_bins_are_about_equal_and_none_is_empty() -> None:

@@ -206,7 +206,7 @@ def test_init_names_every_key_there_is(tmp_path: Path) -> None:
     file = tmp_path / "calque.toml"
     file.write_text(TEMPLATE, encoding="utf-8")
     config = load(file)
-    for section in (config.source, config.state, config.journal, config.window, config.targets["dr"]):
+    for section in (config.source, config.state, config.journal, config.window, config.serve, config.targets["dr"]):
         for key in type(section).model_fields:
             assert f"\n{key} = " in TEMPLATE or f"\n# {key} = " in TEMPLATE
 

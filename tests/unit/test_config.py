@@ -120,6 +120,7 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
         "state": {"path": f"{tmp_path}/state", "checkpoints": f"{tmp_path}/checkpoints", "tables": "", "storage": {}},
         "journal": {"format": "delta", "retention": 604800.0, "brokers": "", "topic": "", "options": {}},
         "window": {"max_events": 100_000, "max_delay": 1.0},
+        "serve": {"address": None},
     }
     assert config.policy("dr") == Policy(target="dr", source="hq", warehouse="file:///data/dr")
     assert config.topic() == "hq.events"

@@ -10,7 +10,7 @@ import pytest
 from calque.commands.status import copying as shown
 from calque.engine.progress import Copying, Progress
 from calque.ports import Copied, CopyTask
-from calque.streams import copying_of
+from calque.telling import copying_of
 
 SECOND = 1_000_000_000
 MB = 1_000_000

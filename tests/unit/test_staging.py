@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from calque.adapters.memory.metastore import HIVE_4
+from calque.engine.attended import ending_source
+from calque.errors import Unavailable
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
@@ -190,3 +194,21 @@ def test_a_long_copy_ends_when_calque_ends() -> None:
     world.read()
     world.settle()
     assert world.shows(LARGE) == 2 * SIZE + 1
+
+
+def test_once_it_is_to_end_no_call_is_begun_and_nobody_waits() -> None:
+    world = SlowWorld()
+    side, source = world.side, ending_source(world.source_side, world.side.stopping)
+    assert side.catalog.tables("d1")
+    side.stopping.set()
+    for call in (
+        lambda: side.catalog.tables("d1"),
+        lambda: source.catalog.tables("d1"),
+        lambda: source.log.current(),
+        lambda: source.storage.list([]),
+        lambda: source.clock.sleep(1.0),
+    ):
+        with pytest.raises(Unavailable, match="calque ends"):
+            call()
+    world.open()
+    assert side.catalog.tables("d1")

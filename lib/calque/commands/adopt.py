@@ -42,7 +42,7 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
 def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
     from calque.commands.output import print_json, print_line
     from calque.requests import Action, ask
-    from calque.status import running
+    from calque.telling import is_running
     from calque.wiring import Wiring
 
     wiring = Wiring(config)
@@ -50,6 +50,6 @@ def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) 
     if settings.json:
         print_json({"target": target, "tables": list(tables)})
     else:
-        when = "now" if running(wiring, target) is not None else "as soon as `calque run` runs"
+        when = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
         print_line(f"{target}: {', '.join(tables)}: taken over {when}, and read exactly; see `calque status`")
     return 0

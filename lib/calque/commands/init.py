@@ -48,6 +48,9 @@ retention = "7d"                            # a target that stays away for longe
 max_events = 100000
 max_delay = "1s"                            # an upper bound under load; a quiet stream is applied at once
 
+[serve]                                     # /healthz, /readyz, /metrics and /status of a running process
+# address = "127.0.0.1:9400"                # "" for none; when left out this one, or if it is taken a free port
+
 # One section for each target.
 [targets.dr]
 metastore = "thrift://127.0.0.1:9084"

@@ -74,6 +74,15 @@ def pattern(text: str) -> str:
     return text
 
 
+def address(text: str) -> str:
+    from calque.config.checks import endpoint
+
+    try:
+        return str(endpoint(text)) if text else ""
+    except Refused as refused:
+        raise click.BadParameter(str(refused)) from None
+
+
 def epoch_reference(text: str) -> EpochReference:
     number = text.removeprefix("@")
     if not EVENT_ID_TEXT.fullmatch(number):
@@ -111,6 +120,11 @@ def targets_option(command: F) -> F:
     return click.option(
         "--target", "targets", metavar="NAME", multiple=True, help="Only this target; may be repeated."
     )(command)
+
+
+def serve_option(command: F) -> F:
+    text = "Serve health and metrics there.  [default: nowhere]"
+    return click.option("--serve", metavar="HOST:PORT", type=address, default="", help=text)(command)
 
 
 def target_option(command: F) -> F:

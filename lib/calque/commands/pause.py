@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, not_built, shared, tables_option, targets_option
+from calque.commands.options import Settings, examples, shared, tables_option, targets_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
+    from calque.wiring import Wiring
 
 
 @click.command("pause", epilog=examples("calque pause", "calque pause --target dr --tables 'sales.*'"))
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 def pause_command(settings: Settings, targets: Sequence[str], tables: Sequence[str]) -> int:
     """Hold targets or tables back.
 
-    Takes effect on a running `calque run` within two seconds, and lasts across restarts.
+    Takes effect on a running `calque run` within two seconds, and lasts across restarts. Paused tables stay as they
+    are, and what a rename links to them waits too; everything else goes on.
     """
     config = settings.load()
     return pause(settings, config, config.select(targets), tables)
@@ -35,31 +37,64 @@ def pause_command(settings: Settings, targets: Sequence[str], tables: Sequence[s
 @shared
 @click.pass_obj
 def resume_command(settings: Settings, targets: Sequence[str], tables: Sequence[str]) -> int:
-    """Let paused targets or tables go on."""
+    """Let paused targets or tables go on.
+
+    Of all patterns that were paused or resumed the last one that matches a table counts; '*.*' lets all go on.
+    """
     config = settings.load()
     return resume(settings, config, config.select(targets), tables)
 
 
 def pause(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves."""
+    from calque.pausing import Rule, change, whole
     from calque.wiring import Wiring
 
-    if tables:
-        not_built("pause --tables", settings)
-    control = Wiring(config).control
+    wiring = Wiring(config)
     for name in targets:
-        control.put(f"paused/{name}", {"at": time.time()})
+        if tables:
+            change(wiring, name, Rule.PAUSE, tables)
+        else:
+            wiring.control.put(whole(name), {"at": time.time()})
+    tell(settings, wiring, targets)
     return 0
 
 
 def resume(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
-    """No `tables` means the targets themselves."""
+    """No `tables` means the targets themselves: tables that are held back stay so."""
+    from calque.pausing import Rule, change, whole
     from calque.wiring import Wiring
 
-    if tables:
-        not_built("resume --tables", settings)
     wiring = Wiring(config)
     for name in targets:
-        wiring.control.remove(f"paused/{name}")
-        wiring.wake(name)
+        if tables:
+            change(wiring, name, Rule.RESUME, tables)
+        else:
+            wiring.control.remove(whole(name))
+            wiring.wake(name)
+    tell(settings, wiring, targets)
     return 0
+
+
+def tell(settings: Settings, wiring: Wiring, targets: Sequence[str]) -> None:
+    """What is held back now."""
+    from calque.commands.output import print_json, print_line
+    from calque.pausing import is_paused, rules_of
+
+    control = wiring.control
+    if settings.json:
+        rows = [
+            {
+                "target": name,
+                "paused": is_paused(control, name),
+                "rules": [{"rule": rule.value, "tables": pattern} for rule, pattern in rules_of(control, name)],
+            }
+            for name in targets
+        ]
+        print_json(rows)
+        return
+    for name in targets:
+        state = "paused" if is_paused(control, name) else "running"
+        said = ", ".join(f"{rule.value} {pattern}" for rule, pattern in rules_of(control, name))
+        if said or state == "paused":
+            print_line(f"{name}: {state}{said and f'; tables: {said}'}")

@@ -79,8 +79,10 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
 
     from calque.engine.foresee import foresee
     from calque.engine.gaps import begin_of
+    from calque.engine.paused import hold_back
     from calque.engine.replica import Replica
     from calque.errors import Refused
+    from calque.pausing import chosen_by, rules_of
     from calque.requests import asked, take_up
 
     source, record = wiring.source(), wiring.control.read("journal")
@@ -92,6 +94,7 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
         return now if start is None else min(now, start)
 
     def take_up_all(replica: Replica) -> None:
+        hold_back(replica, chosen_by(rules_of(wiring.control, target)))
         for request in asked(wiring, target):
             with suppress(Refused):
                 take_up(replica, request)

@@ -93,11 +93,11 @@ def show(wiring: Wiring, target: str, wanted: Sequence[str], left: Sequence[Diff
     """What was asked for, and what is left, for people."""
     from calque.commands.output import print_line
     from calque.commands.verify import summary
-    from calque.status import running
+    from calque.telling import is_running
 
     print_line(summary(found))
     if wanted:
-        when = "now" if running(wiring, target) is not None else "as soon as `calque run` runs"
+        when = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
         print_line(f"{target}: {', '.join(wanted)}: read again {when}")
     for difference in left:
         print_line(

@@ -40,7 +40,7 @@ def run(settings: Settings, config: Config, target: str, after: int, tables: Seq
     from calque.core.patterns import chosen
     from calque.engine.replay import tables_of, touched
     from calque.requests import Action, ask
-    from calque.status import running
+    from calque.telling import is_running
     from calque.wiring import Wiring
 
     wiring = Wiring(config)
@@ -51,6 +51,6 @@ def run(settings: Settings, config: Config, target: str, after: int, tables: Seq
     if settings.json:
         print_json({"target": target, "from": after, "tables": names})
     else:
-        when = "now" if running(wiring, target) is not None else "as soon as `calque run` runs"
+        when = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
         print_line(f"{target}: {len(names)} tables were touched after event {after}: read again {when}")
     return 0

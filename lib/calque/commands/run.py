@@ -33,13 +33,23 @@ def run(
     settings: Settings, config: Config, targets: Sequence[str], until: str | int | None, named: Sequence[str] = ()
 ) -> int:
     """`until` is "head", an event id, or None for ever; `named` are the targets that the command line names."""
+    from pathlib import Path
+
+    from calque import session
+    from calque.supported import unsupported
+
+    for refusal in unsupported(config):
+        raise refusal
+    if not config.state.tables:
+        # Else workers need options that are handed down through the JVM's environment, later.
+        session.begin(Path(config.state.path))
     from calque.commands.output import print_json
     from calque.job import run_job
     from calque.reloading import Reread
     from calque.status import snapshot
     from calque.wiring import Wiring
 
-    code = run_job(Wiring(config), targets, until, reread=Reread(settings.load, named))
+    code = run_job(Wiring(config), targets, until, reread=Reread(settings.load, named), where=config.serve)
     if settings.json:
         print_json(snapshot(Wiring(settings.load())))
     return code

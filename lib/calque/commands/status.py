@@ -67,6 +67,14 @@ def show(document: Mapping[str, Any]) -> None:
     source, journal = document["source"], document["journal"]
     head = source["head"] if source["reachable"] else "unreachable"
     print_line(f"source {source['name']}: event {head}; journal: events {journal['oldest']} to {journal['last']}")
+    capture = document["capture"]
+    error = f": {capture['last_error']}" if capture["last_error"] else ""
+    print_line(f"capture is {capture['state']}{error}")
+    for process in document["processes"]:
+        pages = f", {process['serves']}" if process["serves"] else ""
+        print_line(
+            f"process {process['pid']} on {process['host']}{pages}: {', '.join(process['targets']) or 'no target'}"
+        )
     for gap in journal["gaps"]:
         of = f" of {gap['target']}" if "target" in gap else ""
         print_line(

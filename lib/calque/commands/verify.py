@@ -67,9 +67,9 @@ def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequ
 def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> Verification:
     """Compare one target; on a terminal with a bar on stderr."""
     from calque.engine.verify import PATIENCE, verify
-    from calque.status import running
+    from calque.telling import is_running
 
-    patience = PATIENCE if running(wiring, target) is not None else STOPPED_PATIENCE
+    patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE
     with bar(target) as progress:
         return verify(wiring.source(), wiring.target(target), tables, data, patience=patience, progress=progress)
 

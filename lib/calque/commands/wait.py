@@ -60,7 +60,7 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
             raise Unavailable(
                 f"{target} shows event {event_id} without {', '.join(found.missing)}",
                 "These tables are set aside",
-                "See `calque quarantine list`",
+                "See `calque status`",
             )
         if time.monotonic() >= deadline:
             raise Unavailable(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -18,6 +19,7 @@ T = TypeVar("T")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 OBJECT = re.compile(r"(\w+)(?:\.([\w/-]+))?", re.ASCII)
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+ENDPOINT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 
 
 class WrongError(ValueError):
@@ -26,6 +28,26 @@ class WrongError(ValueError):
     def __init__(self, refused: Refused, at: str = "") -> None:
         super().__init__(str(refused))
         self.refused, self.at = refused, at
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where something listens; port 0 for any that is free."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def endpoint(text: str) -> Endpoint:
+    """Of `host:port`. Raises `Refused`."""
+    found = ENDPOINT.fullmatch(text)
+    if found is None or int(found[3]) > 65535:
+        todo = f'Write "127.0.0.1:{text.lstrip(":")}"' if text.lstrip(":").isdigit() else 'Write e.g. "127.0.0.1:9400"'
+        raise Refused(f'"{text}" is no address', "A host, a colon and a port up to 65535 make one", todo)
+    return Endpoint(found[1] or found[2], int(found[3]))
 
 
 def told(function: Callable[[Any], T]) -> Callable[[Any], T]:
@@ -94,6 +116,13 @@ def _source_name(text: str) -> str:
         why = 'Letters, digits, "_", "-" and ".", at most 64, make a name'
         raise Refused(f'"{text}" is no name', why, 'Write e.g. "hq"')
     return text
+
+
+def _optional_endpoint(text: object) -> Endpoint | None:
+    """None for an empty text."""
+    if not isinstance(text, str):
+        raise Refused("it has the wrong type", "It is text in quotes", 'Write e.g. "127.0.0.1:9400", or "" for none')
+    return endpoint(text) if text else None
 
 
 def _topic(text: str) -> str:
@@ -222,6 +251,7 @@ Bandwidth = Annotated[int, BeforeValidator(told(_bandwidth))]
 Share = Annotated[float, BeforeValidator(told(units.share))]
 Size = Annotated[int, BeforeValidator(told(units.size))]
 Metastores = Annotated[tuple[str, ...], BeforeValidator(told(places.metastores))]
+OptionalEndpoint = Annotated[Endpoint | None, BeforeValidator(told(_optional_endpoint))]
 Brokers = Annotated[str, AfterValidator(told(_brokers))]
 Topic = Annotated[str, AfterValidator(told(_topic))]
 Location = Annotated[str, AfterValidator(_location)]

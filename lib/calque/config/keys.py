@@ -17,6 +17,7 @@ from calque.config.checks import (
     Location,
     Metastores,
     Name,
+    OptionalEndpoint,
     OptionalLocation,
     Options,
     Patterns,
@@ -104,6 +105,15 @@ class Window(Section):
     max_delay: Duration = 1.0
 
 
+class Serve(Section):
+    """`address` is None for no endpoint. A configuration that does not say has it wherever there is room."""
+
+    address: OptionalEndpoint = None
+
+    def is_default(self) -> bool:
+        return not self.model_fields_set
+
+
 class Target(Section):
     metastore: Metastores
     warehouse: Location
@@ -144,6 +154,7 @@ class Config(Section):
     state: State = Field(default_factory=dict, validate_default=True)
     journal: Journal = Field(default_factory=dict, validate_default=True)
     window: Window = Field(default_factory=dict, validate_default=True)
+    serve: Serve = Field(default_factory=dict, validate_default=True)
     targets: Annotated[Mapping[str, Target], AfterValidator(_named_targets)]
 
     def target(self, name: str) -> Target:

@@ -15,13 +15,19 @@ from pydantic_core import ErrorDetails
 
 from calque.config.checks import WrongError
 from calque.config.conflicts import conflicts
-from calque.config.keys import Config, Journal, Source, State, Target, Window
+from calque.config.keys import Config, Journal, Serve, Source, State, Target, Window
 from calque.config.lines import Lines
 from calque.config.lines import Path as KeyPath
 from calque.errors import Refused, sentence
 from calque.nearest import nearest
 
-SECTIONS: Mapping[str, type[BaseModel]] = {"source": Source, "state": State, "journal": Journal, "window": Window}
+SECTIONS: Mapping[str, type[BaseModel]] = {
+    "source": Source,
+    "state": State,
+    "journal": Journal,
+    "window": Window,
+    "serve": Serve,
+}
 KINDS = {
     "string": 'text in quotes, e.g. "hq"',
     "bool": "true or false",

@@ -107,6 +107,8 @@ class Gatherer:
         self.considered: EventId = 0
         self.changed = threading.Condition()
         self.stopped = False
+        self.problem: str | None = None
+        """Why nothing can be listed now."""
         self.thread = threading.Thread(target=self.run, name="evidence", daemon=True)
 
     def resume(self, after: EventId, upto: EventId) -> None:
@@ -173,7 +175,10 @@ class Gatherer:
                 self.once()
             except CalqueError as error:
                 LOG.warning("evidence: %s", error)
+                self.problem = str(error)
                 self.source.clock.sleep(1.0)
+            else:
+                self.problem = None
 
     def once(self) -> None:
         """Look at everything that is pending, and record what that proves."""

@@ -46,6 +46,8 @@ class Read:
     """An invariant fell: whoever takes the outcome must stop."""
     asked: frozenset[TableRow] = frozenset()
     """What had been asked for of the table when the read began."""
+    held: bool = False
+    """It did not begin: an operator holds the table back."""
 
 
 class Landed:
@@ -115,7 +117,7 @@ def failed(name: TableName, error: Exception) -> Read:
 
 class Reading:
     """`finished` holds outcomes; `wake` is called after each, `busy` when a table begins to be read, and when its files
-    begin to be copied."""
+    begin to be copied. Tables that are `held` are not begun with."""
 
     def __init__(
         self,
@@ -129,8 +131,9 @@ class Reading:
         batch: int = BATCH,
         kept: Kept | None = None,
         pace: float = 0.0,
+        held: Callable[[TableName], bool] = lambda _: False,
     ) -> None:
-        self.kept = kept or Kept(side)
+        self.kept, self.held = kept or Kept(side), held
         self.source, self.side, self.databases = source, side, databases
         self.wake, self.busy = wake, busy
         self.finished: queue.Queue[Read] = queue.Queue()
@@ -166,7 +169,7 @@ class Reading:
             return
         asked = self.side.asked.of(name)
         try:
-            outcome = self.read_and_land(name)
+            outcome = Read(name, held=True) if self.held(name) else self.read_and_land(name)
         except Exception as error:
             outcome = failed(name, error)
         outcome = replace(outcome, asked=asked)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable
 from calque.core.kinds import ACID, REASONS
-from calque.engine import mending
+from calque.engine import mending, paused
 from calque.engine.afresh import Afresh, Begun
 from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
@@ -110,6 +110,7 @@ class Replica:
         self.wake, self.make_pool, self.patience = wake, pool, patience
         self.spread, self.large = spread, large
         self.readers, self.batch, self.pace = readers, batch, pace
+        self.paused = paused.Paused()
         self.forget()
 
     def forget(self) -> None:
@@ -122,8 +123,13 @@ class Replica:
         self.scanned = Scanned(source, side, self.tables)
         self.policies = Policies(source, side, self.databases, self.functions, self.consistency)
         kept, readers, batch = self.policies.kept, self.readers, self.batch
+        self.paused.forget()
+
+        def held(name: TableName) -> bool:
+            return self.is_held_back(name) or self.paused.whole()
+
         self.reading = Reading(
-            source, side, self.databases, wake, self.tables.busy, pool, readers, batch, kept, self.pace
+            source, side, self.databases, wake, self.tables.busy, pool, readers, batch, kept, self.pace, held
         )
         self.comparing = Comparing(source, side, self.tables, self.reading, self.begin, wake)
         begins = (self.begin, self.databases, self.functions, self.consistency, self.scanned)
@@ -199,6 +205,7 @@ class Replica:
         self.read([name for name in out if name not in landed or name in wanted])
         for name, reason in wanted.items():
             self.unknown(name, reason, self.cursor)
+        paused.take_up(self)
         self.leave_late()
         self.opened = True
         LOG.info("%s opens at event %d, epoch %s", self.name, self.cursor, self.epoch.epoch if self.epoch else "none")
@@ -221,8 +228,8 @@ class Replica:
 
     def leave_late(self) -> list[TableName]:
         """Tables that wait for events which the journal has no more are read; which ones."""
-        at = reach(self.source.journal)
-        found = [name for name, shows in self.tables.apart.items() if shows < at and name not in self.staging.names]
+        at, beside = reach(self.source.journal), self.passed_by()
+        found = [name for name, shows in self.tables.apart.items() if shows < at and name not in beside]
         for name in found:
             self.unknown(name, f"the journal has no events up to {at} any more", self.cursor)
         return found
@@ -245,7 +252,8 @@ class Replica:
 
     def bootstrapping(self, upto: EventId) -> bool:
         """Whether a window to `upto` is too early for the first epoch, or the first one after a gap."""
-        return upto < self.listed or (self.epoch is None and bool(self.tables.in_state(*OUT)))
+        out = self.epoch is None and bool(set(self.tables.in_state(*OUT)) - self.paused.parked)
+        return upto < self.listed or out
 
     # Tables that leave the window
 
@@ -277,8 +285,8 @@ class Replica:
         return found
 
     def ask(self, names: Collection[TableName], reason: str, how: How) -> None:
-        """The tables must be read again: now, or as soon as they are back from where they are copied or read."""
-        beside = self.staging.names
+        """The tables must be read again: now, or as soon as they are back from where they are copied, read or held."""
+        beside = self.passed_by()
         kept = names if how is not How.READ else [name for name in names if name in beside]
         self.side.asked.add(self.side.ledger, how, kept, reason)
         for name in names:
@@ -288,7 +296,7 @@ class Replica:
     def read_all_again(self, reason: str) -> list[TableName]:
         """All tables must be read again, and what the target would lose by that is counted first. Not while a
         comparison is under way."""
-        held, beside = {*self.comparing.held()}, self.staging.names
+        held, beside = {*self.comparing.held()}, self.passed_by()
         found = [name for name in self.tables.in_state(*SETTLED) if name not in held]
         self.comparing.begin_all()
         self.side.asked.add(self.side.ledger, How.READ, [name for name in found if name in beside], reason)
@@ -314,7 +322,17 @@ class Replica:
 
     def submit(self, name: TableName, delay: float = 0.0) -> None:
         self.scanned.leave(name)
-        self.reading.submit(name, delay)
+        if self.is_held_back(name):
+            paused.park(self, name)
+        else:
+            self.reading.submit(name, delay)
+
+    def is_held_back(self, name: TableName) -> bool:
+        return self.paused.takes(name)
+
+    def passed_by(self) -> Collection[TableName]:
+        """Tables that windows leave as they are for now."""
+        return self.staging.names.keys() | self.paused.names
 
     def quarantine(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
         """Set the table aside with its reason; everything else goes on."""
@@ -338,7 +356,9 @@ class Replica:
                 self.reading.reads.leave(name)
                 self.tables.changed.add(name)
                 continue
-            if outcome.problem:
+            if outcome.held:
+                self.submit(name)
+            elif outcome.problem:
                 self.failed(outcome)
             elif outcome.exact_at > upto:
                 self.reading.finished.put(outcome)
@@ -352,6 +372,8 @@ class Replica:
                     self.tables.forget(name)
                 self.tables.apart[name] = outcome.exact_at
                 self.consistency.let_alone([name])
+                if self.is_held_back(name) and name in outcome.advanced.present:
+                    paused.hold(self, name)
             if not self.tables.is_(name, OUT):
                 ended |= outcome.asked
         self.side.asked.done(self.side.ledger, ended)
@@ -388,8 +410,11 @@ class Replica:
             for name in job.names:
                 if self.tables.is_(name, {TableState.LIVE}):
                     self.tables.apart[name] = job.upto
+                    if self.is_held_back(name):
+                        paused.hold(self, name)
+        beside = self.passed_by()
         for name, reason in self.side.asked.reasons().items():
-            if name not in self.staging.names:
+            if name not in beside:
                 self.unknown(name, reason, self.cursor)
 
     def expire_waiting(self) -> None:
@@ -469,7 +494,8 @@ class Replica:
         if nameless:
             text = "%s: %d events do not say what they touched, event %d first"
             LOG.warning(text, self.name, len(nameless), nameless[0])
-        self.consistency.meet(self.tables.apart)
+        paused.arrive(self, upto)
+        self.consistency.meet(self.tables.apart.keys() | self.paused.names)
         self.scanned.done()
         self.publish(window, upto)
         if self.epoch is not None:
@@ -489,7 +515,7 @@ class Replica:
             entries = self.entries(upto)
             return entries, [Group(group) for group in self.live_groups(self.with_scans(entries, upto))]
         self.wait_for_evidence(upto)
-        aside = frozenset(self.tables.in_state(*ASIDE))
+        aside = frozenset(self.tables.in_state(*ASIDE)) | self.paused.names
         beside, gists = self.spread(replace(cut, apart=dict(self.tables.apart), aside=aside))
         found = [group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)]
         return beside, [group if group.ready else Group(self.whole(group, upto)) for group in found]
@@ -527,6 +553,8 @@ class Replica:
     def leaves(self, group: Sequence[Entry]) -> bool:
         """Whether the group can't go through this window; its tables are set aside or read."""
         names = self.admitted(group)
+        if paused.hold_group(self, group):
+            return True
         if (because := self.beside(group)) is not None:
             self.hold(names, because, group[0].event_id)
             return True
@@ -641,7 +669,7 @@ class Replica:
             return False
         for name in names if bases else ():
             shows = self.tables.apart[name] = self.shown(name)
-            self.tables.put(name, TableState.WAITING, shows, f"{bases[0]}, which it shows, is not there yet", shows)
+            self.tables.put(name, TableState.WAITING, shows, paused.reason_of_view(self, bases[0]), shows)
         return bool(bases)
 
     def advance(self, group: Group, upto: EventId) -> Advanced:

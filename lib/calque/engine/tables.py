@@ -81,6 +81,15 @@ class Tables:
         names = tuple(self.rows if TableState.LIVE in states else self.not_live)
         return sorted(name for name in names if self.is_(name, states))
 
+    def counts(self) -> dict[str, int]:
+        """How many tables are in each state; safe beside the windows, and then not exact."""
+        found = dict.fromkeys((state.value for state in TableState), 0)
+        others = [row for name in tuple(self.not_live) if (row := self.rows.get(name)) is not None]
+        for row in others:
+            found[row.state.value] += 1
+        found[TableState.LIVE.value] = len(self.rows) - len(others)
+        return found
+
     def record(self, write: Callable[[list[TableRow], list[tuple[str, str, str]]], None]) -> None:
         """Hand the rows to write and the keys to remove to `write`; they count as recorded when it returns."""
         names = set(self.changed)

@@ -10,7 +10,7 @@ from calque.core.admit import Admission
 from calque.core.image import Imaging
 from calque.engine.announced import Announced
 from calque.engine.asked import Asked
-from calque.engine.attended import attended
+from calque.engine.attended import attended, ending
 from calque.engine.progress import Copying
 from calque.engine.waiting import WaitingKeys
 from calque.model.policy import Policy
@@ -74,11 +74,13 @@ class TargetSide:
     copying: Copying = field(default_factory=lambda: Copying(time.time_ns))
     """What the storage's copies report."""
     stopping: threading.Event = field(default_factory=threading.Event)
-    """Set when they are to end."""
+    """Set when they are to end, and no call is to be begun."""
 
     @staticmethod
-    def of(policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage) -> TargetSide:
-        admission, copying, stopping = Admission(policy), Copying(time.time_ns), threading.Event()
-        storage = attended(storage, copying, stopping)
+    def of(
+        policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage, stopping: threading.Event | None = None
+    ) -> TargetSide:
+        admission, copying, stopping = Admission(policy), Copying(time.time_ns), stopping or threading.Event()
+        storage, catalog = attended(storage, copying, stopping), ending(catalog, stopping)
         imaging = Imaging(admission)
         return TargetSide(policy, catalog, ledger, storage, admission, imaging, copying=copying, stopping=stopping)

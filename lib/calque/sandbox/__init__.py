@@ -6,8 +6,8 @@ and change manager, `Broker.start(directory)` a Kafka broker. What they need is 
 the process that started it, however that one ends.
 """
 
+from calque.cache import cache_folder
 from calque.sandbox.broker import Broker, Cluster
-from calque.sandbox.cache import cache_folder
 from calque.sandbox.hive_settings import MetastoreSettings
 from calque.sandbox.metastore import Metastore
 from calque.sandbox.objects import ObjectStore

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
+from calque.cache import cache_folder
 from calque.errors import CalqueError
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import fetch
-from calque.sandbox.cache import cache_folder
 from calque.sandbox.java import java_17
 from calque.sandbox.unpacked import unpack
 

@@ -8,9 +8,9 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from calque.cache import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
-from calque.sandbox.cache import cache_folder
 from calque.sandbox.java import java_17
 from calque.sandbox.processes import KeptProcess, on_free_ports
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from calque.cache import cache_folder
 from calque.errors import Refused
 from calque.sandbox import hive_3, manifest, unpacked
 from calque.sandbox.artifacts import installed
-from calque.sandbox.cache import cache_folder
 from calque.sandbox.hive_settings import MetastoreSettings, properties, write_configuration
 from calque.sandbox.java import java_17, java_21, pyspark_jars
 from calque.sandbox.postgres import DATABASE, USER, Postgres

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from calque.cache import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
-from calque.sandbox.cache import cache_folder
 
 
 def spark_jars(cache: Path | None = None) -> list[Path]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
@@ -28,6 +28,8 @@ FILE_WEIGHT = 256 << 10
 BIN_WEIGHT = 512 << 20
 """What a bin of a long copy may hold: a few seconds' work, after which its files are reported."""
 MOST_JOBS = 256
+LOOK_SECONDS = 0.5
+"""How often it is looked whether bins are still wanted."""
 ALONE = Pace(threads=1, files=32)
 """Of local files in an executor, where other tasks keep the other cores busy."""
 
@@ -55,10 +57,17 @@ class Spread:
 
 class SparkStorage:
     """`FileStorage` here and on the executors, which need calque installed and sight of the same locations. `session`
-    is asked for a session when the first long work comes, so that without any no JVM is started."""
+    is asked for a session when the first long work comes, so that without any no JVM is started. Soon after `ended`
+    bins are given up, whatever they are at, with `Unavailable`."""
 
-    def __init__(self, files: FileStorage, session: Callable[[], SparkSession], spread: Spread | None = None) -> None:
-        self._files, self._session, self._spread = files, session, spread or Spread()
+    def __init__(
+        self,
+        files: FileStorage,
+        session: Callable[[], SparkSession],
+        spread: Spread | None = None,
+        ended: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._files, self._session, self._spread, self._ended = files, session, spread or Spread(), ended
         self._shares = Shares(files.terms.bandwidth, files.bucket)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
@@ -159,13 +168,23 @@ class SparkStorage:
         with ThreadPoolExecutor(min(len(bins), ahead * slots, MOST_JOBS), thread_name_prefix=f"spark-{verb}") as pool:
             futures = {pool.submit(one, number): number for number in range(len(bins))}
             try:
-                for future in as_completed(futures):
-                    for item, result in zip(bins[futures[future]], _finished(verb, future), strict=True):
-                        results[item] = result
-                        finished(item, result)
+                left = set(futures)
+                while left:
+                    done, left = wait(left, LOOK_SECONDS, FIRST_COMPLETED)
+                    for future in done:
+                        for item, result in zip(bins[futures[future]], _finished(verb, future), strict=True):
+                            results[item] = result
+                            finished(item, result)
+                    if left and self._ended():
+                        raise Unavailable(
+                            f"Spark could not {verb} all files", "calque ends", "It goes on when it runs again"
+                        )
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 context.cancelJobGroup(group)
+                # A thread that was about to begin its job may have done so since.
+                while wait(futures, LOOK_SECONDS).not_done:
+                    context.cancelJobGroup(group)
                 raise
         return results
 

@@ -10,6 +10,7 @@ import logging
 import os
 import shlex
 import sys
+import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +60,11 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+NO_LOOK_UP = {"PYSPARK_DRIVER_PYTHON": "none-of-calque"}
+"""Spark looks in its Python for packages that bring data sources, in two processes, before a query meets the first data
+source; it does not where it finds no such program. Ours are registered, and run by `PYSPARK_PYTHON`."""
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+STARTING = threading.Lock()
 JVM = (*QUICK_START, "-Xss4m", "-Djava.net.preferIPv4Stack=true")
 
 
@@ -70,7 +75,7 @@ def session(
     conf: Mapping[str, str] | None = None,
     archive: Path | None = None,
 ) -> SparkSession:
-    """The process's session; the first call starts it, and `conf` wins over the settings here.
+    """The process's session; the first call starts it, from whatever thread, and `conf` wins over the settings here.
 
     `jars` go on the class path; with Delta's among them the session speaks Delta. Scratch files, and what the JVM says
     (`spark.log`), go below `local_dir`. `archive` is a file of `archive.make_archive`; one that is
@@ -79,6 +84,13 @@ def session(
     What a function of ours raises inside a query is reported by the query alone, not by py4j's logger too.
     Raises `Refused` when no JVM can be started.
     """
+    with STARTING:
+        return started(app_name, jars, local_dir, conf, archive)
+
+
+def started(
+    app_name: str, jars: Sequence[Path], local_dir: Path, conf: Mapping[str, str] | None, archive: Path | None
+) -> SparkSession:
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     if SparkContext._active_spark_context is not None:
         return SparkSession.builder.getOrCreate()
@@ -168,13 +180,14 @@ def launched(app_name: str, wanted: Mapping[str, str], local_dir: Path) -> Spark
 
 @contextmanager
 def for_spark(environment: MutableMapping[str, str], python: str) -> Iterator[None]:
-    """The environment without `NOT_FOR_SPARK`, with quick options for the small JVM that composes the command, and with
-    the Python that workers run, unless it names one."""
+    """The environment without `NOT_FOR_SPARK`, and with what makes a start quick: `NO_LOOK_UP`, options for the small
+    JVM that composes the command, and the Python that workers run, unless it names one."""
     before = dict(environment)
     for name in NOT_FOR_SPARK:
         environment.pop(name, None)
     environment.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_START))
     environment.setdefault("PYSPARK_PYTHON", python)
+    environment.update(NO_LOOK_UP)
     try:
         yield
     finally:

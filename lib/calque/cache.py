@@ -13,7 +13,7 @@ def cache_folder() -> Path:
     chosen = os.environ.get("CALQUE_CACHE")
     if chosen:
         return Path(chosen).expanduser().resolve()
-    checkout = Path(__file__).resolve().parents[3]
+    checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and (checkout / "lib" / "calque").is_dir():
         return checkout / ".cache"
     user_caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

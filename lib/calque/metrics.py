@@ -1,0 +1,169 @@
+"""What Prometheus is told: counters that windows add to, and gauges that are looked up in memory when it asks.
+
+A scrape asks nobody: neither a metastore nor the ledger. Names follow Prometheus' conventions; `target` is a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from calque.engine.progress import Progress
+from calque.engine.reads import Headway
+from calque.engine.replica import Window
+from calque.model.names import EventId
+
+STATES = ("starting", "bootstrapping", "running", "paused", "stopped", "failed")
+TARGET = ("target",)
+BUCKETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLook:
+    """A target as its process has it in memory. `tables` counts them by state."""
+
+    name: str
+    state: str
+    problem: str | None
+    reachable: bool
+    position: EventId | None = None
+    epoch: int | None = None
+    lag_events: int = 0
+    lag_seconds: float = 0.0
+    tables: Mapping[str, int] = field(default_factory=dict)
+    copying: Progress | None = None
+    reading: Headway | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureLook:
+    """`head` is the source's newest event id, `last` the journal's; None where they are not known yet."""
+
+    state: str
+    problem: str | None
+    reachable: bool
+    head: EventId | None
+    last: EventId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One process. `capture` is None where another one captures; `silent` names parts that do not turn any more."""
+
+    source: str
+    capture: CaptureLook | None
+    targets: tuple[TargetLook, ...]
+    gaps: int = 0
+    silent: tuple[str, ...] = ()
+
+
+class Meters(Collector):
+    """The registry of one process. `look` tells how it is, without asking anybody."""
+
+    def __init__(self, look: Callable[[], Look]) -> None:
+        self.look = look
+        self.registry = CollectorRegistry()
+        self.windows = Histogram(
+            "calque_window_seconds", "How long windows took.", TARGET, buckets=BUCKETS, registry=self.registry
+        )
+        self.events = self.counter("events", "Events that went through windows.")
+        self.epochs = self.counter("epochs", "Epochs published.")
+        self.hops = self.counter("hops", "Atomic operations applied.")
+        self.calls = self.counter("calls", "Calls to the target's metastore that changed something.")
+        self.files = self.counter("files", "Files copied.")
+        self.bytes = self.counter("bytes", "Bytes copied.")
+        self.bridges = self.counter("bridges", "Bridges, see Limits.")
+        self.retries = self.counter("retries", "Times that something did not answer and was tried again.", "part")
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+        self.registry.register(self)
+
+    def counter(self, name: str, text: str, label: str = "target") -> Counter:
+        return Counter(f"calque_{name}_total", text, (label,), registry=self.registry)
+
+    def window(self, target: str, window: Window, seconds: float) -> None:
+        """Count one window."""
+        self.windows.labels(target).observe(seconds)
+        self.events.labels(target).inc(window.events)
+        self.hops.labels(target).inc(sum(len(plan.hops) for plan in window.plans))
+        self.calls.labels(target).inc(window.applied.calls)
+        self.files.labels(target).inc(window.applied.files)
+        self.bytes.labels(target).inc(window.applied.bytes)
+        if window.epoch is not None:
+            self.epochs.labels(target).inc()
+            self.bridges.labels(target).inc(len(window.epoch.bridges))
+
+    def text(self) -> bytes:
+        """Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        look = self.look()
+        yield gauge("calque_info", "The source that is replicated.", ("source",), [((look.source,), 1)])
+        yield gauge("calque_gaps", "Gaps of the log found so far.", (), [((), look.gaps)])
+        if look.capture is not None:
+            yield from of_capture(look.capture)
+        yield from of_targets(look.targets)
+
+
+def of_capture(look: CaptureLook) -> Iterator[Metric]:
+    yield gauge("calque_source_reachable", "Whether the source answers.", (), [((), look.reachable)])
+    yield gauge("calque_source_head_event_id", "The source's newest event.", (), known(((), look.head)))
+    yield gauge("calque_journal_last_event_id", "The newest event captured.", (), known(((), look.last)))
+    states = [((state,), look.state == state) for state in STATES]
+    yield gauge("calque_capture_state", "1 for the state that capture is in.", ("state",), states)
+    yield gauge("calque_capture_failing", "Whether capture gets no further now.", (), [((), look.problem is not None)])
+
+
+def of_targets(looks: Iterable[TargetLook]) -> Iterator[Metric]:
+    looks = tuple(looks)
+
+    def each(name: str, text: str, values: Iterable[tuple[str, float | None]]) -> Metric:
+        return gauge(f"calque_target_{name}", text, TARGET, known(*(((target,), value) for target, value in values)))
+
+    states = [((look.name, state), look.state == state) for look in looks for state in STATES]
+    yield gauge("calque_target_state", "1 for the state that the target is in.", ("target", "state"), states)
+    yield each("failing", "Whether it gets no further now.", ((one.name, one.problem is not None) for one in looks))
+    yield each("reachable", "Whether its metastore answers.", ((one.name, one.reachable) for one in looks))
+    yield each("position_event_id", "The event that every live table shows.", ((o.name, o.position) for o in looks))
+    yield each("epoch", "The newest epoch's number.", ((one.name, one.epoch) for one in looks))
+    yield each("lag_events", "Events that it does not show yet.", ((one.name, one.lag_events) for one in looks))
+    yield each("lag_seconds", "How long the oldest of them has been there.", ((o.name, o.lag_seconds) for o in looks))
+    tables = [((look.name, state), count) for look in looks for state, count in look.tables.items()]
+    yield gauge("calque_target_tables", "Tables by state.", ("target", "state"), tables)
+    copies = [(look.name, look.copying) for look in looks if look.copying is not None]
+    yield each("copying_bytes", "Bytes of the copies under way.", ((name, found.bytes) for name, found in copies))
+    yield each("copied_bytes", "How many of them are done.", ((name, found.bytes_done) for name, found in copies))
+    reads = [(look.name, look.reading) for look in looks if look.reading is not None]
+    yield each("reading_tables", "Tables being read exactly.", ((name, found.tables) for name, found in reads))
+    yield each("read_tables", "How many of them are done.", ((name, found.tables_done) for name, found in reads))
+
+
+Sample = tuple[tuple[str, ...], float]
+
+
+def known(*samples: tuple[tuple[str, ...], float | None]) -> list[Sample]:
+    return [(labels, value) for labels, value in samples if value is not None]
+
+
+def gauge(name: str, text: str, labels: tuple[str, ...], samples: Iterable[Sample]) -> Metric:
+    found = GaugeMetricFamily(name, text, labels=labels)
+    for values, value in samples:
+        found.add_metric(values, float(value))
+    return found

@@ -1,0 +1,78 @@
+"""What operators hold back of a target: the whole, or tables. Kept in the state folder, for each `run` to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from calque.adapters.control import ControlStore, Stamp, locked, unavailable
+from calque.core.patterns import matches, parse_pattern
+from calque.model.names import TableName
+from calque.wiring import Wiring
+
+
+class Rule(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
+Rules = tuple[tuple[Rule, str], ...]
+"""Patterns in the order in which they were given; the last one that matches a table decides."""
+
+
+def is_paused(control: ControlStore, target: str) -> bool:
+    return control.read(whole(target)) is not None
+
+
+def rules_of(control: ControlStore, target: str) -> Rules:
+    record = control.read(tables(target)) or {}
+    rows = record.get("rules")
+    return tuple((Rule(rule), pattern) for rule, pattern in rows) if isinstance(rows, list) else ()
+
+
+def stamp_of(control: ControlStore, target: str) -> Stamp:
+    """Changes with the rules."""
+    return control.stamp(tables(target))
+
+
+def chosen_by(rules: Rules) -> Callable[[TableName], bool]:
+    """Which tables are held back."""
+    parsed = [(rule, parse_pattern(text)) for rule, text in reversed(rules)]
+
+    def takes(name: TableName) -> bool:
+        return next((rule is Rule.PAUSE for rule, pattern in parsed if matches(pattern, name)), False)
+
+    return takes
+
+
+def with_rules(rules: Rules, rule: Rule, patterns: Sequence[str]) -> Rules:
+    """The same and these behind them. What has no effect any more is left out: the same pattern before, all before a
+    pattern of everything, and what goes on before anything is paused."""
+    for pattern in patterns:
+        rules = () if pattern == "*.*" else tuple(one for one in rules if one[1] != pattern)
+        rules = (*rules, (rule, pattern))
+        while rules and rules[0][0] is Rule.RESUME:
+            rules = rules[1:]
+    return rules
+
+
+def change(wiring: Wiring, target: str, rule: Rule, patterns: Sequence[str]) -> Rules:
+    """Record the rules and wake the target; all that hold now."""
+    control, lock = wiring.control, wiring.state / "locks" / Path(f"paused.{target}.lock")
+    with unavailable(tables(target)), locked(lock):
+        rules = with_rules(rules_of(control, target), rule, patterns)
+        if rules:
+            control.put(tables(target), {"rules": [[one.value, pattern] for one, pattern in rules]})
+        else:
+            control.remove(tables(target))
+    wiring.wake(target)
+    return rules
+
+
+def whole(target: str) -> str:
+    return f"paused/{target}"
+
+
+def tables(target: str) -> str:
+    return f"paused-tables/{target}"

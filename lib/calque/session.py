@@ -1,0 +1,32 @@
+"""The Spark session of a running process, and how it is begun before all else: its JVM starts beside the imports."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calque.adapters.spark.archive import archive_path
+from calque.adapters.spark.session import session
+from calque.cache import cache_folder
+from calque.errors import CalqueError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def own_session(state: Path) -> SparkSession:
+    """The process's session, with its scratch files in the state folder. Raises `Refused`."""
+    return session("calque", [], state / "spark", archive=archive_path(cache_folder(), []))
+
+
+def begin(state: Path) -> None:
+    """Begin to start it, and come back at once. What goes wrong is met again by who asks for it."""
+
+    def start() -> None:
+        try:
+            own_session(state)
+        except (CalqueError, OSError):
+            return
+
+    threading.Thread(target=start, name="spark", daemon=True).start()

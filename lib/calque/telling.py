@@ -1,0 +1,109 @@
+"""What a process tells of its parts in the state folder, for `calque status`: one record for each, kept fresh.
+
+A record is good while its process lives. The last one of a part that failed stays, so that its reason can be read.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from calque.adapters.control import ControlStore, Json
+from calque.roles import CAPTURE, holder, role_of
+from calque.wiring import Wiring
+
+if TYPE_CHECKING:
+    from calque.engine.progress import Progress
+    from calque.engine.reads import Headway
+
+FRESH_SECONDS = 5.0
+CAPTURING = "capturing"
+FAILED = "failed"
+HELD_BACK = ("starting", "bootstrapping", "running")
+"""States in which a target that an operator holds back is paused."""
+
+
+def record_of(target: str) -> str:
+    return f"running/{target}"
+
+
+def tell(control: ControlStore, name: str, state: str, last_error: str | None, **more: Json) -> None:
+    """Write the record of that name. `state` is one of the contract's."""
+    told: dict[str, Json] = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "at": time.time(),
+        "state": state,
+        "last_error": last_error,
+    }
+    control.put(name, told | more)
+
+
+def told_of_target(wiring: Wiring, target: str) -> Mapping[str, Any]:
+    return told(wiring, record_of(target), role_of(target))
+
+
+def is_running(wiring: Wiring, target: str) -> bool:
+    """Whether a process replicates to the target now."""
+    return told_of_target(wiring, target)["state"] not in ("stopped", FAILED)
+
+
+def told_of_capture(wiring: Wiring) -> Mapping[str, Any]:
+    return told(wiring, CAPTURING, CAPTURE)
+
+
+def told(wiring: Wiring, name: str, role: str) -> Mapping[str, Any]:
+    """The record, at least `state` and `last_error`, as it is true now: a process that is gone has stopped, whatever it
+    told last, and one that has told nothing yet is starting."""
+    record: Mapping[str, Any] = wiring.control.read(name) or {}
+    age = time.time() - float(record.get("at", 0))
+    pid = holder(wiring.state, role)
+    if record.get("host") == socket.gethostname() or not record:
+        if pid is None:
+            return ended(record)
+        if record.get("pid") != pid:
+            return {"state": "starting", "last_error": None}
+        if age > FRESH_SECONDS:
+            silent = f"Process {pid} has told nothing for {age:.0f} s: it hangs, or can't write to the state folder"
+            return {**record, "last_error": record["last_error"] or silent}
+        return record
+    return record if age < FRESH_SECONDS else ended(record)
+
+
+def ended(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    if record.get("state") == FAILED:
+        return {"state": FAILED, "last_error": record.get("last_error")}
+    return {"state": "stopped", "last_error": None}
+
+
+def reading_of(headway: Headway | None, copying: Progress | None) -> Json:
+    """What the status tells of exact reads. Bytes count when their table is shown; known are those, and what is being
+    copied."""
+    if headway is None:
+        return None
+    left = copying.bytes - copying.bytes_done if copying is not None else 0
+    return {
+        "tables": headway.tables,
+        "tables_done": headway.tables_done,
+        "partitions": headway.partitions,
+        "partitions_done": headway.partitions_done,
+        "bytes": headway.bytes_done + left,
+        "bytes_done": headway.bytes_done,
+        "ends_at": None if headway.ends_ns is None else round(headway.ends_ns / 1e9, 1),
+    }
+
+
+def copying_of(progress: Progress | None) -> Json:
+    """What the status tells of copies; `ends_at` is in seconds since the epoch."""
+    if progress is None:
+        return None
+    return {
+        "files": progress.files,
+        "bytes": progress.bytes,
+        "files_done": progress.files_done,
+        "bytes_done": progress.bytes_done,
+        "ends_at": None if progress.ends_ns is None else round(progress.ends_ns / 1e9, 1),
+    }

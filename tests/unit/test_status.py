@@ -1,0 +1,197 @@
+"""The status tells the truth in every state: of processes that run, that are gone, and that say nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calque.commands.status import show
+from calque.config import load
+from calque.core.standing import PAUSED
+from calque.model.ledger import Epoch, TableRow, TableState
+from calque.pausing import Rule, change, whole
+from calque.presence import Presence
+from calque.roles import CAPTURE, Roles, role_of
+from calque.status import snapshot
+from calque.telling import CAPTURING, is_running, record_of, tell
+from calque.wiring import Wiring
+
+HERE = socket.gethostname()
+
+
+@pytest.fixture
+def wiring(tmp_path: Path) -> Wiring:
+    """A deployment whose metastores nobody can reach."""
+    path = tmp_path / "calque.toml"
+    path.write_text(
+        '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
+        '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
+    )
+    return Wiring(load(path))
+
+
+def target_of(wiring: Wiring) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = snapshot(wiring)["targets"]["dr"]
+    return found
+
+
+def seen(wiring: Wiring) -> tuple[str, str | None]:
+    found = target_of(wiring)
+    return found["state"], found["last_error"]
+
+
+def told_before(wiring: Wiring, **changes: object) -> None:
+    """The record that another process left, or keeps."""
+    record = {"pid": 0, "host": HERE, "at": time.time(), "state": "running", "last_error": None}
+    wiring.control.put(record_of("dr"), record | changes)  # type: ignore[arg-type]
+
+
+def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring) -> None:
+    document = snapshot(wiring)
+    assert document["source"] == {"name": "hq", "head": None, "reachable": False}
+    assert document["capture"] == {"state": "stopped", "last_error": None}
+    assert document["journal"] == {"last": None, "oldest": None, "gaps": []}
+    target = document["targets"]["dr"]
+    assert (target["state"], target["position"], target["lag_events"]) == ("stopped", None, 0)
+    assert document["processes"] == []
+
+
+def test_a_process_that_has_told_nothing_yet_is_starting(wiring: Wiring) -> None:
+    told_before(wiring)
+    with Roles(wiring.state) as held:
+        held.take(role_of("dr"))
+        assert seen(wiring) == ("starting", None)
+        assert is_running(wiring, "dr")
+
+
+@pytest.mark.parametrize("state", ["starting", "bootstrapping", "running", "failed"])
+def test_what_a_living_process_tells_is_so(wiring: Wiring, state: str) -> None:
+    with Roles(wiring.state) as held:
+        held.take(role_of("dr"))
+        tell(wiring.control, record_of("dr"), state, "its metastore does not answer")
+        assert seen(wiring) == (state, "its metastore does not answer")
+        tell(wiring.control, record_of("dr"), state, None)
+        assert seen(wiring) == (state, None)
+
+
+@pytest.mark.parametrize(("state", "shown"), [("starting", "paused"), ("running", "paused"), ("failed", "failed")])
+def test_a_target_that_is_held_back_is_paused_as_long_as_it_lives(wiring: Wiring, state: str, shown: str) -> None:
+    wiring.control.put(whole("dr"), {"at": 0.0})
+    assert seen(wiring) == ("stopped", None)
+    with Roles(wiring.state) as held:
+        held.take(role_of("dr"))
+        tell(wiring.control, record_of("dr"), state, None)
+        assert seen(wiring) == (shown, None)
+
+
+def test_a_process_that_was_killed_has_stopped_whatever_it_told_last(wiring: Wiring) -> None:
+    told_before(wiring, pid=os.getpid())
+    assert seen(wiring) == ("stopped", None)
+    assert not is_running(wiring, "dr")
+
+
+def test_a_target_that_failed_says_why_until_it_runs_again(wiring: Wiring) -> None:
+    told_before(wiring, state="failed", last_error="The ledger was changed. By another. Look.")
+    assert seen(wiring) == ("failed", "The ledger was changed. By another. Look.")
+    assert not is_running(wiring, "dr")
+    with Roles(wiring.state) as held:
+        held.take(role_of("dr"))
+        assert seen(wiring) == ("starting", None)
+
+
+def test_a_process_that_lives_and_tells_nothing_is_told_of(wiring: Wiring) -> None:
+    with Roles(wiring.state) as held:
+        held.take(role_of("dr"))
+        told_before(wiring, pid=os.getpid(), at=time.time() - 60)
+        state, error = seen(wiring)
+        assert (state, f"Process {os.getpid()} has told nothing for 60 s" in str(error)) == ("running", True)
+
+
+def test_a_process_on_another_host_lives_as_long_as_it_tells_of_itself(wiring: Wiring) -> None:
+    told_before(wiring, host="elsewhere")
+    assert seen(wiring) == ("running", None)
+    told_before(wiring, host="elsewhere", at=time.time() - 60)
+    assert seen(wiring) == ("stopped", None)
+
+
+def test_several_processes_over_one_state_folder_are_told_apart(
+    wiring: Wiring, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = Presence(wiring.control), Presence(wiring.control)
+    one.serves = "http://127.0.0.1:9400"
+    one.begin(("dr",))
+    other.begin(())
+    try:
+        with Roles(wiring.state) as held:
+            held.take(CAPTURE)
+            tell(wiring.control, CAPTURING, "running", "The journal can't be written. No space. Make room.")
+            document = snapshot(wiring)
+    finally:
+        one.end()
+        other.end()
+    assert document["capture"] == {
+        "state": "running",
+        "last_error": "The journal can't be written. No space. Make room.",
+    }
+    assert document["targets"]["dr"]["state"] == "stopped"
+    show(document)
+    said = capsys.readouterr().out
+    assert "capture is running: The journal can't be written. No space. Make room." in said
+    assert "http://127.0.0.1:9400: dr" in said
+    found = sorted((process["targets"], process["serves"]) for process in document["processes"])
+    assert found == [([], None), (["dr"], "http://127.0.0.1:9400")]
+
+
+def test_held_back_tables_wait_with_the_event_that_they_show(wiring: Wiring) -> None:
+    reason = f"{PAUSED} by an operator"
+    rows = [
+        TableRow("sales", "x", TableState.WAITING, 7, reason),
+        TableRow("sales", "y", TableState.UNKNOWN, None, reason),
+        TableRow("sales", "z", TableState.LIVE, 7),
+    ]
+    wiring.ledger("dr").publish(Epoch(1, 9, 0, "2026-11-22T00:00:00.000", "bootstrap"), [], rows)
+    found = target_of(wiring)
+    assert found["tables"] == {
+        "unknown": 0,
+        "reading": 0,
+        "staging": 0,
+        "live": 1,
+        "waiting": 2,
+        "quarantined": 0,
+    }
+    assert found["set_aside"] == [
+        {"table": "sales.x", "state": "waiting", "shows": 7, "reason": reason},
+        {"table": "sales.y", "state": "waiting", "shows": None, "reason": reason},
+    ]
+
+
+def test_looking_at_a_role_does_not_keep_anybody_from_taking_it(wiring: Wiring) -> None:
+    looking = threading.Event()
+
+    def look() -> None:
+        while not looking.is_set():
+            is_running(wiring, "dr")
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for _ in range(50):
+            with Roles(wiring.state) as held:
+                held.take(role_of("dr"))
+    finally:
+        looking.set()
+        thread.join()
+
+
+def test_rules_of_held_back_tables_are_kept_and_wake_the_target(wiring: Wiring) -> None:
+    assert change(wiring, "dr", Rule.PAUSE, ["sales.*"]) == ((Rule.PAUSE, "sales.*"),)
+    before = wiring.wake_file("target.dr").stat().st_size
+    assert change(wiring, "dr", Rule.RESUME, ["*.*"]) == ()
+    assert wiring.wake_file("target.dr").stat().st_size > before

@@ -1,0 +1,112 @@
+"""How the parts of a process end: in order, cut short, left behind, or failed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from calque.config import load
+from calque.errors import Broken
+from calque.model.names import EventId
+from calque.status import snapshot
+from calque.streams import Part, Run, TargetPart
+from calque.wiring import Wiring
+
+
+class Calling(Part):
+    """One whose only call is answered when `answered` is set."""
+
+    def __init__(self, run: Run, name: str, answered: threading.Event) -> None:
+        super().__init__(run, run.begin, name)
+        self.answered = answered
+        self.calls = 0
+
+    def once(self) -> None:
+        self.answered.wait(60)
+
+    def ask(self) -> EventId:
+        return 0
+
+    def tell_state(self) -> None:
+        self.calls += 1
+
+    def take_back(self) -> None:
+        self.calls = 0
+
+
+class Cut(Calling):
+    """One whose call is given up when it is cut short."""
+
+    def cut(self) -> None:
+        self.answered.set()
+
+
+class Failing(TargetPart):
+    """One that meets an invariant that fell."""
+
+    def once(self) -> None:
+        raise Broken("The ledger was changed", "by another", "Look before you go on")
+
+    def ask(self) -> EventId:
+        return 0
+
+
+class Ending(Failing):
+    """One that has nothing to do."""
+
+    def once(self) -> None:
+        return
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    path = tmp_path / "calque.toml"
+    path.write_text(
+        '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
+        '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
+    )
+    found = Run(Wiring(load(path)), ("dr",))
+    found.presence.begin(found.targets)
+    return found
+
+
+def test_what_is_answered_is_waited_for(run: Run) -> None:
+    answered = threading.Event()
+    part = Calling(run, "slow", answered)
+    run.begin_part(part)
+    threading.Timer(0.3, answered.set).start()
+    assert run.stop(30, 30)
+    assert part.calls == 0
+
+
+def test_what_goes_on_for_long_is_cut_short(run: Run) -> None:
+    run.begin_part(Cut(run, "long", threading.Event()))
+    began = time.monotonic()
+    assert run.stop(0.2, 30)
+    assert time.monotonic() - began < 10
+
+
+def test_what_is_not_answered_is_left_behind(run: Run) -> None:
+    answered = threading.Event()
+    run.begin_part(Calling(run, "silent", answered))
+    run.begin_part(Cut(run, "long", threading.Event()))
+    assert not run.stop(0.1, 0.5)
+    assert [thread.name for thread in run.running()] == ["silent", "report-silent"]
+    answered.set()
+    assert run.stop(30, 30)
+
+
+@pytest.mark.parametrize(("part", "told"), [(Failing, ("failed", True)), (Ending, ("stopped", False))])
+def test_a_part_that_failed_says_so_when_its_process_is_gone(
+    run: Run, part: type[Failing], told: tuple[str, bool]
+) -> None:
+    run.begin_part(part(run, run.begin, "dr"))
+    for thread in run.parts[0].threads():
+        thread.join(30)
+    run.stop()
+    found = snapshot(run.wiring)["targets"]["dr"]
+    assert (found["state"], "The ledger was changed" in str(found["last_error"])) == told
+    assert isinstance(run.failure, Broken) is told[1]
