@@ -82,8 +82,10 @@ class ScannedWorld(World):
             self.writer.done.append(f"put {at}")
 
     def many(self) -> None:
+        """Files that one scan finds: readers of the source see them one after the other, as those of a target may."""
         for _ in range(3):
             self.put()
+            self.note()
 
     def overwrite(self) -> None:
         if at := self.place():
