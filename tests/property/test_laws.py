@@ -124,6 +124,23 @@ FOUND = {
         (Write("create_database", 1), Write("create_table", 1)),
         (Read(), Write("make_acid", 0), Window(), Write("drop_database_cascade", 1), Restart(), Read()),
     ),
+    "a table made under a name that another has left, whose files were copied then": Story(
+        PLAIN,
+        3,
+        AT_FIRST,
+        (
+            Write("add_partitions", 2),
+            Write("rename_table", 2),
+            Capture(),
+            Window(),
+            Write("create_table", 1),
+            Capture(),
+            Window(),
+        ),
+        seen=True,
+        settled=True,
+        patient=False,
+    ),
     "a dropped database is not made again": Story(
         PLAIN,
         3,

@@ -408,7 +408,8 @@ class Replica:
             except (Unavailable, Ahead, Forgotten) as error:
                 LOG.info("%s: %s did not come through beside the windows: %s", self.name, job.names[0], error)
             for name in job.names:
-                if self.tables.is_(name, {TableState.LIVE}):
+                # What is gone by `job.upto` may have been made again since.
+                if name not in self.tables.rows or self.tables.is_(name, {TableState.LIVE}):
                     self.tables.apart[name] = job.upto
                     if self.is_held_back(name):
                         paused.hold(self, name)
