@@ -40,13 +40,16 @@ class Fetcher:
         self._topic, self._name, self._partition = topic, name, partition
         self._consumer: Consumer | None = None
         self._at: int | None = None
+        self._asker: Consumer | None = None
+        """Fetches nothing: a broker answers one connection's requests in their order, and a fetch waits for news."""
 
     def ends(self) -> tuple[int, int] | None:
         """The first offset that is there, and the one after the last, asked anew each time. None where a broker says
         that the topic is missing."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            consumer, left = self._connected(), deadline - time.monotonic()
+            consumer = self._asker = self._asker or consumer_of(self._topic)
+            left = deadline - time.monotonic()
             try:
                 return consumer.get_watermark_offsets(
                     TopicPartition(self._name, self._partition), max(left, 0.1), cached=False
@@ -77,9 +80,10 @@ class Fetcher:
         self._at = None
 
     def close(self) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
-        self._consumer, self._at = None, None
+        self._leave()
+        if self._asker is not None:
+            self._asker.close()
+            self._asker = None
 
     def _next(self, offset: int, count: int) -> Sequence[Message]:
         """At least one of the records that follow, at most `count`."""
@@ -90,7 +94,7 @@ class Fetcher:
             try:
                 found = consumer.consume(count, 0.5) if count > 1 else [consumer.poll(0.5)]
             except KafkaException as error:
-                self.close()
+                self._leave()
                 raise fault(f"topic {self._name} be read", self._topic.brokers, error.args[0]) from error
             whole: list[Message] = []
             for message in found:
@@ -107,7 +111,7 @@ class Fetcher:
             if whole:
                 self._at = offset + len(whole)
                 return whole
-        self.close()
+        self._leave()
         if why is not None:
             raise fault(f"topic {self._name} be read", self._topic.brokers, why)
         raise Unavailable(
@@ -117,17 +121,17 @@ class Fetcher:
         )
 
     def _from(self, offset: int) -> Consumer:
-        consumer = self._connected()
+        consumer = self._consumer = self._consumer or consumer_of(self._topic)
         if self._at != offset:
             with told(f"topic {self._name} be read", self._topic.brokers):
                 consumer.assign([TopicPartition(self._name, self._partition, offset)])
             self._at = offset
         return consumer
 
-    def _connected(self) -> Consumer:
-        if self._consumer is None:
-            self._consumer = consumer_of(self._topic)
-        return self._consumer
+    def _leave(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer, self._at = None, None
 
 
 class Sender:
