@@ -300,11 +300,14 @@ def test_a_running_deployment_moves_to_kafka_and_back_and_its_target_goes_on_whe
         )
         refused = deployment.calque("run", "--until", "head")
         assert (refused.returncode, "calque journal move" in refused.stderr) == (65, True), refused.stderr
-        moved = deployment.calque("journal", "move")
+        moved = deployment.calque("journal", "move", "--json")
         assert moved.returncode == 0, moved.stderr
+        assert json.loads(moved.stdout)["moved"]["events"] > 0
 
     text = deployment.config.read_text()
-    deployment.write(12)
+    while len(deployment.source.databases()) < len(deployment.databases):
+        deployment.writer.create_database()
+    deployment.write(30)
     first = deployment.calque("run", "--until", "head", timeout=240)
     assert first.returncode == 0, first.stderr
     deployment.write(6)
@@ -320,6 +323,7 @@ def test_a_running_deployment_moves_to_kafka_and_back_and_its_target_goes_on_whe
     last = deployment.calque("run", "--until", "head", timeout=240)
     assert last.returncode == 0, last.stderr
     deployment.check_equal()
+    assert deployment.source.current() > 30
     epochs = json.loads(deployment.calque("epochs", "list", "--json").stdout)
     assert {epoch["kind"] for epoch in epochs[1:]} == {"window"}
     assert all(one["event_id"] == other["from_event_id"] for one, other in pairwise(epochs))
