@@ -28,6 +28,8 @@ LEAST = 10
 FACETED, PAGES = 20, 2
 """Tables whose facets are compared in one go, and how many such pages at a time: there are many calls for each, and who
 must be read is not to wait for them."""
+SMALLEST, SHARES = 10, 16
+"""Tables of a batch where there are few, so that all readers have some of about so many batches."""
 TRIES = 4
 """After so many failures a batch is halved; one table alone is read without being counted."""
 
@@ -87,7 +89,7 @@ class Surveying:
         self.names, self.left, self.exactly = frozenset(todo), {*todo}, frozenset(exactly)
         self.gone, self.objects, self.equal = {}, 0, []
         self.dropped = Dropped(self.source.journal, self.begin())
-        for batch in batches(todo, BATCH):
+        for batch in batches(todo, min(BATCH, max(SMALLEST, len(todo) // SHARES))):
             self.submit(batch, 0)
 
     def is_under_way(self) -> bool:
