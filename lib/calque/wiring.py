@@ -30,7 +30,8 @@ from calque.config import Config
 from calque.config.keys import revealed
 from calque.core.lease import renewed_after
 from calque.engine.failpoints import Hit, from_environment, guard
-from calque.engine.lease import Deputy, Fence, Lease, fenced
+from calque.engine.fence import Deputy, Fence, fenced
+from calque.engine.lease import Lease
 from calque.engine.leases import CatalogLeases
 from calque.engine.world import SourceSide, TargetSide
 from calque.journals import Place, place

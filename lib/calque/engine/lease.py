@@ -9,20 +9,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol, cast
 
 from calque.core.lease import Living, Seen, Take, Taken, Watch, next_step, renewed_after, usable
-from calque.engine.failpoints import EFFECTS
-from calque.errors import Broken, CalqueError, Refused, Unavailable
+from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.lease import Generation, Writer
-from calque.ports import Conflict, Leases, Storage
+from calque.ports import Conflict, Leases
 
 LOG = logging.getLogger(__name__)
-AT_A_TIME = 100
-"""Files that are published on one look at the lease."""
 MOST_SECONDS = 1.0
 PATIENCE = 2.0
 """Seconds that an end waits for a renewal under way."""
@@ -32,23 +28,9 @@ class Held(Unavailable):
     """Another writer, which lives, has the lease: it is not waited for."""
 
 
-class Fence(Protocol):
-    """Whoever lets calls at a target begin."""
-
-    def permit(self) -> None:
-        """Raises where none may."""
-
-
 def elapsed() -> float:
     """Seconds by a clock that is never set, and that goes on while the machine sleeps where there is such a one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-class Unfenced:
-    """For what touches no part of a replica."""
-
-    def permit(self) -> None:
-        return
 
 
 class Lease:
@@ -222,60 +204,3 @@ class Lease:
             self.leases.renew(replace(self.mine, renewals=self.mine.renewals + 1, released=True))
         except (CalqueError, Conflict) as error:
             LOG.warning("%s: the lease is not given back, and ends by itself: %s", self.target, error)
-
-
-class Deputy:
-    """Lets calls begin beside a target's writer, or where none runs, as long as the target was last written from the
-    same state folder: what another one's says of the target is out of date."""
-
-    def __init__(
-        self, leases: Leases, target: str, state: str, seconds: float, clock: Callable[[], float] = elapsed
-    ) -> None:
-        self.leases, self.target, self.state, self.clock = leases, target, state, clock
-        self.every = renewed_after(seconds)
-        self.until = float("-inf")
-
-    def permit(self) -> None:
-        """Raises `Refused`; `Unavailable`."""
-        began = self.clock()
-        if began < self.until:
-            return
-        newest = self.leases.newest()
-        if newest is not None and newest.writer.state != self.state:
-            raise Refused(
-                f"{self.target} was last written from another state folder",
-                f"by {newest.writer}, so what this one says of it is out of date",
-                "Do it there, or start `calque run` here first",
-            )
-        self.until = began + self.every
-
-
-def fenced(storage: Storage, fence: Fence) -> Storage:
-    """`storage`, whose effects begin only where the fence permits it."""
-    return cast(Storage, _Fenced(storage, fence))
-
-
-class _Fenced:
-    def __init__(self, storage: Storage, fence: Fence) -> None:
-        self._storage, self._fence = storage, fence
-
-    def __getattr__(self, method: str) -> Any:
-        found = getattr(self._storage, method)
-        if method not in EFFECTS["storage"]:
-            return found
-
-        def permitted(*args: Any, **named: Any) -> Any:
-            self._fence.permit()
-            return found(*args, **named)
-
-        return permitted
-
-    def publish(self, renames: Sequence[tuple[str, str]]) -> None:
-        for start in range(0, len(renames), AT_A_TIME):
-            self._fence.permit()
-            self._storage.publish(renames[start : start + AT_A_TIME])
-
-    def remove(self, locations: Sequence[str]) -> None:
-        for location in locations:
-            self._fence.permit()
-            self._storage.remove([location])
