@@ -278,9 +278,9 @@ def test_a_build_is_begun_anew_where_the_journal_does_not_reach_back_to_it() -> 
     world.capture_all()
     world.journal.forget(world.source.current() - 1)
     world.begin = world.source.current() - 1
-    world.restart_replica(world.ledger)
     counting.read.clear()
-    world.background.run()
+    world.restart_replica(world.ledger)
+    world.settle()
     assert sum(counting.read) == PARTITIONS
     assert world.target_states()[ORDERS] == world.source_states()[ORDERS]
 

@@ -50,7 +50,6 @@ class Process:
         self.part.stop()
         if self.part.thread.is_alive():
             self.part.thread.join()
-        self.part.ended()
 
 
 @pytest.fixture

@@ -176,13 +176,13 @@ def test_a_replay_that_is_refused_when_it_is_taken_up_is_told_until_something_el
     assert replica is not None
     ask(wiring, "dr", Action.REPLAY, (), 999)
     part.window(replica, replica.cursor)
-    assert "Events after 999 can't be replayed" in str(part.record(replica)["last_error"])
+    assert "Events after 999 can't be replayed" in str(part.problem())
     part.window(replica, replica.cursor)
-    assert part.record(replica)["last_error"]
+    assert part.problem()
     assert not asked(wiring, "dr")
     ask(wiring, "dr", Action.REPAIR, ("d9.*",))
     part.window(replica, replica.cursor)
-    assert part.record(replica)["last_error"] is None
+    assert part.problem() is None
 
 
 def test_a_window_after_a_death_is_not_shorter_than_the_one_that_died(wiring: Wiring, tmp_path: Path) -> None:
