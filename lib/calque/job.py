@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any, NoReturn
 
 from calque.commands.output import print_error
@@ -23,6 +22,7 @@ from calque.model.names import EventId
 from calque.reloading import Reread
 from calque.roles import Roles, roles
 from calque.serving import Pages, serve
+from calque.signals import ended_by_signals
 from calque.status import snapshot
 from calque.streams import Run
 from calque.supported import unsupported
@@ -35,12 +35,13 @@ def run_job(
     wiring: Wiring,
     targets: Sequence[str],
     until: str | int | None,
+    stopping: threading.Event,
     *,
     capture: bool = True,
     reread: Reread | None = None,
     where: Serve | None = None,
 ) -> int:
-    """Run capture and the targets until a signal, or until every target shows `until`. The exit code; raises what
+    """Run capture and the targets until `stopping`, or until every target shows `until`. The exit code; raises what
     ended a part. Capture and targets may be spread over processes with one state folder, each in one of them. On
     SIGHUP, or when `calque reload` asks, the configuration is read again as `reread` says. Meanwhile health and metrics
     are served as `where` says."""
@@ -53,9 +54,8 @@ def run_job(
             held.take(role)
         agree(wiring.config, wiring.control)
         goal = goal_of(wiring, until)
-        run = Run(wiring, targets, capture, held, reread)
+        run = Run(wiring, targets, capture, held, reread, stopping=stopping)
         with (
-            ended_by_signals(run.stopping),
             reloading_on_hangup(run.presence.asked),
             served(where, run, lambda: snapshot(Wiring(run.wiring.config))),
         ):
@@ -116,33 +116,17 @@ def run_file(
     """`run_job` as the file says, with the `named` targets: all where none is named, and with None no target. Several
     processes may have one file, so that each says itself where it serves health and metrics."""
     where = Serve.model_validate({"address": address}) if address else None
-    config = load(path)
-    targets = () if named is None else config.select(named)
-    reread = Reread(lambda: load(path), named)
-    return run_job(Wiring(config), targets, until, capture=capture, reread=reread, where=where)
+    with ended_by_signals() as stopping:
+        config = load(path)
+        targets = () if named is None else config.select(named)
+        reread = Reread(lambda: load(path), named)
+        return run_job(Wiring(config), targets, until, stopping, capture=capture, reread=reread, where=where)
 
 
 def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:
     if isinstance(until, str):
         return wiring.source().log.current()
     return until
-
-
-@contextmanager
-def ended_by_signals(stopping: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT ask to stop; a second one ends at once."""
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        if stopping.is_set():
-            os._exit(128 + number)
-        stopping.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

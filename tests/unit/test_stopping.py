@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -110,3 +114,15 @@ def test_a_part_that_failed_says_so_when_its_process_is_gone(
     found = snapshot(run.wiring)["targets"]["dr"]
     assert (found["state"], "The ledger was changed" in str(found["last_error"])) == told
     assert isinstance(run.failure, Broken) is told[1]
+
+
+def test_a_signal_that_comes_while_the_configuration_is_read_ends_it_in_order(tmp_path: Path) -> None:
+    file = tmp_path / "calque.toml"
+    os.mkfifo(file)
+    process = subprocess.Popen([sys.executable, "-m", "calque.cli", "run", "-c", str(file)], cwd=tmp_path)
+    with file.open("w", encoding="utf-8") as written:
+        process.send_signal(signal.SIGTERM)
+        written.write('[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n')
+        written.write('[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n')
+        written.write('[serve]\naddress = ""\n')
+    assert process.wait(60) == 0

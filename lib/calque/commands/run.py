@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from calque.commands.options import Settings, examples, head_or_event, shared, targets_option
+from calque.signals import ended_by_signals
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Sequence
 
     from calque.config import Config
@@ -25,12 +27,18 @@ def command(settings: Settings, until: str | int | None, targets: Sequence[str])
     With --until it stops with exit 0 once every target's position is at least that event ("head" is the source's event
     id at the start), or with 75 when only tables that are set aside are missing.
     """
-    config = settings.load()
-    return run(settings, config, config.select(targets), until, targets)
+    with ended_by_signals() as stopping:
+        config = settings.load()
+        return run(settings, config, config.select(targets), until, stopping, targets)
 
 
 def run(
-    settings: Settings, config: Config, targets: Sequence[str], until: str | int | None, named: Sequence[str] = ()
+    settings: Settings,
+    config: Config,
+    targets: Sequence[str],
+    until: str | int | None,
+    stopping: threading.Event,
+    named: Sequence[str] = (),
 ) -> int:
     """`until` is "head", an event id, or None for ever; `named` are the targets that the command line names."""
     from pathlib import Path
@@ -49,7 +57,7 @@ def run(
     from calque.status import snapshot
     from calque.wiring import Wiring
 
-    code = run_job(Wiring(config), targets, until, reread=Reread(settings.load, named), where=config.serve)
+    code = run_job(Wiring(config), targets, until, stopping, reread=Reread(settings.load, named), where=config.serve)
     if settings.json:
         print_json(snapshot(Wiring(settings.load())))
     return code
