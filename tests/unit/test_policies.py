@@ -227,6 +227,16 @@ def test_a_database_and_a_function_never_go_back_to_before_they_were_admitted() 
     world.settle()
 
 
+def test_databases_that_change_places_while_the_source_drops_one_leave_none_behind() -> None:
+    world = world_of(PLAIN, replace(PLAIN, rename={"d1": "d2", "d2": "d1"}))
+    world.change(1)
+    world.settle()
+    world.writer.source.drop_database("d2", cascade=True)
+    world.change(0)
+    world.settle()
+    assert at_target(world) == {"d1": ["a", "b"]}
+
+
 def test_a_database_that_the_policy_takes_stays_when_it_is_empty() -> None:
     wide = replace(PLAIN, include=("d1.*", "x.*"))
     world = world_of(wide, replace(wide, rename={"d1.a": "d1.aa"}))

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from calque.core import decode
-from calque.core.image import SOURCE, STATE, is_ours, same_definition, source_mark
+from calque.core.image import SOURCE, STATE, is_ours, same_definition
 from calque.core.layout import natural_location
+from calque.core.policies import databases_of, marked
 from calque.engine.apply import Applied
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.hive import Database
@@ -101,9 +102,7 @@ class Databases:
         """Drop the source's database `name` at the target, now or when it is empty."""
         at = self.side.admission.name_at_target(table_name(name)).database
         there = self.side.catalog.database(at)
-        if there is not None and (there.parameters or {}).get(SOURCE) == source_mark(
-            self.side.policy.source, table_name(name)
-        ):
+        if there is not None and self.stands_for(there, at, name):
             try:
                 self.side.catalog.drop_database(at)
                 applied.calls += 1
@@ -112,6 +111,14 @@ class Databases:
                 return
             self.known.discard(at)
         self.let_go(name)
+
+    def stands_for(self, there: Database, at: str, name: str) -> bool:
+        """Whether the target's database `at`, which the policy gives to the source's `name`, is its replica. It may carry
+        the mark of another one that had the place under an earlier policy: `name` was gone when it was moved there."""
+        marks = marked((there.parameters or {}).get(SOURCE, ""), self.side.policy.source)
+        if marks is None:
+            return False
+        return marks == table_name(name) or at not in databases_of(self.side.admission, marks.database)
 
     def hold(self, name: str) -> None:
         if name not in self.held:
