@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calque.core.fold import LineageId
 from calque.core.state import Content, Delta, Difference, Stage, Touch
@@ -253,11 +253,11 @@ def operation_of(walk: Walk, edge: Edge) -> Operation:
             (name,), (was,) = delta.added, delta.removed
             return RenamePartition(table, was, name, present(walk, lineage, name))
         case "alter_partitions":
-            return AlterPartitions(table, walk.some(lineage, delta.changed), switched(delta))
+            return AlterPartitions(table, named_before(walk.some(lineage, delta.changed), delta), switched(delta))
         case "publish":
             return publish_of(walk, edge)
         case "prepare_flip_sweep":
-            added, changed = walk.some(lineage, delta.added), walk.some(lineage, delta.changed)
+            added, changed = (named_before(walk.some(lineage, names), delta) for names in (delta.added, delta.changed))
             return PrepareFlipSweep(table, added, changed, tuple(sorted(delta.removed)))
         case "replace":
             return Rebuild(table, table, head, walk.all(lineage), whole=True)
@@ -276,8 +276,17 @@ def switched(delta: Delta) -> frozenset[str]:
 
 
 def touched(walk: Walk, edge: Edge) -> tuple[tuple[str, Part | None], ...]:
-    names = sorted({*edge.delta.added, *edge.delta.changed, *edge.delta.removed})
-    return tuple((name, walk.at(edge.lineage, name)) for name in names)
+    delta = edge.delta
+    found = dict(named_before(walk.some(edge.lineage, {*delta.added, *delta.changed}), delta))
+    return tuple((name, found.get(name)) for name in sorted({*found, *delta.removed}))
+
+
+def named_before(parts: tuple[tuple[str, Part], ...], delta: Delta) -> tuple[tuple[str, Part], ...]:
+    """Each partition's lineage as the name that it has before the operation: what the window does not say of it, its
+    incarnation for instance, is what the target shows there."""
+    names = {was.lineage: name for name, was in delta.removed.items()}
+    names |= {was.lineage: name for name, (was, _) in delta.changed.items()}
+    return tuple((name, replace(part, lineage=names.get(part.lineage, part.lineage))) for name, part in parts)
 
 
 def present(walk: Walk, lineage: LineageId, name: str) -> Part:

@@ -52,7 +52,8 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A partition at a state; `lineage` follows it through renames of the partition."""
+    """A partition at a state; `lineage` follows it through renames of the partition. In an operation it is the name
+    that the partition has before, if it has one."""
 
     lineage: str
     version: Version

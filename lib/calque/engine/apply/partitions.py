@@ -104,18 +104,22 @@ def altered_partitions(
     found = {}
     for name, part in partitions:
         place = placed.get(name)
-        definition = altered_partition(hand, table, shown.partitions[name], part, place)
+        before = shown.partitions.get(part.lineage)
+        definition = altered_partition(hand, table, shown.partitions[name], part, place, before)
         found[name] = Written(definition, part.since, "alter_partition", place)
     return found
 
 
-def altered_partition(hand: Hand, table: TableName, there: Partition, part: Part, placed: Placed | None) -> Partition:
-    """The definition after an alteration; one that the target showed before only changes place and mark."""
+def altered_partition(
+    hand: Hand, table: TableName, there: Partition, part: Part, placed: Placed | None, before: Partition | None = None
+) -> Partition:
+    """The definition after an alteration; one that the target showed before only changes place and mark. `before` is
+    the same partition under the name that it had, where that was another."""
     if part.version == BASE:
         there = with_columns(hand, there, part)
         parameters = {**(there.parameters or {}), EVENT: str(part.since or event_of(there.parameters))}
         return replace(there, parameters=parameters, storage=moved(there.storage, hand.place(there, there, placed)))
-    marks = Marks(part.since, part.incarnation or incarnation_of(there))
+    marks = Marks(part.since, part.incarnation or incarnation_of(before or there))
     source = source_of(hand, part)
     definition = hand.side.imaging.partition(source, table, marks, hand.place(there, source, placed))
     return hand.attachments.of(definition)
