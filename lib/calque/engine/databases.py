@@ -114,7 +114,7 @@ class Databases:
 
     def stands_for(self, there: Database, at: str, name: str) -> bool:
         """Whether the target's database `at`, which the policy gives to the source's `name`, is its replica. It may
-        carry the mark of one that had the place under an earlier policy: `name` was gone when its tables moved there."""
+        carry the mark of one that had the place under another policy: `name` was gone when its tables moved there."""
         marks = marked((there.parameters or {}).get(SOURCE, ""), self.side.policy.source)
         if marks is None:
             return False
