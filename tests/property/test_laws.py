@@ -112,6 +112,24 @@ FOUND = {
         ),
         settled=True,
     ),
+    "statistics of a partition that come after it was read": Story(
+        replace(PLAIN, rename={}),
+        4,
+        AT_FIRST,
+        (
+            Capture(),
+            Read(
+                Meanwhile(
+                    (
+                        (1, Write("create_table", 0), False),
+                        (5, Write("create_table", 0), False),
+                        (6, Write("create_table", 0), False),
+                        (6, Write("analyze_partition", 1), False),
+                    )
+                )
+            ),
+        ),
+    ),
     "partitions of a view that is read exactly": Story(
         PLAIN,
         3,

@@ -223,11 +223,12 @@ PARTITION_KINDS = frozenset(
 
 
 def doubt(reading: _Reading, touched: Sequence[Entry]) -> None:
-    """What the next round has to read again; the table's header is read in every round."""
+    """What the next round has to read again; the table's header is read in every round. Parameters tell which columns
+    have statistics, so those change the definition."""
     for entry in touched:
         if entry.keys.kind is Kind.FACET:
-            continue
-        if entry.keys.kind in PARTITION_KINDS:
+            reading.doubtful |= {*entry.keys.partitions}
+        elif entry.keys.kind in PARTITION_KINDS:
             reading.doubtful |= {*entry.keys.partitions, *entry.keys.others} or {""}
         else:
             reading.whole = True
