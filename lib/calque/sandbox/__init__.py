@@ -11,6 +11,16 @@ from calque.sandbox.broker import Broker, Cluster
 from calque.sandbox.hive_settings import MetastoreSettings
 from calque.sandbox.metastore import Metastore
 from calque.sandbox.objects import ObjectStore
+from calque.sandbox.registry import SchemaRegistry
 from calque.sandbox.spark import spark_jars
 
-__all__ = ["Broker", "Cluster", "Metastore", "MetastoreSettings", "ObjectStore", "cache_folder", "spark_jars"]
+__all__ = [
+    "Broker",
+    "Cluster",
+    "Metastore",
+    "MetastoreSettings",
+    "ObjectStore",
+    "SchemaRegistry",
+    "cache_folder",
+    "spark_jars",
+]

@@ -143,4 +143,7 @@ KAFKA_JARS = _artifacts("""
 """)
 """The broker and what it depends on, and a logger that writes to standard error."""
 
-ALL = (HIVE_3_DISTRIBUTION, HIVE_4_SCHEMAS, *HIVE_3_JARS, *HIVE_4_JARS, *DELTA_JARS, *KAFKA_JARS)
+REGISTRY_DISTRIBUTION = Artifact.parse("io.apicurio:apicurio-registry-app:2.6.13.Final:tar.gz:all")
+"""Apicurio's schema registry with all that it needs; it speaks Confluent's protocol."""
+
+ALL = (HIVE_3_DISTRIBUTION, HIVE_4_SCHEMAS, *HIVE_3_JARS, *HIVE_4_JARS, *DELTA_JARS, *KAFKA_JARS, REGISTRY_DISTRIBUTION)

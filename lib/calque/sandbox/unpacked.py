@@ -1,4 +1,5 @@
-"""What is made of the downloaded archives: the 3.1.3 server's jars, and one database template for each version."""
+"""What is made of the downloaded archives: the 3.1.3 server's jars, one database template for each version, and the
+schema registry's program."""
 
 import shutil
 import tarfile
@@ -36,10 +37,17 @@ def template(version: str, cache: Path) -> Path:
     return cache / "templates" / version
 
 
+def registry_program(cache: Path) -> Path:
+    """The folder of the schema registry's program and its jars."""
+    return cache / "registry-2.6.13"
+
+
 def unpack(cache: Path) -> None:
     """Makes what is missing, out of artifacts that are in the cache."""
     if not hive_3_jars(cache).is_dir():
         _unpack_hive_3_jars(cache)
+    if not registry_program(cache).is_dir():
+        _unpack_registry(cache)
     for version, (archive, schema) in _SCHEMAS.items():
         if not template(version, cache).is_dir():
             build_template(_member(archive.path(cache), schema) + _ADDITIONS[version], template(version, cache))
@@ -59,6 +67,14 @@ def _unpack_hive_3_jars(cache: Path) -> None:
                     with (folder / path.name).open("wb") as file:
                         shutil.copyfileobj(content, file)
         folder.replace(hive_3_jars(cache))
+
+
+def _unpack_registry(cache: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="unpack-", dir=cache) as scratch:
+        folder = Path(scratch) / "program"
+        with tarfile.open(manifest.REGISTRY_DISTRIBUTION.path(cache)) as archive:
+            archive.extractall(folder, filter="data")
+        folder.replace(registry_program(cache))
 
 
 def _member(archive: Path, name: str) -> str:
