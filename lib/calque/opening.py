@@ -25,6 +25,8 @@ STATE_OPTIONS = "CALQUE_STATE_SECRETS"
 """The environment variable that carries the options of the state's tables: arguments of streams are shown in plans."""
 TOPIC_OPTIONS = "CALQUE_TOPIC_SECRETS"
 """The one that carries those of the journal's topic."""
+REGISTRY_OPTIONS = "CALQUE_REGISTRY_SECRETS"
+"""The one that carries those of its schema registry."""
 
 
 def open_topic(topic: Topic) -> tuple[Journal, EvidenceStore]:
@@ -33,7 +35,11 @@ def open_topic(topic: Topic) -> tuple[Journal, EvidenceStore]:
     from calque.adapters.kafka.evidence import KafkaEvidence
     from calque.adapters.kafka.journal import KafkaJournal
 
-    known = replace(topic, options=json.loads(os.environ.get(TOPIC_OPTIONS, "{}")))
+    known = replace(
+        topic,
+        options=json.loads(os.environ.get(TOPIC_OPTIONS, "{}")),
+        registry_options=json.loads(os.environ.get(REGISTRY_OPTIONS, "{}")),
+    )
     return KafkaJournal(known), KafkaEvidence(known)
 
 

@@ -37,7 +37,7 @@ from calque.engine.world import SourceSide, TargetSide
 from calque.journals import Place, place
 from calque.model.lease import Writer
 from calque.model.policy import Abilities
-from calque.opening import TOPIC_OPTIONS, hand_down, open_journal, open_log, open_topic
+from calque.opening import REGISTRY_OPTIONS, TOPIC_OPTIONS, hand_down, open_journal, open_log, open_topic
 from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Leases, Pins, Scans, Storage
 from calque.spreading import Opening, SparkSpread
 
@@ -84,7 +84,14 @@ class Wiring:
     def topic(self, at: Place) -> Topic:
         """The topic of a journal on Kafka; how it is reached stands in the configuration."""
         journal = self.config.journal
-        return Topic(at.brokers or journal.brokers, at.topic, revealed(journal.options), journal.retention)
+        return Topic(
+            at.brokers or journal.brokers,
+            at.topic,
+            revealed(journal.options),
+            journal.retention,
+            journal.registry,
+            revealed(journal.registry_options),
+        )
 
     @property
     def control(self) -> ControlStore:
@@ -116,7 +123,8 @@ class Wiring:
         if at.format == "kafka":
             topic = self.topic(at)
             hand_down(topic.options, TOPIC_OPTIONS)
-            return partial(open_topic, replace(topic, options={}))
+            hand_down(topic.registry_options, REGISTRY_OPTIONS)
+            return partial(open_topic, replace(topic, options={}, registry_options={}))
         hand_down(self.table_options)
         return partial(open_journal, self.tables)
 

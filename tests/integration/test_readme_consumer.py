@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from calque.adapters.kafka.topic import Topic
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.model.journal import Event
-from calque.sandbox import Broker
+from calque.sandbox import Broker, SchemaRegistry
 from kafkas import reader
 from logs import Log, part, partitioned, plain
 
@@ -29,8 +30,14 @@ SECONDS = 60.0
 
 @pytest.fixture
 def topic(tmp_path: Path) -> Iterator[Topic]:
-    with Broker.start(tmp_path) as broker:
+    with Broker.start(tmp_path / "broker") as broker:
         yield Topic(broker.address, "hq.events")
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[str]:
+    with SchemaRegistry.start(tmp_path / "registry") as registry:
+        yield registry.url
 
 
 def consumer() -> str:
@@ -56,7 +63,7 @@ def write_all_again(topic: Topic, count: int) -> None:
     consumer.close()
 
 
-def test_the_consumer_in_the_readme_prints_each_event_once_in_order(topic: Topic) -> None:
+def test_the_consumer_in_the_readme_prints_each_event_once_in_order(topic: Topic, registry: str) -> None:
     log = Log().create(plain("t")).rename(plain("t"), "u").add(partitioned("p"), part(partitioned("p"), "a"))
     noise = "".join(random.Random(1).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=4_000_000))
     large = Event(4, 0, "ALTER_DATABASE", "hive", "large", "", "json-0.2", f'{{"db": "large", "noise": "{noise}"}}')
@@ -65,6 +72,8 @@ def test_the_consumer_in_the_readme_prints_each_event_once_in_order(topic: Topic
     write_all_again(topic, 3)
     append(journal, large)
     journal.restart(20)
+    journal.close()
+    journal = KafkaJournal(replace(topic, registry=registry))
     append(journal, *Log().at(21).drop(plain("u")).events)
     program = consumer().replace("127.0.0.1:9092", topic.brokers)
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}

@@ -118,7 +118,15 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "storage": {},
         },
         "state": {"path": f"{tmp_path}/state", "checkpoints": f"{tmp_path}/checkpoints", "tables": "", "storage": {}},
-        "journal": {"format": "delta", "retention": 604800.0, "brokers": "", "topic": "", "options": {}},
+        "journal": {
+            "format": "delta",
+            "retention": 604800.0,
+            "brokers": "",
+            "topic": "",
+            "options": {},
+            "registry": "",
+            "registry_options": {},
+        },
         "window": {"max_events": 100_000, "max_delay": 1.0},
         "serve": {"address": None},
     }
@@ -286,6 +294,26 @@ def test_a_mistake_at_a_target_is_told_with_its_line(tmp_path: Path, line: str, 
             small(more='[journal]\noptions = { "security.protocol" = "TLS" }'),
             'calque.toml:8: journal.options: librdkafka does not take these settings. Invalid value "TLS" for',
         ),
+        (
+            small(more='[journal]\nregistry = "a:8081"'),
+            'calque.toml:8: journal.registry: "a:8081" is not the address of a registry. One begins with http://',
+        ),
+        (
+            small(more='[journal]\nregistry = "http://calque:hush@a:8081"'),
+            "calque.toml:8: journal.registry: it has a user's name in it. Addresses are shown in errors. Write regis",
+        ),
+        (
+            small(more='[journal]\nregistry_options = { user = "a", password = "b" }'),
+            "calque.toml:8: journal: registry is missing. registry_options are for it. Write registry",
+        ),
+        (
+            small(more='[journal]\nregistry = "http://a"\nregistry_options = { user = "a" }'),
+            "calque.toml:9: journal.registry_options: a user or a password is missing. A registry takes both or none.",
+        ),
+        (
+            small(more='[journal]\nregistry = "http://a"\nregistry_options = { token = "a" }'),
+            'calque.toml:9: journal.registry_options: "token" is no option of a registry. Only a user and a password',
+        ),
         (small(more='[journal]\ntopic = "a b"'), 'calque.toml:8: journal.topic: "a b" is no topic.'),
         (small(more='[state]\npath = ""'), 'calque.toml:8: state.path: "" is no path.'),
         (small(more="[targets.x]"), "calque.toml:7: targets.x.metastore is missing."),
@@ -335,6 +363,15 @@ def test_settings_of_kafka_s_client_pass_with_secrets_from_the_environment_and_t
     }
     assert "geheim" not in repr(config)
     assert config.topic() == "hq.events"
+
+
+def test_a_registry_is_named_by_the_root_of_its_api_with_its_password_from_the_environment(tmp_path: Path) -> None:
+    registry = 'registry = "https://a:8080/apis/ccompat/v7/"'
+    login = 'registry_options = { user = "hub", password_env = "PASSWORD" }'
+    config = read(tmp_path, small(more=f"[journal]\n{registry}\n{login}"), {"PASSWORD": "geheim"})
+    assert config.journal.registry == "https://a:8080/apis/ccompat/v7"
+    assert revealed(config.journal.registry_options) == {"user": "hub", "password": "geheim"}
+    assert "geheim" not in repr(config)
 
 
 def test_several_mistakes_are_told_in_one_line_up_to_five(tmp_path: Path) -> None:

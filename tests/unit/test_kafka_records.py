@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque import schemas
-from calque.adapters.kafka.codec import Codec, codec, codec_of
+from calque.adapters.kafka.codec import Codec, codec, codec_of, self_contained
 from calque.adapters.kafka.counting import Count, Counted, in_sequence, never_back
 from calque.adapters.kafka.record import Known, Record, cut, record_of
 from calque.core.rows import SCHEMA
@@ -67,6 +67,30 @@ def test_a_record_is_in_avro_s_single_object_encoding() -> None:
     assert data[:2] == b"\xc3\x01"
     assert data[2:10].hex() == fastavro.schema.fingerprint(canonical, "CRC-64-AVRO")
     assert data[10:] == b"\x0e"
+
+
+def test_a_value_with_a_registry_s_id_is_the_same_record_behind_five_bytes() -> None:
+    whole = codec("restart")
+    data = whole.encode_registered({"event_id": 7}, 0x01020304)
+    assert data == b"\x00\x01\x02\x03\x04\x0e"
+    assert self_contained(data, whole.newest) == whole.encode({"event_id": 7})
+
+
+@pytest.mark.parametrize("value", [b"", b"\0\0\0\0", b"\xc3\x01\0\0\0\0\0\0\0\0"])
+def test_a_value_that_should_have_an_id_and_has_none_is_an_error(value: bytes) -> None:
+    with pytest.raises(Broken, match="and no schema's id"):
+        self_contained(value, bytes(8))
+
+
+def test_the_parts_of_a_value_say_all_of_what_the_whole_says() -> None:
+    whole = codec("journal-event")
+    value = whole.encode_registered(row(message=random.Random(7).randbytes(5_000).hex()), 7)
+    before = replace(entry(0, 1, value=value), schema=whole.newest)
+    read = [record_of(at, part.value, part.headers(), "t") for at, part in enumerate(cut(before, 1_000, b"g"))]
+    count = Count(NEW, in_sequence)
+    found = [taken for taken in map(count.take, read) if taken is not None]
+    assert [whole.decode(item.value()) for item in found] == [whole.decode(self_contained(value, whole.newest))]
+    assert len(read) > 2
 
 
 @pytest.fixture

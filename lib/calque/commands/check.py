@@ -86,6 +86,11 @@ def look_at_journal(wiring: Wiring, findings: Findings) -> None:
 
         topic = wiring.topic(wanted)
         check_topics(KafkaCluster(topic), wanted_topics(topic), findings)
+        if topic.registry:
+            from calque.adapters.kafka.registry import registry_of
+            from calque.engine.check_registry import check_registry
+
+            check_registry(registry_of(topic), findings)
 
 
 def target_of(wiring: Wiring, name: str) -> Target:

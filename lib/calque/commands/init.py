@@ -43,6 +43,9 @@ retention = "7d"                            # a target that stays away for longe
 # topic = "hq.events"                       # the source's name and ".events" when left out
 # Settings of librdkafka, Kafka's client, for all that connects; [journal.options] may be a section, too.
 # options = { "security.protocol" = "SSL", "ssl.ca.location" = "/etc/ca.pem", "ssl.key.password_env" = "KAFKA_KEY" }
+# A schema registry of Confluent's kind: events then carry its id of their schema.
+# registry = "http://127.0.0.1:8081"
+# registry_options = { user = "calque", password_env = "REGISTRY_PASSWORD" }
 
 [window]
 max_events = 100000

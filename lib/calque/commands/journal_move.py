@@ -33,7 +33,9 @@ def move_command(settings: Settings) -> int:
 @shared
 @click.pass_obj
 def create_command(settings: Settings) -> int:
-    """Make the journal's topics that are missing, if [journal] names Kafka."""
+    """Make the journal's topics that are missing, if [journal] names Kafka.
+
+    Where it names a schema registry, the schema of events is registered there."""
     return create(settings, settings.load())
 
 
@@ -128,9 +130,20 @@ def create(settings: Settings, config: Config) -> int:
         )
     from calque.adapters.kafka.making import make_topics
 
-    made = make_topics(Wiring(config).topic(at))
+    topic = Wiring(config).topic(at)
+    made = make_topics(topic)
+    document: dict[str, object] = {"made": made}
+    lines = [f"Made {', '.join(made)}." if made else "All topics are there."]
+    if topic.registry:
+        from calque.adapters.kafka.registry import registry_of
+
+        registry = registry_of(topic)
+        schema_id = registry.register()
+        document["schema"] = {"subject": registry.subject, "id": schema_id}
+        lines.append(f"The schema registry has the schema of events as id {schema_id} of {registry.subject}.")
     if settings.json:
-        print_json({"made": made})
+        print_json(document)
     else:
-        print_line(f"Made {', '.join(made)}." if made else "All topics are there.")
+        for line in lines:
+            print_line(line)
     return 0

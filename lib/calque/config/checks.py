@@ -16,6 +16,8 @@ from calque.errors import Refused
 from calque.model.names import OURS
 
 T = TypeVar("T")
+LOGIN = ("user", "password")
+LOGIN_EXAMPLE = 'Write { user = "calque", password_env = "REGISTRY_PASSWORD" }'
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 OBJECT = re.compile(r"(\w+)(?:\.([\w/-]+))?", re.ASCII)
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -133,6 +135,20 @@ def _topic(text: str) -> str:
 
 def _brokers(text: str) -> str:
     return places.brokers(text) if text else ""
+
+
+def _registry(text: str) -> str:
+    return places.registry(text) if text else ""
+
+
+def _registry_options(options: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+    for key in options:
+        if key not in LOGIN:
+            why = "Only a user and a password can be given"
+            raise WrongError(Refused(f'"{key}" is no option of a registry', why, LOGIN_EXAMPLE), key)
+    if options and len(options) < len(LOGIN):
+        raise WrongError(Refused("a user or a password is missing", "A registry takes both or none", LOGIN_EXAMPLE))
+    return options
 
 
 def _location(text: str, info: ValidationInfo) -> str:
@@ -253,6 +269,7 @@ Size = Annotated[int, BeforeValidator(told(units.size))]
 Metastores = Annotated[tuple[str, ...], BeforeValidator(told(places.metastores))]
 OptionalEndpoint = Annotated[Endpoint | None, BeforeValidator(told(_optional_endpoint))]
 Brokers = Annotated[str, AfterValidator(told(_brokers))]
+Registry = Annotated[str, AfterValidator(told(_registry))]
 Topic = Annotated[str, AfterValidator(told(_topic))]
 Location = Annotated[str, AfterValidator(_location)]
 OptionalLocation = Annotated[str, AfterValidator(_optional_location)]
@@ -263,3 +280,4 @@ Prefixes = Annotated[Mapping[str, str], AfterValidator(_prefixes)]
 Properties = Annotated[Mapping[str, str], AfterValidator(_properties)]
 Options = Annotated[Mapping[str, SecretStr], BeforeValidator(_options)]
 KafkaOptions = Annotated[Options, AfterValidator(_librdkafka)]
+RegistryOptions = Annotated[Options, AfterValidator(_registry_options)]

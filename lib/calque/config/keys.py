@@ -24,6 +24,8 @@ from calque.config.checks import (
     PositiveDuration,
     Prefixes,
     Properties,
+    Registry,
+    RegistryOptions,
     Renames,
     Scan,
     Scans,
@@ -91,12 +93,17 @@ class Journal(Section):
     brokers: Brokers = ""
     topic: Topic = ""
     options: KafkaOptions = {}
+    registry: Registry = ""
+    registry_options: RegistryOptions = {}
 
     @model_validator(mode="after")
     def _kafka_has_brokers(self) -> Journal:
         if self.format == "kafka" and not self.brokers:
             todo = 'Write brokers = "host:9092" below [journal]'
             raise WrongError(Refused("brokers is missing", 'format = "kafka" needs it', todo), "format")
+        if self.registry_options and not self.registry:
+            todo = 'Write registry = "http://host:8081" below [journal]'
+            raise WrongError(Refused("registry is missing", "registry_options are for it", todo), "registry_options")
         return self
 
 

@@ -1,4 +1,4 @@
-"""Addresses of metastores and brokers, paths and URIs. Each function raises `Refused` for what is none."""
+"""Addresses of metastores, brokers and registries, paths and URIs. Each function raises `Refused` for what is none."""
 
 from __future__ import annotations
 
@@ -28,6 +28,22 @@ def brokers(value: str) -> str:
         if not BROKER.fullmatch(part):
             raise Refused(f'"{part}" is not a broker', "A broker is host:port", 'Write "host:9092"')
     return ",".join(parts)
+
+
+def registry(value: str) -> str:
+    """The root of a schema registry's API: `http://host:port/path`, without a closing slash."""
+    example = 'Write "http://host:8081"'
+    try:
+        parts = urlsplit(value)
+        named = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError as error:
+        raise Refused("it is not the address of a registry", str(error), example) from None
+    if parts.username is not None:
+        todo = 'Write registry_options = { user = "calque", password_env = "REGISTRY_PASSWORD" }'
+        raise Refused("it has a user's name in it", "Addresses are shown in errors", todo)
+    if not named or parts.query or parts.fragment or re.search(r"\s", value):
+        raise Refused(f'"{value}" is not the address of a registry', "One begins with http:// or https://", example)
+    return value.rstrip("/")
 
 
 def one_metastore(these: tuple[str, ...], those: tuple[str, ...]) -> bool:

@@ -1,7 +1,9 @@
-"""Values as bytes and back: Avro in its single-object encoding.
+"""Values as bytes and back: Avro in its single-object encoding, or as Confluent's serializers write it.
 
-Two bytes C3 01, the writer's schema by its fingerprint (CRC-64-AVRO, little endian), the record. Whoever reads knows
-all released versions (`schemas/README.md`) and takes each as the newest one.
+The first is two bytes C3 01, the writer's schema by its fingerprint (CRC-64-AVRO, little endian), the record. The
+second is a byte 0, the schema's id at a registry (big endian), the record; it says nothing without that registry, so
+the fingerprint stands beside it. Whoever reads knows all released versions (`schemas/README.md`) and takes each as the
+newest one.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ from calque.errors import Broken
 MARKER = b"\xc3\x01"
 HEAD = 10
 """Bytes before the record: the marker and the fingerprint."""
+REGISTERED = b"\x00"
+REGISTERED_HEAD = 5
+"""Bytes before the record where a registry has the schema: this marker and the id."""
 Schema = Mapping[str, Any]
 
 
@@ -35,11 +40,11 @@ class Codec:
 
     def encode(self, value: Mapping[str, object]) -> bytes:
         """The newest version of the value, whole."""
-        out = io.BytesIO()
-        out.write(MARKER)
-        out.write(self.newest)
-        fastavro.schemaless_writer(out, self.versions[self.newest], dict(value))
-        return out.getvalue()
+        return self._written(MARKER + self.newest, value)
+
+    def encode_registered(self, value: Mapping[str, object], schema_id: int) -> bytes:
+        """The same for readers who look the schema up at a registry, which has it under that id."""
+        return self._written(REGISTERED + schema_id.to_bytes(4, "big"), value)
 
     def decode(self, data: bytes) -> dict[str, Any]:
         """As the newest version has it. Raises `Broken` for what is not of this schema."""
@@ -67,11 +72,33 @@ class Codec:
             ) from error
         return found  # type: ignore[return-value]
 
+    def _written(self, head: bytes, value: Mapping[str, object]) -> bytes:
+        out = io.BytesIO()
+        out.write(head)
+        fastavro.schemaless_writer(out, self.versions[self.newest], dict(value))
+        return out.getvalue()
+
+
+def self_contained(registered: bytes, fingerprint: bytes) -> bytes:
+    """What `encode_registered` wrote, of the schema with that fingerprint, as `encode` writes it. Raises `Broken`."""
+    if registered[:1] != REGISTERED or len(registered) < REGISTERED_HEAD:
+        raise Broken(
+            f"A record begins with the bytes {registered[:REGISTERED_HEAD].hex() or 'of nothing'}, and no schema's id",
+            "Something else than calque wrote it, or it is damaged",
+            "Give calque a topic of its own, and let nobody else write into it",
+        )
+    return MARKER + fingerprint + registered[REGISTERED_HEAD:]
+
 
 @cache
 def codec(name: str) -> Codec:
     """Of all the schema's released versions."""
     return codec_of(name, [orjson.loads(path.read_bytes()) for path in schemas.versions(name)])
+
+
+def newest_text(name: str) -> str:
+    """The schema's newest released version, as JSON."""
+    return orjson.dumps(orjson.loads(schemas.versions(name)[-1].read_bytes())).decode()
 
 
 def codec_of(name: str, versions: Sequence[Schema]) -> Codec:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from calque.adapters.kafka.codec import self_contained
 from calque.adapters.kafka.record import Known, Record, unpacked
 from calque.model.names import EventId
 
@@ -37,9 +38,12 @@ class Counted:
     events: tuple[EventId, EventId] | None
     stored: bytes
     packed: bool
+    schema: bytes = b""
 
     def value(self) -> bytes:
-        return unpacked(self.stored, self.packed)
+        """With its schema named by the fingerprint."""
+        value = unpacked(self.stored, self.packed)
+        return self_contained(value, self.schema) if self.schema else value
 
 
 @dataclass(slots=True)
@@ -74,7 +78,9 @@ class Count:
             newest = self._rule(mark, record.mark) if whole is not None else None
             if whole is not None and newest is not None:
                 mark, stored = newest, b"".join(whole.parts)
-                found = Counted(whole.start, record.offset, record.mark, record.events, stored, record.packed)
+                found = Counted(
+                    whole.start, record.offset, record.mark, record.events, stored, record.packed, record.schema
+                )
         self.known = Known(begin, record.offset + 1, mark)
         self._bury()
         return found

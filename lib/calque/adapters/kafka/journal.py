@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from calque.adapters.kafka.counting import Counted, in_sequence
 from calque.adapters.kafka.faults import Lost
 from calque.adapters.kafka.past import Past
 from calque.adapters.kafka.record import Known
+from calque.adapters.kafka.registry import NAME, registry_of
 from calque.adapters.kafka.tail import Tail, Value
 from calque.adapters.kafka.topic import Topic
 from calque.core.continuity import check_continues, check_there, first_and_last
@@ -27,7 +29,6 @@ from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
 
-NAME = "journal-event"
 KEPT = 16 << 20
 """Bytes of the newest rows that are kept in memory."""
 AT_ONCE = 1_000
@@ -55,6 +56,7 @@ class KafkaJournal:
         self._lock, self._past_lock = threading.RLock(), threading.Lock()
         self._recent = Recent()
         self._first: tuple[int, int, Known, EventId] | None = None
+        self._schema_id: int | None = None
         self._tail = Tail(topic, topic.name, 0, in_sequence, self._recent.keep, self._recent.clear)
         self._past = Past(topic, topic.name, in_sequence, self._tail.truths)
 
@@ -73,9 +75,9 @@ class KafkaJournal:
         first, last = first_and_last(rows)
         with self._lock:
             check_continues(self._tail.look().mark, first, self._topic.name)
-            whole = codec(NAME)
+            encode, schema = self._encoding()
             values = [
-                Value(row["event_id"], (row["event_id"],) * 2, whole.encode(storable(row))) for row in to_rows(rows)
+                Value(row["event_id"], (row["event_id"],) * 2, encode(storable(row)), schema) for row in to_rows(rows)
             ]
             if not self._tail.append(values):
                 check_continues(self._tail.look().mark, first, self._topic.name)
@@ -109,6 +111,15 @@ class KafkaJournal:
         with self._lock, self._past_lock:
             self._tail.close()
             self._past.close()
+
+    def _encoding(self) -> tuple[Callable[[Mapping[str, Any]], bytes], bytes]:
+        """How a row is written, and the fingerprint to put beside it. A registry is asked once."""
+        whole = codec(NAME)
+        if not self._topic.registry:
+            return whole.encode, b""
+        if self._schema_id is None:
+            self._schema_id = registry_of(self._topic).register()
+        return partial(whole.encode_registered, schema_id=self._schema_id), whole.newest
 
     def _rows(self, ids: Sequence[EventId], columns: Sequence[str]) -> pa.Table:
         def read() -> pa.Table:

@@ -169,7 +169,7 @@ class Sender:
                 key = str(record.mark)
                 producer.produce(
                     self._name,
-                    record.value,
+                    record.value or None,
                     key,
                     0,
                     delivered,

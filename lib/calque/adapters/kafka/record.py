@@ -8,18 +8,20 @@
 | `restart` | present where the topic begins anew; older records are dead |
 | `part` | of a value that was cut: whose part it is, its number from 1, and of how many |
 | `packed` | `zlib` where the value is compressed |
+| `schema` | the schema's fingerprint, where the value itself names it by an id of a registry |
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calque.errors import Broken
 from calque.model.names import EventId
 
 MARK, KNOWN, EVENTS, RESTART, PART, PACKED = "mark", "known", "events", "restart", "part", "packed"
+SCHEMA = "schema"
 Headers = Sequence[tuple[str, bytes]]
 
 
@@ -50,7 +52,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a topic. `events` are the lowest and highest event id that it is about; None for none."""
+    """One record of a topic. `events` are the lowest and highest event id that it is about; None for none. `schema` is
+    empty where the value names its schema by the fingerprint."""
 
     offset: int
     mark: EventId
@@ -60,6 +63,7 @@ class Record:
     restart: bool = False
     part: Part | None = None
     packed: bool = False
+    schema: bytes = b""
 
     def headers(self) -> list[tuple[str, bytes]]:
         found = [(MARK, b"%d" % self.mark), (KNOWN, self.known.text())]
@@ -71,6 +75,8 @@ class Record:
             found.append((PART, b"%b %d %d" % (self.part.group, self.part.number, self.part.of)))
         if self.packed:
             found.append((PACKED, b"zlib"))
+        if self.schema:
+            found.append((SCHEMA, self.schema))
         return found
 
     def truth(self) -> Known:
@@ -100,6 +106,7 @@ def record_of(offset: int, value: bytes | None, headers: Headers | None, topic: 
             RESTART in found,
             Part(part[0], int(part[1]), int(part[2])) if part else None,
             PACKED in found,
+            found.get(SCHEMA, b""),
         )
     except (KeyError, ValueError, IndexError) as error:
         raise Broken(
@@ -125,9 +132,7 @@ def cut(record: Record, limit: int, group: bytes) -> Iterator[Record]:
     pieces = [value[at : at + limit] for at in range(0, len(value), limit)]
     for number, piece in enumerate(pieces, 1):
         part = Part(group, number, len(pieces)) if len(pieces) > 1 else None
-        yield Record(
-            record.offset, record.mark, record.known, piece, record.events, record.restart, part=part, packed=True
-        )
+        yield replace(record, value=piece, part=part, packed=True)
 
 
 def unpacked(value: bytes, packed: bool) -> bytes:

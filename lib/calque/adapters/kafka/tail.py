@@ -37,6 +37,8 @@ class Value:
     mark: EventId
     events: tuple[EventId, EventId] | None
     data: bytes
+    schema: bytes = b""
+    """Its fingerprint, where the data name it by an id."""
 
 
 class Tail:
@@ -88,7 +90,7 @@ class Tail:
                 record
                 for number, value in enumerate(values_at_once)
                 for record in cut(
-                    Record(0, value.mark, count.clean, value.data, value.events),
+                    Record(0, value.mark, count.clean, value.data, value.events, schema=value.schema),
                     self._sender.limit(),
                     b"%b.%d" % (group, number),
                 )
@@ -102,7 +104,8 @@ class Tail:
         """Let the topic begin anew behind event `at`, after a `look`. `Unavailable` where another did that too."""
         self._there()
         begin = self._current().known.begin
-        value = codec("restart").encode({"event_id": at})
+        # Whoever reads by a registry takes every value for an event; the headers say all.
+        value = b"" if self._topic.registry else codec("restart").encode({"event_id": at})
         if not self._send([Record(0, at, self._current().clean, value, None, restart=True)]):
             raise Unavailable(
                 f"The topic {self._name} did not begin anew behind event {at}",

@@ -13,13 +13,17 @@ class Topic:
     """A journal's events are in topic `name`, its evidence and its positions in two more beside it.
 
     `brokers` is a comma-separated list of host:port; `options` are settings of librdkafka (TLS, SASL and the like) for
-    all that connects; `retention` is in seconds, for topics that calque makes.
+    all that connects; `retention` is in seconds, for topics that calque makes. `registry` is the root of a schema
+    registry's API, without a closing slash: events name their schema by its id there; empty for none.
+    `registry_options` are `user` and `password`, where it wants them.
     """
 
     brokers: str
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
     retention: float = 7 * 86400.0
+    registry: str = ""
+    registry_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def evidence(self) -> str:

@@ -1,0 +1,54 @@
+"""Look at the schema registry of a journal on Kafka: will it take the schema of events?"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from calque.engine.check import Findings, Severity
+from calque.engine.check_topic import WHERE
+from calque.errors import Refused, Unavailable
+
+
+class Registry(Protocol):
+    """What a registry says of one schema under one subject. Every method may raise `Unavailable` and `Refused`."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def subject(self) -> str: ...
+
+    def known(self) -> int | None:
+        """The schema's id there; None where it is not registered."""
+
+    def objection(self) -> str:
+        """Why it can't be registered; empty where nothing speaks against that."""
+
+
+def check_registry(registry: Registry, findings: Findings) -> None:
+    """Changes nothing there."""
+    try:
+        known = registry.known()
+        objection = "" if known is not None else registry.objection()
+    except (Unavailable, Refused) as error:
+        findings.refused(WHERE, error)
+        return
+    if known is not None:
+        what = f"The schema registry has the schema of events, as id {known} of {registry.subject}"
+        findings.add(WHERE, Severity.INFO, what)
+    elif objection:
+        findings.add(
+            WHERE,
+            Severity.ERROR,
+            f"The schema of events does not fit what the schema registry has under {registry.subject}",
+            objection,
+            "Remove what stands there if nobody needs it, or name another topic below [journal]",
+        )
+    else:
+        findings.add(
+            WHERE,
+            Severity.WARNING,
+            f"The schema registry at {registry.url} has nothing under {registry.subject} that events are written by",
+            "calque registers their schema at the first append, if it may",
+            "Say `calque journal create` to register it now",
+        )

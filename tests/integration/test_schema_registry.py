@@ -1,0 +1,293 @@
+"""A journal whose events name their schema by a registry's id: on a real broker and a real registry."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import random
+import threading
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Message
+from fastavro import parse_schema, schemaless_reader
+
+from calque.adapters.kafka.evidence import KafkaEvidence
+from calque.adapters.kafka.journal import KafkaJournal
+from calque.adapters.kafka.registry import registry_of
+from calque.adapters.kafka.topic import Topic
+from calque.cli import main
+from calque.commands.check import look_at_journal
+from calque.config import load
+from calque.core.keys import keys_of
+from calque.core.rows import table_of
+from calque.engine.check import Findings
+from calque.errors import Refused, Unavailable
+from calque.model.files import Evidence, File, Listing
+from calque.model.journal import Event
+from calque.model.names import Span
+from calque.sandbox import Broker, SchemaRegistry
+from calque.wiring import Wiring
+from kafkas import ends, reader
+
+NOWHERE = "http://127.0.0.1:1"
+OTHER = {"type": "record", "name": "Other", "fields": [{"name": "word", "type": "string"}]}
+SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker.start(tmp_path_factory.mktemp("broker")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
+    """Tests keep apart by topics, which make the subjects."""
+    with SchemaRegistry.start(tmp_path_factory.mktemp("registry")) as started:
+        yield started
+
+
+@pytest.fixture
+def topic(broker: Broker, registry: SchemaRegistry) -> Topic:
+    return Topic(broker.address, f"{uuid4().hex}.events", registry=registry.url)
+
+
+def event(number: int, message: str = "{}") -> Event:
+    return Event(number, 1_700_000_000 + number, "ALTER_TABLE", "hive", "s", "t", "json-0.2", message)
+
+
+def append(topic: Topic, *events: Event) -> None:
+    journal = KafkaJournal(topic)
+    journal.append(table_of((each, keys_of(each)) for each in events))
+    journal.close()
+
+
+def ids(topic: Topic) -> list[int]:
+    journal = KafkaJournal(topic)
+    last = journal.last()
+    found = [] if last is None else journal.events(range(journal.oldest() or 0, last + 1))
+    journal.close()
+    return list(found)
+
+
+def ask(url: str, method: str = "GET", body: object = None, **headers: str) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    asked = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
+    with urllib.request.urlopen(asked, timeout=SECONDS) as answer:
+        return json.loads(answer.read())
+
+
+def records(topic: Topic) -> list[Message]:
+    consumer, (begin, end) = reader(topic), ends(topic, topic.name)
+    found = [consumer.poll(SECONDS) for _ in range(end - begin)]
+    consumer.close()
+    return [record for record in found if record is not None]
+
+
+def by_the_registry(url: str, value: bytes) -> Any:
+    """The value as Confluent's deserializers take it: nothing is known but the registry."""
+    assert value[0] == 0
+    found = ask(f"{url}/schemas/ids/{int.from_bytes(value[1:5], 'big')}")
+    rest = io.BytesIO(value[5:])
+    decoded = schemaless_reader(rest, parse_schema(json.loads(found["schema"])), None)
+    assert rest.read() == b""
+    return decoded
+
+
+def occupy(registry: SchemaRegistry, subject: str) -> None:
+    """The subject belongs to another schema, and only what fits it may follow."""
+    ask(f"{registry.url}/subjects/{subject}/versions", "POST", {"schema": json.dumps(OTHER)})
+    ask(f"{registry.url}/config/{subject}", "PUT", {"compatibility": "BACKWARD"})
+
+
+def test_every_event_can_be_decoded_by_the_registry_alone(topic: Topic) -> None:
+    append(topic, event(1), event(2, '{"a": "Straße"}'), event(3))
+    found = [by_the_registry(topic.registry, record.value() or b"") for record in records(topic)]
+    assert [(each["event_id"], each["message"]) for each in found] == [(1, "{}"), (2, '{"a": "Straße"}'), (3, "{}")]
+
+
+def test_the_schema_is_registered_once_whoever_appends(topic: Topic) -> None:
+    append(topic, event(1))
+    append(topic, event(2))
+    assert ask(f"{topic.registry}/subjects/{topic.name}-value/versions") == [1]
+    assert ids(topic) == [1, 2]
+
+
+def test_a_topic_goes_on_with_a_registry_and_without_and_all_is_read(topic: Topic) -> None:
+    alone = replace(topic, registry="")
+    append(alone, event(1))
+    append(topic, event(2), event(3))
+    append(alone, event(4))
+    assert [(record.value() or b"")[:1] for record in records(topic)] == [b"\xc3", b"\0", b"\0", b"\xc3"]
+    assert ids(topic) == ids(alone) == [1, 2, 3, 4]
+
+
+def test_reading_needs_no_registry(topic: Topic) -> None:
+    append(topic, event(1), event(2))
+    away = KafkaJournal(replace(topic, registry=NOWHERE))
+    assert [entry.event_id for entry in away.entries(Span(0, 2))] == [1, 2]
+    assert away.events([2]) == {2: event(2)}
+    away.close()
+
+
+def test_a_value_that_is_cut_comes_back_whole(topic: Topic) -> None:
+    large = event(2, random.Random(7).randbytes(2 << 20).hex())
+    append(topic, event(1), large, event(3))
+    assert len(records(topic)) > 3
+    journal = KafkaJournal(topic)
+    assert journal.events([1, 2, 3]) == {1: event(1), 2: large, 3: event(3)}
+    journal.close()
+
+
+def test_a_journal_that_begins_anew_leaves_no_value_that_is_no_event(topic: Topic) -> None:
+    append(topic, event(1))
+    journal = KafkaJournal(topic)
+    journal.restart(20)
+    journal.close()
+    append(topic, event(21))
+    assert [record.value() is None for record in records(topic)] == [False, True, False]
+    assert ids(topic) == [21]
+
+
+def test_evidence_is_not_for_others_and_stays_as_it_is(topic: Topic) -> None:
+    found = Evidence(1, Listing("file:/t", (File("f", 1, 1),)))
+    writer = KafkaEvidence(topic)
+    append(topic, event(1))
+    writer.append([found], 1)
+    writer.close()
+    reader = KafkaEvidence(replace(topic, registry=""))
+    assert reader.evidence([1]) == {(1, "file:/t"): found.listing}
+    reader.close()
+
+
+def test_an_append_waits_for_a_registry_that_is_away_and_nothing_was_written(topic: Topic, tmp_path: Path) -> None:
+    with SchemaRegistry.start(tmp_path) as own:
+        topic = replace(topic, registry=own.url)
+        journal = KafkaJournal(topic)
+        rows = [table_of([(event(number), keys_of(event(number)))]) for number in (1, 2, 3)]
+        own.stop()
+        with pytest.raises(
+            Unavailable, match=r"The schema registry at http://\S+ does not answer\. .*refused.* again\."
+        ):
+            journal.append(rows[0])
+        assert journal.last() is None
+        own.restart()
+        journal.append(rows[0])
+        own.stop()
+        journal.append(rows[1])
+        assert journal.last() == 2
+        with pytest.raises(Unavailable, match="does not answer"):
+            KafkaJournal(topic).append(rows[2])
+        assert ids(topic) == [1, 2]
+        journal.close()
+
+
+def test_a_subject_that_belongs_to_another_schema_is_refused_and_says_so(
+    topic: Topic, registry: SchemaRegistry
+) -> None:
+    occupy(registry, f"{topic.name}-value")
+    with pytest.raises(Refused, match=rf"does not take the schema of events under {topic.name}-value\. .*ncompatible"):
+        append(topic, event(1))
+    assert ids(topic) == []
+
+
+def test_an_address_where_no_registry_is_is_refused(topic: Topic, registry: SchemaRegistry) -> None:
+    with pytest.raises(Refused, match=r"No schema registry answers at .* Write the root of its API"):
+        append(replace(topic, registry=registry.url.removesuffix("/v7") + "/x"), event(1))
+
+
+@pytest.fixture
+def guarded(registry: SchemaRegistry) -> Iterator[str]:
+    """The registry behind a door that asks for a user and a password."""
+    login = f"Basic {base64.b64encode(b'calque:geh:eim').decode()}"
+
+    class Door(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, answer = 401, b'{"error_code": 401, "message": "Who are you?"}'
+            if self.headers["Authorization"] == login:
+                try:
+                    status, answer = 200, json.dumps(ask(f"{registry.url}{self.path}", "POST", body)).encode()
+                except HTTPError as error:
+                    with error:
+                        status, answer = error.code, error.read()
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_registry_that_asks_for_a_password_gets_it(topic: Topic, guarded: str) -> None:
+    with pytest.raises(Refused, match=r"denies access to \S+\. Who are you\? Check \[journal\] registry_options"):
+        append(replace(topic, registry=guarded), event(1))
+    known = replace(topic, registry=guarded, registry_options={"user": "calque", "password": "geh:eim"})
+    append(known, event(1))
+    assert registry_of(topic).known() is not None
+
+
+def configured(topic: Topic, folder: Path, registry: str) -> Wiring:
+    (folder / "calque.toml").write_text(
+        f"""
+[source]
+name = "hq"
+metastore = "thrift://127.0.0.1:1"
+
+[journal]
+format = "kafka"
+brokers = "{topic.brokers}"
+topic = "{topic.name}"
+registry = "{registry}"
+
+[targets.dr]
+metastore = "thrift://127.0.0.1:2"
+warehouse = "dr"
+"""
+    )
+    return Wiring(load(folder / "calque.toml"))
+
+
+def findings_of(wiring: Wiring) -> list[tuple[str, str]]:
+    findings = Findings()
+    look_at_journal(wiring, findings)
+    return [(found.severity.value, found.what) for found in findings.found if "registry" in found.what]
+
+
+def test_check_says_what_is_missing_create_registers_it_and_check_is_content(
+    topic: Topic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wiring, subject = configured(topic, tmp_path, topic.registry), f"{topic.name}-value"
+    missing = f"The schema registry at {topic.registry} has nothing under {subject} that events are written by"
+    assert findings_of(wiring) == [("warning", missing)]
+    assert main(["journal", "create", "-c", str(tmp_path / "calque.toml"), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)["schema"]
+    assert made["subject"] == subject
+    there = f"The schema registry has the schema of events, as id {made['id']} of {subject}"
+    assert findings_of(wiring) == [("info", there)]
+
+
+def test_check_says_when_the_schema_will_not_be_taken_and_when_nothing_answers(
+    topic: Topic, registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    occupy(registry, f"{topic.name}-value")
+    what = f"The schema of events does not fit what the schema registry has under {topic.name}-value"
+    assert findings_of(configured(topic, tmp_path, topic.registry)) == [("error", what)]
+    away = f"The schema registry at {NOWHERE} does not answer"
+    assert findings_of(configured(topic, tmp_path, NOWHERE)) == [("error", away)]
