@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from calque.errors import Refused, Unavailable
-from calque.sandbox import Broker, Cluster, Metastore, MetastoreSettings, ObjectStore, spark_jars
+from calque.sandbox import Broker, Cluster, Metastore, MetastoreSettings, ObjectStore, SchemaRegistry, spark_jars
 from calque.sandbox.processes import KeptProcess
 
 VERSIONS = ("3.1.3", "4.2.0")
@@ -299,6 +300,16 @@ time.sleep(600)
         os.killpg(parent.pid, signalled)
         parent.wait()
     eventually(lambda: marked(mark) == [])
+
+
+def test_a_schema_registry_answers_on_loopback_only_and_leaves_nothing(tmp_path: Path) -> None:
+    others = set(children_of(os.getpid(), "apicurio"))
+    with SchemaRegistry.start(tmp_path) as registry:
+        with urllib.request.urlopen(f"{registry.url}/subjects", timeout=10) as answer:
+            assert answer.read() == b"[]"
+        mine = set(children_of(os.getpid(), "apicurio")) - others
+        assert {bound for pid in mine for bound in listening_addresses(pid)} == {"127.0.0.1"}
+    assert set(children_of(os.getpid(), "apicurio")) == others
 
 
 def test_every_delta_jar_is_there() -> None:

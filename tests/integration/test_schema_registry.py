@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import pickle
 import random
 import threading
 import urllib.request
@@ -31,6 +32,7 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.check import Findings
 from calque.errors import Refused, Unavailable
+from calque.journals import Place
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event
 from calque.model.names import Span
@@ -235,15 +237,23 @@ def guarded(registry: SchemaRegistry) -> Iterator[str]:
         thread.join()
 
 
-def test_a_registry_that_asks_for_a_password_gets_it(topic: Topic, guarded: str) -> None:
+def test_a_registry_that_asks_for_a_password_gets_it(
+    topic: Topic, guarded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(Refused, match=r"denies access to \S+\. Who are you\? Check \[journal\] registry_options"):
         append(replace(topic, registry=guarded), event(1))
-    known = replace(topic, registry=guarded, registry_options={"user": "calque", "password": "geh:eim"})
-    append(known, event(1))
+    monkeypatch.setenv("REGISTRY_PASSWORD", "geh:eim")
+    login = '{ user = "calque", password_env = "REGISTRY_PASSWORD" }'
+    wiring = configured(topic, tmp_path, guarded, f"registry_options = {login}")
+    opened = wiring.open_journal(Place("kafka", topic.brokers, topic.name))
+    carried = pickle.dumps(opened)
+    assert b"geh:eim" not in carried
+    journal, _ = pickle.loads(carried)()
+    journal.append(table_of([(event(1), keys_of(event(1)))]))
     assert registry_of(topic).known() is not None
 
 
-def configured(topic: Topic, folder: Path, registry: str) -> Wiring:
+def configured(topic: Topic, folder: Path, registry: str, login: str = "") -> Wiring:
     (folder / "calque.toml").write_text(
         f"""
 [source]
@@ -255,6 +265,7 @@ format = "kafka"
 brokers = "{topic.brokers}"
 topic = "{topic.name}"
 registry = "{registry}"
+{login}
 
 [targets.dr]
 metastore = "thrift://127.0.0.1:2"

@@ -8,12 +8,13 @@ from typing import Self
 from calque.cache import cache_folder
 from calque.errors import Unavailable
 from calque.sandbox.java import java_17
-from calque.sandbox.processes import KeptProcess, on_free_port
+from calque.sandbox.processes import KeptProcess, PortTaken, on_free_port
 from calque.sandbox.unpacked import registry_program
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 120.0
 _READY = "Listening on:"
+_TAKEN = "seems to be in use by another process"
 _FOREIGN = ("QUARKUS_", "REGISTRY_", "JAVA_TOOL_OPTIONS", "CLASSPATH")
 _JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
@@ -67,8 +68,10 @@ class SchemaRegistry:
         )
         try:
             process.wait_until(lambda output: _READY in output, _START_SECONDS)
-        except BaseException:
+        except BaseException as error:
             process.kill()
+            if isinstance(error, Unavailable) and _TAKEN in process.output():
+                raise PortTaken(error.what, error.why, error.todo) from error
             raise
         return process
 
