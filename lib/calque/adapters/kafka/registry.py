@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from textwrap import shorten
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 
 import orjson
 
@@ -79,7 +79,7 @@ class Registry:
         except (OSError, HTTPException, ValueError) as error:
             raise Unavailable(
                 f"The schema registry at {self.url} does not answer",
-                f"{error or type(error).__name__}",
+                short(str(error.reason if isinstance(error, URLError) else error) or type(error).__name__),
                 "Check that it runs and [journal] registry names it; it is tried again",
             ) from error
 
