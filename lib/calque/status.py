@@ -72,7 +72,8 @@ def gaps_of(wiring: Wiring) -> list[Document]:
 
 
 def gap_of(gap: Gap, state: Mending) -> Document:
-    first, last = gap.span
+    """The lower event first, also where the log went back."""
+    first, last = sorted(gap.span)
     return {"from": first, "to": last, "state": state.value, "cause": gap.cause.value, "found_at": gap.found_at}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -371,5 +372,7 @@ def test_a_change_through_another_table_is_found_by_verify_and_mended_by_repair(
     tables = [word for table in BEHIND for word in ("--tables", f"{world.database}.{table}")]
     found = world.deployment.calque("repair", *tables)
     assert found.returncode == 0, found.stdout + found.stderr
-    for table in BEHIND:
-        assert world.shown(table) == world.stored(table)
+    until = time.monotonic() + 60
+    while any(world.shown(table) != world.stored(table) for table in BEHIND):
+        assert time.monotonic() < until, world.deployment.tail()
+        time.sleep(0.1)

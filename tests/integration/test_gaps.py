@@ -21,6 +21,7 @@ from calque.engine.capture import Capture, Gatherer
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Continuity
 from calque.engine.replica import Replica
+from calque.errors import CalqueError
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.ledger import TableState
@@ -210,6 +211,8 @@ class Engine:
         self.capturing = Capture(source, begun, self.gatherer, Continuity(source, begun))
         self.gatherer.resume(begun, self.capturing.last())
         self.replicas: dict[str, Replica] = {}
+        self.lost: list[CalqueError] = []
+        """Why a lease can't be kept."""
 
     def capture(self) -> int:
         """The journal's last event, which is the log's."""
@@ -220,6 +223,9 @@ class Engine:
     def settle(self, target: str) -> None:
         """Until the target shows what the source has now, and nothing is compared any more."""
         if target not in self.replicas:
+            lease = self.wiring.lease(target)
+            assert lease.attempt(self.wiring.writer("")) is None
+            lease.keep(self.lost.append)
             source, side = fenced(self.wiring.source()), self.wiring.target(target)
             self.replicas[target] = Replica(source, side, self.beginning.event, lambda: None)
             self.replicas[target].open()
@@ -234,16 +240,18 @@ class Engine:
             time.sleep(0.05)
 
     def close(self) -> None:
-        for replica in self.replicas.values():
+        for target, replica in self.replicas.items():
             replica.close()
+            self.wiring.lease(target).release()
+        assert self.lost == []
 
 
 def test_the_journal_waits_for_no_target_for_longer_than_its_retention_and_who_comes_late_compares(
     deploy: Deploy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployment = deploy("source", late="cleaned")
-    with deployment.config.open("a") as config:
-        config.write('\n[journal]\nretention = "1s"\n')
+    text = deployment.config.read_text().replace("warehouse =", 'lease = "600s"\nwarehouse =')
+    deployment.config.write_text(f'{text}\n[journal]\nretention = "1s"\n')
     create(deployment, 5)
     engine = Engine(deployment)
     for target in ("dr", "late"):
