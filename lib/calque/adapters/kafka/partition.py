@@ -56,6 +56,7 @@ class Fetcher:
                 )
             except KafkaException as error:
                 if left <= 0 or error.args[0].code() not in MOVING:
+                    self._leave_asking()
                     raise fault(f"topic {self._name} be read", self._topic.brokers, error.args[0]) from error
             # A client that lost its broker takes every partition for unknown. Being asked, it looks for leaders anew.
             with suppress(KafkaException):
@@ -81,9 +82,7 @@ class Fetcher:
 
     def close(self) -> None:
         self._leave()
-        if self._asker is not None:
-            self._asker.close()
-            self._asker = None
+        self._leave_asking()
 
     def _next(self, offset: int, count: int) -> Sequence[Message]:
         """At least one of the records that follow, at most `count`."""
@@ -132,6 +131,12 @@ class Fetcher:
         if self._consumer is not None:
             self._consumer.close()
         self._consumer, self._at = None, None
+
+    def _leave_asking(self) -> None:
+        """The next question is a new client's: one that lost its leader may go on asking that."""
+        if self._asker is not None:
+            self._asker.close()
+            self._asker = None
 
 
 class Sender:
