@@ -39,7 +39,9 @@ def test_a_mutant_alters_one_place_of_its_module(mutant: Mutant) -> None:
     assert found == 1, f"{mutant.old!r} is {found} times in {mutant.module}: say in mutants.toml what is there now"
 
 
-def test_every_mutant_is_killed_and_the_sources_as_they_are_survive() -> None:
-    unaltered, *found = killers([None, *TRIED])
+@pytest.mark.parametrize("half", [0, 1])
+def test_every_mutant_is_killed_and_the_sources_as_they_are_survive(half: int) -> None:
+    tried = TRIED[half::2]
+    unaltered, *found = killers([None, *tried])
     assert unaltered == ""
-    assert [f"{one.module}: {one.name}" for one, killer in zip(TRIED, found, strict=True) if not killer] == []
+    assert [f"{one.module}: {one.name}" for one, killer in zip(tried, found, strict=True) if not killer] == []
