@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -78,14 +77,15 @@ def tail(settings: Settings, config: Config, count: int) -> int:
 
 
 def follow_on(config: Config, count: int) -> int:
-    """Ends by an interrupt, with 0."""
+    """Ends by a signal, with 0."""
     from calque.commands.output import print_line
+    from calque.signals import ended_by_signals
 
-    journal = opened(config)
-    last = journal.last()
-    shown = max((last or 0) - count, 0)
-    try:
-        while True:
+    with ended_by_signals() as stopping:
+        journal = opened(config)
+        last = journal.last()
+        shown = max((last or 0) - count, 0)
+        while not stopping.is_set():
             if last is not None and last < shown:
                 print_line(f"The journal begins anew after event {last}")
                 shown = last
@@ -95,10 +95,9 @@ def follow_on(config: Config, count: int) -> int:
                 for entry in page:
                     print_line(line(entry))
                 shown = page[-1].event_id
-            time.sleep(FOLLOW_SECONDS)
+            stopping.wait(FOLLOW_SECONDS)
             last = journal.last()
-    except KeyboardInterrupt:
-        return 0
+    return 0
 
 
 def show(settings: Settings, config: Config, event_id: EventId) -> int:
