@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from calque.core.standing import PAUSED, is_paused
+from calque.engine.gaps import reach
 from calque.engine.spread import names_in
 from calque.engine.tables import OUT
 from calque.model.journal import Entry
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
-from calque.ports import Journal
 
 if TYPE_CHECKING:
     from calque.engine.replica import Replica
@@ -102,20 +102,12 @@ def let_go(replica: Replica, name: TableName) -> None:
         return
     paused.names.discard(name)
     shows = row.shows or 0
-    if shows < reach_of(replica.source.journal, replica.begin()):
+    if shows < max(reach(replica.source.journal), replica.begin()):
         replica.unknown(name, "it was paused for longer than the journal reaches back", replica.cursor)
         return
     paused.fresh = paused.fresh or row.reason != REASON
     tables.apart[name] = shows
     tables.put(name, TableState.WAITING, shows, CATCHES_UP, shows)
-
-
-def reach_of(journal: Journal, begin: EventId) -> EventId:
-    """The event after which the journal has all."""
-    oldest, last = journal.oldest(), journal.last()
-    if oldest is not None:
-        return max(begin, oldest - 1)
-    return begin if last is None else max(begin, last)
 
 
 def hold_group(replica: Replica, group: Sequence[Entry]) -> bool:
