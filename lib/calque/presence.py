@@ -17,6 +17,7 @@ from calque.errors import CalqueError
 
 LOG = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
+TELL_SECONDS = 3.0
 FRESH_SECONDS = 10.0
 RELOAD = "reload"
 PROCESSES = "processes/"
@@ -44,7 +45,8 @@ class Process:
 
 
 class Presence:
-    """Tells that this process is there, each second, from `begin` to `end`; records of dead ones go at the beginning.
+    """Tells that this process is there, every few seconds, from `begin` to `end`; records of dead ones go at the
+    beginning.
     `asked` is set when somebody wants it to read its configuration again."""
 
     def __init__(self, control: ControlStore) -> None:
@@ -59,6 +61,7 @@ class Presence:
         self.began = time.time()
         self.seen: Stamp = MISSING
         self.lock = threading.Lock()
+        self.told_at = 0.0
         self.thread = threading.Thread(target=self.run, name="presence", daemon=True)
 
     def begin(self, targets: Sequence[str]) -> None:
@@ -90,7 +93,8 @@ class Presence:
         while not self.ended.wait(TICK_SECONDS):
             try:
                 self.look()
-                self.tell()
+                if time.monotonic() - self.told_at >= TELL_SECONDS:
+                    self.tell()
             except CalqueError as error:
                 LOG.warning("presence: %s", error)
 
@@ -103,6 +107,7 @@ class Presence:
 
     def tell(self) -> None:
         with self.lock:
+            self.told_at = time.monotonic()
             answer: dict[str, Json] = {
                 "id": self.answered.id,
                 "code": self.answered.code,
