@@ -250,7 +250,7 @@ def test_when_the_leader_dies_writer_and_reader_go_on_with_the_other_broker(tmp_
 
 def patiently(call: Callable[[], T]) -> T:
     """Again while a leader is chosen."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 60
     while True:
         try:
             return call()
@@ -260,7 +260,7 @@ def patiently(call: Callable[[], T]) -> T:
 
 def reached_in_sync(topic: Topic) -> None:
     """Both brokers have all of the topic."""
-    admin, deadline = AdminClient(topic.settings()), time.monotonic() + 120
+    admin, deadline = AdminClient(topic.settings()), time.monotonic() + 60
     while len(admin.list_topics(topic.name, 5).topics[topic.name].partitions[0].isrs) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -274,7 +274,7 @@ def last_of(journal: KafkaJournal) -> int | None:
 
 
 def reached(journal: KafkaJournal, number: int) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 60
     while (last_of(journal) or 0) < number:
         assert time.monotonic() < deadline
         time.sleep(0.02)

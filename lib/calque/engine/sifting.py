@@ -18,7 +18,7 @@ from calque.engine.attached import Doubts
 from calque.engine.building import Tell, is_of_all
 from calque.engine.observe import event_of, observe
 from calque.engine.read import ROUNDS, Exact, OfAll, TooBusy, read_some, touching
-from calque.engine.survey import Comparing, directory
+from calque.engine.survey import Likeness, directory
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned
@@ -46,7 +46,7 @@ def sift(
         here, there = source.catalog.table(name), observe(side, [name], {}, with_files=False)[name]
         if here is None or there is None or not can_go_on(here, there.table, side):
             return None
-        sifting = Sifting(side, name, Comparing(source, side, low, Doubts(source.storage, side), beside), tell)
+        sifting = Sifting(side, name, Likeness(source, side, low, Doubts(source.storage, side), beside), tell)
         names, differing = sifting.differing(batch)
         high = source.log.current()
         touched = touching(source, name, Span(low, high)) if high > low else []
@@ -71,7 +71,7 @@ class Sifting:
 
     side: TargetSide
     name: TableName
-    comparing: Comparing
+    comparing: Likeness
     tell: Tell
 
     def differing(self, batch: int) -> tuple[Sequence[str], set[str]]:

@@ -112,7 +112,7 @@ def survey(
     at = [side.admission.name_at_target(name) for name in names]
     waiting = beside.submit(headers, side.catalog, at)
     here, there = headers(source.catalog, names), waiting.result()
-    comparing = Comparing(source, side, low, Doubts(source.storage, side), beside)
+    comparing = Likeness(source, side, low, Doubts(source.storage, side), beside)
     looks = [_Look(name, here.get(name), there.get(place)) for name, place in zip(names, at, strict=True)]
     for look in looks:
         look.equal = comparing.same_header(look)
@@ -153,7 +153,7 @@ def lost_of(side: TargetSide, look: _Look, dropped: Dropped) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparing:
+class Likeness:
     """What is equal at both sides. `low` is an event id that no mark may pass: one that does is of a log that went
     back. `places` are directories at the source and the target that are still to be listed."""
 
