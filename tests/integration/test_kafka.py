@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from calque.sandbox import Broker, Metastore, MetastoreSettings
 from deployments import Deployment
 
 TOPIC = "hq.events"
+JOB = Path(__file__).parents[2] / "jobs" / "replicate.py"
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,23 @@ def test_a_busy_run_survives_deaths_of_capture_and_of_the_broker(broker: Broker,
     assert oldest is not None
     assert last == deployment.source.current()
     assert [entry.event_id for entry in journal.entries(Span(oldest - 1, last))] == list(range(oldest, last + 1))
+    other_hub(deployment)
     assert deployment.end(signal.SIGTERM) == 0, deployment.tail()
     verified = deployment.calque("verify", "--data", "checksum")
     assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def other_hub(deployment: Deployment) -> None:
+    """One with a state folder of its own takes its target from the same topic, and captures nothing."""
+    file, target = deployment.root / "other" / "calque.toml", deployment.targets[0]
+    renames = ", ".join(f'{name} = "{name}_other"' for name in deployment.databases)
+    text = deployment.config.read_text().replace("[targets.dr]", "[targets.other]")
+    text = text.replace("rename = {  }", f"rename = {{ {renames} }}").replace(
+        target.policy.warehouse, f"{file.parent}/wh"
+    )
+    file.parent.mkdir()
+    file.write_text(text)
+    deployment.write(5)
+    for command in ([str(JOB), "--until", "head"], ["-m", "calque.cli", "verify", "--data", "checksum"]):
+        done = subprocess.run([sys.executable, *command, "-c", str(file)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
