@@ -34,7 +34,7 @@ from calque.adapters.spark.contiguous import Repeated
 from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import Apply, Query, Stream, rows_of, start
-from calque.adapters.spark.watch import bump
+from calque.adapters.spark.watch import bump, touch
 from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
 from calque.engine.attended import ending_source
@@ -514,7 +514,7 @@ class CapturePart(Part):
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions)
 
-        self.gatherer = Gatherer(source, takes)
+        self.gatherer = Gatherer(source, takes, lambda: touch(self.wiring.news_file))
         capture = Capture(source, after, self.gatherer, seam)
         self.gatherer.resume(after, capture.last())
         self.gatherer.begin()
@@ -681,6 +681,7 @@ class TargetPart(Part):
             self.wiring.open_journal(),
             after if self.gap else self.replica.cursor,
             self.wake_file,
+            self.wiring.news_file,
             max_events=self.wiring.config.window.max_events,
         )
         self.follow(stream, self.apply, self.gap)

@@ -101,6 +101,11 @@ class Wiring:
         """The counter that wakes a query: `capture`, or `query_of` a target."""
         return self.state / "wake" / name
 
+    @property
+    def news_file(self) -> Path:
+        """Touched by whoever writes the journal."""
+        return self.state / "wake" / "news"
+
     def wake(self, target: str) -> None:
         """Let a target's query run a window, an empty one if there are no events."""
         bump(self.wake_file(query_of(target)))

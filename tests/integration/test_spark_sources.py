@@ -76,7 +76,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.wake = folder / "wake"
+        self.wake, self.news = folder / "wake", folder / "news"
         self.log_file = folder / "log"
         self.considered_file = folder / "considered"
 
@@ -98,7 +98,7 @@ class World:
 
     def journal(self, starting: EventId = 0, **settings: object) -> JournalStream:
         opened = partial(journal_of, self.log_file, self.considered_file)
-        return JournalStream(opened, starting, self.wake, **({"poll": 0.01} | settings))  # type: ignore[arg-type]
+        return JournalStream(opened, starting, self.wake, self.news, **({"poll": 0.01} | settings))  # type: ignore[arg-type]
 
 
 class FileLog:

@@ -97,10 +97,13 @@ class Pending:
 
 
 class Gatherer:
-    """Lists what events touched until a listing proves something. `takes` says which tables any target admits."""
+    """Lists what events touched until a listing proves something. `takes` says which tables any target admits; `tell`
+    is called when there are new events or new evidence."""
 
-    def __init__(self, source: SourceSide, takes: Callable[[TableName], bool]) -> None:
-        self.source, self.takes = source, takes
+    def __init__(
+        self, source: SourceSide, takes: Callable[[TableName], bool], tell: Callable[[], None] = lambda: None
+    ) -> None:
+        self.source, self.takes, self.tell = source, takes, tell
         self.pending: dict[ObjectKey, Pending] = {}
         self.missing = Missing()
         self.upto: EventId = 0
@@ -137,6 +140,7 @@ class Gatherer:
                     self.take(entry, entry.keys.table, read_ns)
                 self.upto = max(self.upto, entry.event_id)
             self.changed.notify_all()
+        self.tell()
 
     def take(self, entry: Entry, table: TableName, read_ns: int) -> None:
         keys = entry.keys
@@ -190,6 +194,7 @@ class Gatherer:
             return
         if proven or upto > self.considered:
             self.source.evidence.append(proven, upto)
+            self.tell()
         self.considered = max(self.considered, upto)
 
     def look(self, todo: Mapping[ObjectKey, Pending]) -> list[Evidence]:

@@ -6,6 +6,7 @@ Frames carry the rows without their messages, of spans larger than `small` only;
 # ruff: noqa: N802, ARG002  (names and arguments are Spark's)
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +22,15 @@ from pyspark.sql.types import StructType
 from calque.adapters.spark.contiguous import checked, missing
 from calque.adapters.spark.log_source import partitions_of
 from calque.adapters.spark.packed import OPTION, pack, unpack
-from calque.adapters.spark.watch import Offset, Watch, count, offset
+from calque.adapters.spark.watch import Offset, Watch, count, offset, touched
 from calque.core import rows
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
 from calque.ports import EvidenceStore, Journal
 
+UNTOLD = 0.25
+"""Seconds between two looks at a journal without a word from capture."""
 SCHEMA = pa.schema([rows.SCHEMA.field(name) for name in rows.ENTRY_COLUMNS])
 
 
@@ -36,12 +39,14 @@ class JournalStream:
     """The journal after `starting`, as a target's query reads it.
 
     `open` is called in other processes: a module's function, or `functools.partial` of one, over small values without
-    secrets. `wake` is a local file (see `watch.bump`). `poll` and `wait` are seconds.
+    secrets. `wake` and `news` are local files: one that is bumped runs a batch, one that is touched (see `watch`) says
+    that capture wrote something. `poll` and `wait` are seconds.
     """
 
     open: Callable[[], tuple[Journal, EvidenceStore]]
     starting: EventId
     wake: Path
+    news: Path
     poll: float = 0.02
     wait: float = 5.0
     max_events: int = 100_000
@@ -76,6 +81,10 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stream = stream
         self._opened: tuple[Journal, EvidenceStore] | None = None
         self._watch = Watch(self._newest, self._compare, self._wakes, stream.poll, stream.wait)
+        self._last: EventId | None = None
+        self._considered: EventId = 0
+        self._told: int | None = None
+        self._due = 0.0
 
     def __reduce__(self) -> tuple[type[JournalReader], tuple[JournalStream]]:
         return JournalReader, (self._stream,)
@@ -109,12 +118,18 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from table_of(entries).combine_chunks().to_batches()
 
     def _newest(self) -> EventId:
-        last = self._open()[0].last()
-        return self._stream.starting if last is None else last
+        """Looks at the journal when capture says that there is news, and seldom without that; at each call where no
+        capture writes from this state folder."""
+        told, now = touched(self._stream.news), time.monotonic()
+        if told is None or told != self._told or now >= self._due:
+            journal, evidence = self._open()
+            self._last, self._considered = journal.last(), evidence.considered()
+            self._told, self._due = told, now + UNTOLD
+        return self._stream.starting if self._last is None else self._last
 
     def _wakes(self) -> int:
-        """Both counts only grow, so that their sum changes when either does."""
-        return count(self._stream.wake) + self._open()[1].considered()
+        """As of the last look. Both counts only grow, so that their sum changes when either does."""
+        return count(self._stream.wake) + self._considered
 
     def _open(self) -> tuple[Journal, EvidenceStore]:
         if self._opened is None:

@@ -8,6 +8,7 @@ one. A watch lives in the source process of one query and waits there for news (
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -44,6 +45,22 @@ def count(counter: Path) -> int:
         return counter.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def touch(news: Path) -> None:
+    """Tell whoever watches the file that there is news."""
+    news.parent.mkdir(parents=True, exist_ok=True)
+    news.touch()
+    now = time.time_ns()
+    os.utime(news, ns=(now, now))
+
+
+def touched(news: Path) -> int | None:
+    """What changes with each `touch`; None before the first."""
+    try:
+        return news.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 class Watch:
