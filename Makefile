@@ -46,10 +46,10 @@ check: install
 	$(BIN)/python -m pytest tests/unit tests/property --hypothesis-profile=check -n 2 --maxschedchunk 1
 
 prove: install
-	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) --hypothesis-profile=prove --timeout=0
+	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
 
 bench: install
-	$(BIN)/python -m pytest tests/bench --timeout=0 -s
+	$(BIN)/python -m pytest tests/bench --timeout=0 -o faulthandler_timeout=0 -s
 
 clean:
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

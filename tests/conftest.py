@@ -8,12 +8,15 @@ time; `prove` tries very many, and others each time. How many histories the test
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 EXAMPLES = {"check": 15, "test": 100, "prove": 20_000}
 PROVING_HISTORIES = "2000"
+UNDOING_SECONDS = 120
 STEERING = ("CALQUE_FAILPOINT", "CALQUE_SPARK_ARCHIVE", "HIVE_CONF_DIR", "METASTORE_CONF_DIR", "SPARK_HOME")
 """Variables that would change what the tests try."""
 
@@ -48,3 +51,21 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {file: place for place, file in enumerate(LONG)}
     items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(LONG)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Generator[None, None, None]:
+    """pytest-timeout lets go of a test that failed: what undoes it has a limit all the same."""
+    if any(signal.getitimer(signal.ITIMER_REAL)):
+        return (yield)
+
+    def late(*_: object) -> None:
+        pytest.fail(f"Undoing a failed test took longer than {UNDOING_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, UNDOING_SECONDS)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -26,7 +26,7 @@ def servers(tmp_path: Path) -> Iterator[Mapping[str, Metastore]]:
         yield found
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(600)
 def test_whoever_is_killed_at_failpoints_goes_on_copies_no_file_twice_and_leaves_nothing(
     servers: Mapping[str, Metastore], tmp_path: Path
 ) -> None:

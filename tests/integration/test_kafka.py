@@ -40,7 +40,7 @@ def deployment(broker: Broker, tmp_path: Path) -> Iterator[Deployment]:
         server.stop()
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(600)
 def test_a_busy_run_survives_deaths_of_capture_and_of_the_broker(broker: Broker, deployment: Deployment) -> None:
     deployment.start(CALQUE_FAILPOINT="journal.append.after@2")
     assert deployment.process is not None

@@ -62,7 +62,7 @@ def servers(tmp_path: Path) -> Iterator[Mapping[str, Metastore]]:
         yield found
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600)
 def test_spark_at_the_target_finds_the_sources_rows_and_repairing_partitions_changes_nothing(
     servers: Mapping[str, Metastore], tmp_path: Path
 ) -> None:

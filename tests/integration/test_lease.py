@@ -79,7 +79,7 @@ def tables(deployment: Deployment, source: Source, numbers: range) -> None:
         source.create_table(TableName(deployment.databases[0], f"t{number}"), COLUMNS, form="text")
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("pair", ["3.1.3", "4.2.0"], indirect=True)
 def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_call_when_it_wakes_up(
     pair: tuple[Deployment, Deployment], tmp_path: Path
@@ -112,7 +112,7 @@ def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_
     assert two.calque("verify").returncode == 0
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("pair", ["3.1.3"], indirect=True)
 def test_neither_a_killed_process_over_the_same_state_folder_nor_one_that_ended_is_waited_for(
     pair: tuple[Deployment, Deployment], tmp_path: Path

@@ -15,6 +15,6 @@ READS = int(os.environ.get("CALQUE_READS", "500"))
 SEED = int(os.environ.get("CALQUE_SEED", str(time.time_ns() % 100_000)))
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600)
 def test_readers_of_rows_see_only_what_the_source_had_and_in_its_order(tmp_path: Path) -> None:
     live(tmp_path, READS, SEED)
