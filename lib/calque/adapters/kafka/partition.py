@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, Lost, fault, told
 from calque.adapters.kafka.record import Record, record_of
+from calque.adapters.kafka.slot import Slot
 from calque.adapters.kafka.topic import Topic
 from calque.errors import Broken, Unavailable
 
@@ -38,9 +39,9 @@ class Fetcher:
 
     def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
         self._topic, self._name, self._partition = topic, name, partition
-        self._consumer: Consumer | None = None
+        self._consumer: Slot[Consumer] = Slot()
         self._at: int | None = None
-        self._asker: Consumer | None = None
+        self._asker: Slot[Consumer] = Slot()
         """Fetches nothing: a broker answers one connection's requests in their order, and a fetch waits for news."""
 
     def ends(self) -> tuple[int, int] | None:
@@ -48,7 +49,7 @@ class Fetcher:
         that the topic is missing."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            consumer = self._asker = self._asker or consumer_of(self._topic)
+            consumer = self._asker.client(self._new)
             left = deadline - time.monotonic()
             try:
                 return consumer.get_watermark_offsets(
@@ -56,7 +57,8 @@ class Fetcher:
                 )
             except KafkaException as error:
                 if left <= 0 or error.args[0].code() not in MOVING:
-                    self._leave_asking()
+                    # One that lost its leader may go on asking that.
+                    self._asker.drop()
                     raise fault(f"topic {self._name} be read", self._topic.brokers, error.args[0]) from error
             # A client that lost its broker takes every partition for unknown. Being asked, it looks for leaders anew.
             with suppress(KafkaException):
@@ -76,13 +78,13 @@ class Fetcher:
 
     def rest(self) -> None:
         """Fetch nothing ahead."""
-        if self._consumer is not None and self._at is not None:
-            self._consumer.unassign()
+        if self._consumer.held is not None and self._at is not None:
+            self._consumer.held.unassign()
         self._at = None
 
     def close(self) -> None:
         self._leave()
-        self._leave_asking()
+        self._asker.drop()
 
     def _next(self, offset: int, count: int) -> Sequence[Message]:
         """At least one of the records that follow, at most `count`."""
@@ -120,23 +122,19 @@ class Fetcher:
         )
 
     def _from(self, offset: int) -> Consumer:
-        consumer = self._consumer = self._consumer or consumer_of(self._topic)
+        consumer = self._consumer.client(self._new)
         if self._at != offset:
             with told(f"topic {self._name} be read", self._topic.brokers):
                 consumer.assign([TopicPartition(self._name, self._partition, offset)])
             self._at = offset
         return consumer
 
-    def _leave(self) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
-        self._consumer, self._at = None, None
+    def _new(self) -> Consumer:
+        return consumer_of(self._topic)
 
-    def _leave_asking(self) -> None:
-        """The next question is a new client's: one that lost its leader may go on asking that."""
-        if self._asker is not None:
-            self._asker.close()
-            self._asker = None
+    def _leave(self) -> None:
+        self._consumer.drop()
+        self._at = None
 
 
 class Sender:
@@ -144,7 +142,7 @@ class Sender:
 
     def __init__(self, topic: Topic, name: str) -> None:
         self._topic, self._name = topic, name
-        self._producer: Producer | None = None
+        self._producer: Slot[Producer] = Slot()
         self._limit = 0
 
     def limit(self) -> int:
@@ -156,10 +154,7 @@ class Sender:
     def send(self, records: Sequence[Record]) -> list[int]:
         """The records' offsets, in their order, once all are durable. Raises `Unavailable`: some may be there then, or
         come later."""
-        limit = self.limit()
-        if self._producer is None:
-            self._producer = producer_of(self._topic, limit + ROOM)
-        producer = self._producer
+        producer = self._producer.client(self._new)
         offsets: list[int] = []
         failed: list[KafkaError] = []
 
@@ -199,23 +194,26 @@ class Sender:
 
     def note(self, topic: str, partition: int, record: Record) -> None:
         """Write a record into another topic, if that succeeds at once; only after `send`."""
-        assert self._producer is not None
+        producer = self._producer.client(self._new)
         try:
-            self._producer.produce(topic, record.value, b"", partition, headers=record.headers())  # type: ignore[arg-type]
-            self._producer.flush(NOTING)
+            producer.produce(topic, record.value, b"", partition, headers=record.headers())  # type: ignore[arg-type]
+            producer.flush(NOTING)
         except (BufferError, KafkaException):
             self._drop()
 
     def close(self) -> None:
-        if self._producer is not None:
-            self._producer.flush(PATIENCE)
-            self._producer = None
+        if self._producer.held is not None:
+            self._producer.held.flush(PATIENCE)
+        self._drop()
 
     def _drop(self) -> None:
         """What is still to be sent is not to arrive after what is sent next."""
-        if self._producer is not None:
-            self._producer.purge()
-            self._producer = None
+        if self._producer.held is not None:
+            self._producer.held.purge()
+        self._producer.drop()
+
+    def _new(self) -> Producer:
+        return producer_of(self._topic, self.limit() + ROOM)
 
 
 def consumer_of(topic: Topic) -> Consumer:

@@ -1,0 +1,49 @@
+"""A client of Kafka, made when it is first needed, whose end nobody waits for longer than a moment.
+
+librdkafka ends a client when all that it asked is answered or given up, and waits for that: for ever at times, where
+brokers died (its issue 4519). So a thread of its own waits, which does not keep a process alive.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from confluent_kafka import Consumer, Producer
+
+MOMENT = 1.0
+"""Seconds in which most clients end."""
+C = TypeVar("C", Consumer, Producer)
+
+
+class Slot(Generic[C]):
+    """Holds a client, or none. It is let go with the slot, or at the process's end."""
+
+    def __init__(self) -> None:
+        self.held: C | None = None
+        self._end: weakref.finalize[[C], Slot[C]] | None = None
+
+    def client(self, make: Callable[[], C]) -> C:
+        """The one that is held, or else a new one."""
+        if self.held is None:
+            self.held = make()
+            self._end = weakref.finalize(self, let_go, self.held)
+        return self.held
+
+    def drop(self) -> None:
+        """Hold none."""
+        if self._end is not None:
+            self._end()
+        self.held = self._end = None
+
+
+def let_go(client: Consumer | Producer) -> None:
+    """Close it, and return when that is done or takes longer than a moment."""
+    ending = threading.Thread(target=client.close, name="kafka-end", daemon=True)
+    # A process that is ending may start no threads any more.
+    with suppress(RuntimeError):
+        ending.start()
+        ending.join(MOMENT)
