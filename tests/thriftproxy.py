@@ -5,8 +5,9 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from calque.adapters.metastore.client import address
@@ -18,7 +19,8 @@ VERSION = b"\x80\x01\x00\x01"
 @dataclass
 class Asked:
     """Calls in their order, each with its bytes; `most` connections were open at a time. No answer comes through while
-    `answering` is not set."""
+    `answering` is not set. The next answers to the methods in `losing`, so many of each, never come through: the
+    connection is cut when the server has given them. `lost` are the methods that it happened to."""
 
     uri: str
     calls: list[tuple[str, bytes]] = field(default_factory=list)
@@ -26,12 +28,23 @@ class Asked:
     most: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     answering: threading.Event = field(default_factory=threading.Event)
+    losing: Counter[str] = field(default_factory=Counter)
+    lost: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.answering.set()
 
     def named(self, method: str) -> list[bytes]:
         return [request for name, request in self.calls if name == method]
+
+    def loses(self, method: str) -> bool:
+        """Whether the answer to a call of it, which the server has just given, is lost."""
+        with self.lock:
+            if self.losing[method] <= 0:
+                return False
+            self.losing[method] -= 1
+            self.lost.append(method)
+            return True
 
 
 @contextmanager
@@ -47,8 +60,9 @@ def asked(uri: str) -> Iterator[Asked]:
             except OSError:
                 return
             server = socket.create_connection(address(uri))
-            for one, other, note in ((client, server, True), (server, client, False)):
-                threading.Thread(target=hand_on, args=(found, one, other, note), daemon=True).start()
+            asking: list[str] = []
+            for one, other, hand_on in ((client, server, questions), (server, client, answers)):
+                threading.Thread(target=hand_on, args=(found, one, other, asking), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
     try:
@@ -58,31 +72,47 @@ def asked(uri: str) -> Iterator[Asked]:
         listener.close()
 
 
-def hand_on(found: Asked, one: socket.socket, other: socket.socket, note: bool) -> None:
-    """A caller sends nothing before it has its answer, so each call begins a chunk."""
+def questions(found: Asked, caller: socket.socket, server: socket.socket, asking: list[str]) -> None:
+    """A caller sends nothing before it has its answer, so each call begins a chunk. `asking` gets its method."""
     with found.lock:
-        found.open += note
+        found.open += 1
         found.most = max(found.most, found.open)
     try:
-        while chunk := one.recv(1 << 20):
-            if note and chunk.startswith(VERSION):
+        for chunk in chunks(caller):
+            if chunk.startswith(VERSION):
                 (length,) = struct.unpack(">i", chunk[4:8])
+                asking[:] = [chunk[8 : 8 + length].decode()]
                 with found.lock:
-                    found.calls.append((chunk[8 : 8 + length].decode(), chunk))
-            if not note:
-                found.answering.wait()
-            other.sendall(chunk)
+                    found.calls.append((asking[0], chunk))
+            server.sendall(chunk)
     except OSError:
         pass
     finally:
         with found.lock:
-            found.open -= note
-        for end in (one, other):
-            with_shutdown(end)
+            found.open -= 1
+        end(caller, server)
 
 
-def with_shutdown(end: socket.socket) -> None:
+def answers(found: Asked, server: socket.socket, caller: socket.socket, asking: list[str]) -> None:
+    """A server answers when it has done what was asked: the first chunk tells that it did."""
     try:
-        end.shutdown(socket.SHUT_RDWR)
+        for chunk in chunks(server):
+            if asking and found.loses(asking.pop()):
+                return
+            found.answering.wait()
+            caller.sendall(chunk)
     except OSError:
-        return
+        pass
+    finally:
+        end(server, caller)
+
+
+def chunks(one: socket.socket) -> Iterator[bytes]:
+    while chunk := one.recv(1 << 20):
+        yield chunk
+
+
+def end(*sockets: socket.socket) -> None:
+    for one in sockets:
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
