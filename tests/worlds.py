@@ -108,13 +108,18 @@ class DeferredExecutor(InlineExecutor):
 
 
 class WorldClock:
-    """Time that passes a little with every look; sleeping lets capture work."""
+    """Time that passes a little with every look; sleeping lets capture work. `set_by` is how far somebody set the
+    machine's clock."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000_000_000_000
+        self.set_by = 0
         self.asleep: Callable[[], None] = lambda: None
 
     def now_ns(self) -> int:
+        return self.elapsed_ns() + self.set_by
+
+    def elapsed_ns(self) -> int:
         self.now += 1_000_000
         return self.now
 

@@ -85,6 +85,9 @@ class Clock:
     def now_ns(self) -> int:
         return self.now
 
+    def elapsed_ns(self) -> int:
+        return self.now
+
     def sleep(self, seconds: float) -> None:
         self.now += int(seconds * 1e9)
         self.asleep()

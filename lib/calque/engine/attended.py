@@ -84,6 +84,9 @@ class _EndingClock:
     def now_ns(self) -> int:
         return self.clock.now_ns()
 
+    def elapsed_ns(self) -> int:
+        return self.clock.elapsed_ns()
+
     def sleep(self, seconds: float) -> None:
         if self.stopping.is_set():
             raise ends()

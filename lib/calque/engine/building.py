@@ -22,7 +22,7 @@ from calque.engine.apply.partitions import new_partitions
 from calque.engine.apply.tables import new_table
 from calque.engine.group import Advanced, Unreachable
 from calque.engine.images import ReadImages
-from calque.engine.listings import Missing
+from calque.engine.listings import Unsure
 from calque.engine.observe import Shown, event_of
 from calque.engine.read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed, touching
 from calque.engine.stage import ContentLost
@@ -98,7 +98,7 @@ class Building:
     again: bool = False
     total: int = 0
     bytes: int = 0
-    missing: Missing = field(default_factory=Missing)
+    unsure: Unsure = field(default_factory=Unsure)
 
     def __post_init__(self) -> None:
         nothing = ReadImages(Exact(self.name, 0))
@@ -226,7 +226,7 @@ class Building:
         if self.side.policy.data == "none":
             return Batch(names, found, {}, ())
         places = {name: at for name, partition in found.items() if (at := location_of(partition)) is not None}
-        return Batch(names, found, *listed(self.source, places, started_ns, self.missing))
+        return Batch(names, found, *listed(self.source, places, started_ns, self.unsure))
 
     def put(self, batch: Batch, doubtful: Collection[str]) -> set[str]:
         """Have the batch in the hidden table, but for those in doubt; what could not be copied."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from calque.core.moves import may_move, move_of
 from calque.core.rows import entries_of
 from calque.engine.gaps import Continuity, Interrupted, reach
-from calque.engine.listings import Missing, list_what_can_be
+from calque.engine.listings import Unsure, list_what_can_be
 from calque.engine.world import SourceSide
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, agree
@@ -56,9 +56,9 @@ class Capture:
         """Whether the log still goes on where the journal ends: after a silence another one may answer. Raises
         `Interrupted`, `Unavailable`."""
         assert self.seam is not None
-        if self.source.clock.now_ns() - self.looked_ns > LOOK_SECONDS * 1e9:
+        if self.source.clock.elapsed_ns() - self.looked_ns > LOOK_SECONDS * 1e9:
             self.seam.require()
-            self.looked_ns = self.source.clock.now_ns()
+            self.looked_ns = self.source.clock.elapsed_ns()
 
     def append(self, rows: pa.Table) -> int:
         """Append rows of the log; those that are there already are passed over, and those before them that the journal
@@ -105,7 +105,7 @@ class Gatherer:
     ) -> None:
         self.source, self.takes, self.tell = source, takes, tell
         self.pending: dict[ObjectKey, Pending] = {}
-        self.missing = Missing()
+        self.unsure = Unsure()
         self.upto: EventId = 0
         self.considered: EventId = 0
         self.changed = threading.Condition()
@@ -189,7 +189,7 @@ class Gatherer:
         with self.changed:
             todo, upto = dict(self.pending), self.upto
         proven = self.look(todo)
-        self.missing.only(self.locations())
+        self.unsure.only(self.locations())
         if self.stopped:
             return
         if proven or upto > self.considered:
@@ -205,14 +205,14 @@ class Gatherer:
         first, refused = list_what_can_be(self.source.storage, locations)
         second, more = list_what_can_be(self.source.storage, sorted(first)) if first else ({}, {})
         self.give_up(todo, refused | more)
-        now_ns = self.source.clock.now_ns()
+        now_ns = self.source.clock.elapsed_ns()
         settled = {
             key: Evidence(item.event_id, second[item.location])
             for key, item in todo.items()
             if item.location in second
             and agree(first[item.location], second[item.location])
             and second[item.location].is_settled(item.read_ns)
-            and self.missing.is_certain(second[item.location], now_ns)
+            and self.unsure.is_certain(second[item.location], now_ns)
         }
         self.pin(settled.values())
         if not settled or not self.wait_for(self.source.log.current()):

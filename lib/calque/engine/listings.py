@@ -11,14 +11,30 @@ from calque.ports import Storage
 
 MOVING_NS = 2_000_000_000
 """For how long a directory may be on its way to another place, before the event that says so is there."""
+RESTING_NS = 2_000_000_000
+"""For how long a directory has to stay as it is where the times of its files prove nothing."""
 
 
 @dataclass(slots=True)
-class Missing:
-    """Since when directories are missing. A metastore moves a renamed table's directory first and commits then: what is
-    missing may lie elsewhere, and no event says so yet."""
+class Unsure:
+    """Since when directories are missing, and since when others are as they are, by a clock that nobody sets. A
+    metastore moves a renamed table's directory first and commits then: what is missing may lie elsewhere, and no event
+    says so yet."""
 
     since: dict[str, int] = field(default_factory=dict)
+    resting: dict[str, tuple[Listing, int]] = field(default_factory=dict)
+
+    def is_at_rest(self, listing: Listing, before_ns: int, now_ns: int) -> bool:
+        """Whether no file is younger than `before_ns`, or all have been as they are for a while: files that are dated
+        in the future, since a clock was set back, stay younger for as long."""
+        if listing.is_settled(before_ns):
+            self.resting.pop(listing.location, None)
+            return True
+        known, since = self.resting.get(listing.location, (None, now_ns))
+        if known != listing:
+            self.resting[listing.location] = (listing, now_ns)
+            return False
+        return now_ns - since >= RESTING_NS
 
     def is_certain(self, listing: Listing, now_ns: int) -> bool:
         """Whether the directory is there, or has been missing for longer than any move takes."""

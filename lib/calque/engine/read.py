@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from calque.core.iceberg import is_iceberg
 from calque.core.layout import join
-from calque.engine.listings import Missing
+from calque.engine.listings import Unsure
 from calque.engine.world import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.files import DELTA_LOG, Listing, agree
@@ -63,7 +63,7 @@ class _Reading:
     partial: bool = False
     asked: set[str] = field(default_factory=set)
     """All partitions that were in doubt by themselves."""
-    missing: Missing = field(default_factory=Missing)
+    unsure: Unsure = field(default_factory=Unsure)
 
 
 def read_exact(source: SourceSide, name: TableName, with_files: bool = True, most: int | None = None) -> Exact:
@@ -134,24 +134,24 @@ def read_round(source: SourceSide, name: TableName, reading: _Reading, most: int
 def list_files(source: SourceSide, reading: _Reading, read: Sequence[str], started_ns: int) -> set[str]:
     """List the directories of `read`; those that are unsettled."""
     places = {partition: at for partition in read if (at := place_of(reading, partition)) is not None}
-    listings, unsettled = listed(source, places, started_ns, reading.missing)
+    listings, unsettled = listed(source, places, started_ns, reading.unsure)
     reading.listings |= listings
     return unsettled
 
 
 def listed(
-    source: SourceSide, places: Mapping[str, str], started_ns: int, missing: Missing
+    source: SourceSide, places: Mapping[str, str], started_ns: int, unsure: Unsure
 ) -> tuple[dict[str, Listing], set[str]]:
-    """List directories, by partition, twice; those that do not agree, hold files younger than the reading, or went
-    missing a moment ago, are unsettled."""
+    """List directories, by partition, twice; those that do not agree, hold files younger than the reading and changed a
+    moment ago, or went missing then, are unsettled."""
     locations = sorted(set(places.values()))
     first, second = source.storage.list(locations), source.storage.list(locations)
-    limit, now_ns = started_ns - PATIENCE_NS, source.clock.now_ns()
+    limit, now_ns = started_ns - PATIENCE_NS, source.clock.elapsed_ns()
     listings, unsettled = {}, set()
     for partition, location in places.items():
         listing = listings[partition] = second[location]
-        certain = missing.is_certain(listing, now_ns)
-        if not certain or not agree(first[location], listing) or not listing.is_settled(limit):
+        certain = unsure.is_certain(listing, now_ns)
+        if not certain or not agree(first[location], listing) or not unsure.is_at_rest(listing, limit, now_ns):
             unsettled.add(partition)
     return listings, unsettled
 
@@ -199,9 +199,9 @@ def touching(source: SourceSide, name: TableName, span: Span) -> list[Entry]:
 
 def wait_for_journal(source: SourceSide, event_id: EventId, seconds: float = 60.0) -> None:
     """Until the journal has the event. `Unavailable` when it does not come."""
-    deadline = source.clock.now_ns() + int(seconds * 1e9)
+    deadline = source.clock.elapsed_ns() + int(seconds * 1e9)
     while (source.journal.last() or 0) < event_id:
-        if source.clock.now_ns() > deadline:
+        if source.clock.elapsed_ns() > deadline:
             raise Unavailable(
                 f"The journal does not reach event {event_id}",
                 "capture is behind or stopped",

@@ -75,9 +75,9 @@ class Landed:
             self.writer.submit(self.write_later)
 
     def write_later(self) -> None:
-        self.stopping.wait(max(0.0, self.pace - (self.clock.now_ns() - self.written_ns) / 1e9))
+        self.stopping.wait(max(0.0, self.pace - (self.clock.elapsed_ns() - self.written_ns) / 1e9))
         self.write()
-        self.written_ns = self.clock.now_ns()
+        self.written_ns = self.clock.elapsed_ns()
 
     def write(self) -> None:
         with self.writing:

@@ -421,7 +421,7 @@ class Replica:
     def expire_waiting(self) -> None:
         """Tables that waited too long for evidence are read exactly; where they hold up a whole database, it is found
         out first which of them do."""
-        now = self.source.clock.now_ns()
+        now = self.source.clock.elapsed_ns()
         late = [name for name, since in self.waiting_since.items() if now - since > WAITING_SECONDS * 1e9]
         alone = [name for name in late if self.consistency.goes_alone([name])]
         self.consistency.let_alone({TableName(name.database) for name in late if name not in alone})
@@ -704,9 +704,9 @@ class Replica:
     def wait_for_evidence(self, newest: EventId) -> None:
         """Until capture has looked at the files of all events up to `newest`."""
         clock = self.source.clock
-        deadline = clock.now_ns() + int(EVIDENCE_SECONDS * 1e9)
+        deadline = clock.elapsed_ns() + int(EVIDENCE_SECONDS * 1e9)
         while self.side.policy.data != "none" and self.source.evidence.considered() < newest:
-            if clock.now_ns() > deadline or self.stopping.is_set():
+            if clock.elapsed_ns() > deadline or self.stopping.is_set():
                 return
             clock.sleep(0.004)
 
@@ -750,7 +750,7 @@ class Replica:
     def wait(self, name: TableName, shows: EventId, upto: EventId) -> None:
         """The table shows the last state whose files are known."""
         self.tables.apart[name] = shows
-        self.waiting_since.setdefault(name, self.source.clock.now_ns())
+        self.waiting_since.setdefault(name, self.source.clock.elapsed_ns())
         self.tables.put(name, TableState.WAITING, shows, "which files its newest state has is not known yet", upto)
 
     def arrive(self, name: TableName, upto: EventId, *, present: bool) -> None:

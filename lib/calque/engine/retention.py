@@ -63,15 +63,14 @@ def keep(
     source: SourceSide, ledgers: Sequence[Ledger], retention: float, limits: Limits, stopping: threading.Event
 ) -> None:
     """Let go at intervals, until `stopping`."""
-    due_ns = source.clock.now_ns() + int(JOURNAL_SECONDS * 1e9)
+    due_ns = source.clock.elapsed_ns() + int(JOURNAL_SECONDS * 1e9)
     while not stopping.wait(SECONDS):
-        now_ns = source.clock.now_ns()
         try:
-            if now_ns >= due_ns:
+            if source.clock.elapsed_ns() >= due_ns:
                 let_go(source, ledgers, retention, limits)
-                due_ns = now_ns + int(JOURNAL_SECONDS * 1e9)
+                due_ns = source.clock.elapsed_ns() + int(JOURNAL_SECONDS * 1e9)
             elif source.pins is not None:
-                release(source.pins, ledgers, limits, now_ns, newest(source.gaps))
+                release(source.pins, ledgers, limits, source.clock.now_ns(), newest(source.gaps))
         except CalqueError as error:
             LOG.warning("nothing is let go of: %s", error)
 

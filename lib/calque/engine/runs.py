@@ -39,7 +39,7 @@ class Runs:
             if upto != last:
                 return upto
             before = self.before if self.last == last else start_of_run(source.journal, low, last)
-            if before >= last - 1 or self.is_still(before, last, source.clock.now_ns()) or stopped():
+            if before >= last - 1 or self.is_still(before, last, source.clock.elapsed_ns()) or stopped():
                 return upto
             if before > low and before >= least:
                 return before

@@ -98,7 +98,7 @@ class Scanner:
         """Seconds until a table is due, at most one."""
         if self.seen is None:
             return 0.0
-        now = self.source.clock.now_ns()
+        now = self.source.clock.elapsed_ns()
         return min(1.0, max(0.05, (min(self.due_ns.values(), default=now + 10**9) - now) / 1e9))
 
     def once(self) -> None:
@@ -106,7 +106,7 @@ class Scanner:
         if self.seen is None:
             self.take_up()
         self.learn()
-        now = self.source.clock.now_ns()
+        now = self.source.clock.elapsed_ns()
         names = [name for name in self.places.tables.keys() | self.places.stale if self.due_ns.get(name, 0) <= now]
         self.places.read(names)
         self.explain()
@@ -176,11 +176,11 @@ class Scanner:
             del self.due_ns[name]
 
     def remember(self, *, always: bool = False) -> None:
-        now = self.source.clock.now_ns()
+        now = self.source.clock.elapsed_ns()
         if self.changed and self.seen is not None and (always or now >= self.remember_ns):
             self.scans.remember(Memory(self.seen, self.watched))
             self.changed = False
-            ended = self.source.clock.now_ns()
+            ended = self.source.clock.elapsed_ns()
             self.remember_ns = ended + max(REMEMBER_NS, 20 * (ended - now))
 
     # One scan

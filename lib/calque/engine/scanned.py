@@ -75,7 +75,7 @@ class Scanned:
 
     def owes(self) -> bool:
         """Whether something is tried again that could not be taken yet."""
-        aside, now = {TableState.WAITING, *OUT}, self.source.clock.now_ns()
+        aside, now = {TableState.WAITING, *OUT}, self.source.clock.elapsed_ns()
         return any(
             not self.tables.is_(name, aside) and now - (items[-1].moved_on_ns or now) < 2 * PATIENCE_SECONDS * 1e9
             for (name, _), items in list(self.owed.items())
@@ -142,7 +142,7 @@ class Scanned:
             return {}
         then = self.scans.listings({item.number for items in ready.values() for item in items})
         now = self.source.storage.list(sorted({items[-1].location for items in ready.values()}))
-        clock_ns = self.source.clock.now_ns()
+        clock_ns = self.source.clock.elapsed_ns()
         found = {}
         for key, items in ready.items():
             newest = items[-1]

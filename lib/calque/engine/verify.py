@@ -552,7 +552,7 @@ class Verifying:
         """Compare what is pending, again and again, until each is compared or set aside."""
         clock = self.comparing.source.clock
         while self.pending:
-            now = clock.now_ns()
+            now = clock.elapsed_ns()
             ready = list(islice((thing for thing, pending in self.pending.items() if pending.due_ns <= now), CHUNK))
             if not ready:
                 due = min(pending.due_ns for pending in self.pending.values())
@@ -562,14 +562,14 @@ class Verifying:
             self.note(look)
             outcomes = self.readers.map(self.comparing.attempt, ready, repeat(look))
             for thing, outcome in zip(ready, outcomes, strict=True):
-                self.judge(thing, outcome, clock.now_ns())
+                self.judge(thing, outcome, clock.elapsed_ns())
             self.progress(len(self.settled), len(self.settled) + len(self.pending))
 
     def note(self, look: Look) -> None:
         """When the ledger last said something new."""
         word = (look.epoch, look.rows)
         if word != self.last_word:
-            self.last_word, self.moved_ns = word, self.comparing.source.clock.now_ns()
+            self.last_word, self.moved_ns = word, self.comparing.source.clock.elapsed_ns()
 
     def judge(self, thing: Thing, outcome: Outcome, now: int) -> None:
         pending = self.pending[thing]

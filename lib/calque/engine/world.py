@@ -35,6 +35,9 @@ class SystemClock:
     def now_ns(self) -> int:
         return time.time_ns()
 
+    def elapsed_ns(self) -> int:
+        return time.monotonic_ns()
+
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
