@@ -36,6 +36,7 @@ from calque.wiring import Wiring
 
 START_SECONDS, DRAIN_SECONDS = 120.0, 60.0
 STARTER = "starting"
+BEGIN_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 """Between two changes: what is shown is how changes travel, not how many a laptop can make."""
 SOURCE = "source"
@@ -89,9 +90,15 @@ def started(names: Sequence[str], directory: Path, stack: ExitStack) -> dict[str
         with ThreadPoolExecutor(len(names), thread_name_prefix=STARTER) as pool:
             return dict(zip(names, pool.map(start, names), strict=True))
     finally:
-        # A signal that comes while the pool makes a thread leaves one that the pool does not know.
-        while any(thread.name.startswith(STARTER) for thread in threading.enumerate()):
+        # A signal that comes while the pool makes a thread leaves one that the pool does not know, or one that is made
+        # and never begins.
+        begun_by = time.monotonic() + BEGIN_SECONDS
+        while any(thread.is_alive() or time.monotonic() < begun_by for thread in starters()):
             time.sleep(0.02)
+
+
+def starters() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(STARTER)]
 
 
 def replication(file: Path, directory: Path) -> KeptProcess:
