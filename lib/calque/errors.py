@@ -4,6 +4,7 @@
     ├── Refused       tell the user, do not retry          exit 65
     │   └── Forgotten     the journal had it once
     ├── Unavailable   retry with back-off                  exit 75
+    │   └── Failing       answered, and may concern this call alone
     └── Broken        an invariant fell: stop, call a person   exit 70
 
 Every text has three parts: what is wrong, why, what to do. Each part ends with a full stop.
@@ -36,6 +37,10 @@ class Unavailable(CalqueError):
     """Something that calque needs does not answer now; the same call may succeed later."""
 
     exit_code = 75
+
+
+class Failing(Unavailable):
+    """A service failed in one call, and may answer others: what the call is about may be what it can't do."""
 
 
 class Broken(CalqueError):

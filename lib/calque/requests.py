@@ -12,6 +12,7 @@ from typing import assert_never
 from calque.core.patterns import chosen, covering
 from calque.engine.adopt import adopt
 from calque.engine.asked import How
+from calque.engine.release import release
 from calque.engine.replay import replay
 from calque.engine.replica import Replica
 from calque.errors import Forgotten
@@ -72,7 +73,7 @@ def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
     takes, reason = chosen(request.tables), f"asked for by {request.action.value}"
     match request.action:
         case Action.RELEASE:
-            return replica.reread(takes, reason, (TableState.QUARANTINED,))
+            return release(replica, takes, covering(request.tables), reason)
         case Action.RELEASE_DROPS:
             return None if replica.comparing.is_under_way() else replica.release_drops(takes)
         case Action.BOOTSTRAP if not request.tables:

@@ -39,7 +39,7 @@ def standing(position: EventId | None, rows: Iterable[TableRow], event_id: Event
             continue
         if row.state is not TableState.QUARANTINED and not is_paused(row):
             return Reached(Standing.GOING)
-        missing.append(f"{row.database}.{row.table}")
+        missing.append(f"{row.database}.{row.table}" if row.table else row.database)
     return Reached(Standing.WITHOUT if missing else Standing.REACHED, tuple(sorted(missing)))
 
 

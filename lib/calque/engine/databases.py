@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from calque.core import decode
+from calque.core.decode import Undecodable
 from calque.core.image import SOURCE, STATE, is_ours, same_definition
 from calque.core.layout import natural_location
 from calque.core.policies import databases_of, marked
 from calque.engine.apply import Applied
+from calque.engine.blame import Blame
 from calque.engine.world import SourceSide, TargetSide
+from calque.errors import Refused, Unavailable
 from calque.model.hive import Database
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName, table_name
 from calque.ports import Conflict
 
+LOG = logging.getLogger(__name__)
 DATABASE = "database"
 HELD = "the source dropped it; it is dropped when it is empty"
 
@@ -31,6 +36,9 @@ class Databases:
         self.known: set[str] = set()
         self.held: set[str] = set()
         """Databases that the source dropped while one of their tables was set aside; named as at the source."""
+        self.aside: dict[str, TableRow] = {}
+        """Databases that the target does not take as they are; named as at the source."""
+        self.blame = Blame(source, side)
         self.states: dict[str, str] = {}
         """What databases say in `calque.state`, by the source's names; nothing of most."""
         self.state_of_new = ""
@@ -38,7 +46,11 @@ class Databases:
 
     def adopt(self, rows: Iterable[TableRow]) -> None:
         """Take up what the ledger says."""
-        self.held = {row.database for row in rows if row.kind == DATABASE}
+        found = {row.database: row for row in rows if row.kind == DATABASE}
+        self.aside = {name: row for name, row in found.items() if row.state is TableState.QUARANTINED}
+        self.held = found.keys() - self.aside.keys()
+        for name in [name for name in self.aside if not self.side.admission.touches_database(name)]:
+            self.rejoin(name)
 
     def adopt_states(self) -> None:
         """Take up what databases of ours say at the target."""
@@ -59,11 +71,19 @@ class Databases:
             if there is not None and is_ours(there.parameters, self.side.policy.source):
                 wanted = saying(there, state)
                 if wanted != there:
-                    self.side.catalog.alter_database(at, wanted)
+                    self.state(name, at, wanted)
             if state:
                 self.states[name] = state
             else:
                 self.states.pop(name, None)
+
+    def state(self, name: str, at: str, wanted: Database) -> None:
+        """One whose changes the target does not take says nothing."""
+        try:
+            self.side.catalog.alter_database(at, wanted)
+        except (Refused, Unavailable) as error:
+            self.blame.take((name, STATE), error)
+            LOG.warning("%s: database %s can't say how it is: %s", self.side.policy.target, name, error)
 
     def bootstrap(self, event_id: EventId) -> None:
         """Make every admitted database as the source has it now; later events say what changed since."""
@@ -76,7 +96,14 @@ class Databases:
         for entry in last_of(entries, self.side):
             if entry.keys.kind is not Kind.DROP_DATABASE:
                 assert entry.keys.table is not None
-                if (found := self.left_by(entry, entry.keys.table.database)) is not None:
+                try:
+                    found = self.left_by(entry, entry.keys.table.database)
+                except Undecodable as error:
+                    self.quarantine(
+                        entry.keys.table.database, f"event {entry.event_id} can't be read: {error}", entry.event_id
+                    )
+                    continue
+                if found is not None:
                     self.let_go(entry.keys.table.database)
                     self.put(found, entry.event_id, applied)
 
@@ -91,14 +118,14 @@ class Databases:
         """Databases that are gone at the window's end; one that still holds something is tried again later."""
         if self.side.policy.drops == "keep":
             return
-        gone = dict.fromkeys(sorted(self.held))
+        gone = dict.fromkeys(sorted(self.held), 0)
         for entry in last_of(entries, self.side):
             if entry.keys.kind is Kind.DROP_DATABASE and entry.keys.table is not None:
-                gone[entry.keys.table.database] = None
-        for name in gone:
-            self.drop(name, applied)
+                gone[entry.keys.table.database] = entry.event_id
+        for name, event_id in gone.items():
+            self.drop(name, applied, event_id)
 
-    def drop(self, name: str, applied: Applied) -> None:
+    def drop(self, name: str, applied: Applied, event_id: EventId = 0) -> None:
         """Drop the source's database `name` at the target, now or when it is empty."""
         at = self.side.admission.name_at_target(table_name(name)).database
         there = self.side.catalog.database(at)
@@ -109,7 +136,12 @@ class Databases:
             except Conflict:
                 self.hold(name)
                 return
+            except (Refused, Unavailable) as error:
+                self.blame.take(name, error)
+                self.quarantine(name, str(error), event_id)
+                return
             self.known.discard(at)
+        self.rejoin(name)
         self.let_go(name)
 
     def stands_for(self, there: Database, at: str, name: str) -> bool:
@@ -120,8 +152,22 @@ class Databases:
             return False
         return marks == table_name(name) or at not in databases_of(self.side.admission, marks.database)
 
+    def quarantine(self, name: str, reason: str, event_id: EventId) -> None:
+        """Set the database aside: it stays at the target as it is, and its tables go on."""
+        LOG.warning("%s: database %s is quarantined at event %d: %s", self.side.policy.target, name, event_id, reason)
+        self.held.discard(name)
+        row = self.aside[name] = TableRow(name, "", TableState.QUARANTINED, None, reason, event_id, DATABASE)
+        self.side.ledger.put_tables([row])
+
+    def rejoin(self, name: str) -> None:
+        """The database is not set aside any more."""
+        self.blame.succeeded(name)
+        if self.aside.pop(name, None) is not None:
+            self.side.ledger.remove_tables([(DATABASE, name, "")])
+
     def hold(self, name: str) -> None:
         if name not in self.held:
+            self.rejoin(name)
             self.held.add(name)
             self.side.ledger.put_tables([TableRow(name, "", TableState.LIVE, reason=HELD, kind=DATABASE)])
 
@@ -149,6 +195,17 @@ class Databases:
         return admission.takes_database(database) and admission.name_at_target(table_name(database)).database == at
 
     def put(self, database: Database, event_id: EventId, applied: Applied) -> None:
+        """Make or alter the database. One that the target does not take is set aside. Raises `Unavailable`."""
+        name = table_name(database.name).database
+        try:
+            self.make(database, event_id, applied)
+        except (Refused, Unavailable) as error:
+            self.blame.take(name, error)
+            self.quarantine(name, str(error), event_id)
+        else:
+            self.rejoin(name)
+
+    def make(self, database: Database, event_id: EventId, applied: Applied) -> None:
         at = self.side.admission.name_at_target(table_name(database.name)).database
         there = self.side.catalog.database(at)
         if there is None:

@@ -7,11 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from calque.core import decode
+from calque.core.decode import Undecodable
 from calque.engine.apply import Applied
 from calque.engine.attached import Attachments
+from calque.engine.blame import Blame
 from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
-from calque.errors import Refused
+from calque.errors import Refused, Unavailable
 from calque.model.hive import Function
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState
@@ -29,6 +31,7 @@ class Functions:
     def __init__(self, source: SourceSide, side: TargetSide) -> None:
         self.source, self.side = source, side
         self.owned: dict[TableName, TableRow] = {}
+        self.blame = Blame(source, side)
 
     def adopt(self, rows: Iterable[TableRow]) -> None:
         """Take up what the ledger says."""
@@ -98,10 +101,16 @@ class Functions:
                 self.drop(name, applied)
             else:
                 event = self.source.journal.events([entry.event_id])[entry.event_id]
-                self.put(name, decode.function_of(event), entry.event_id, applied)
+                try:
+                    function = decode.function_of(event)
+                except Undecodable as error:
+                    self.quarantine(name, f"event {entry.event_id} can't be read: {error}", entry.event_id)
+                else:
+                    self.put(name, function, entry.event_id, applied)
 
     def put(self, name: TableName, function: Function, event_id: EventId, applied: Applied) -> None:
-        """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays."""
+        """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays. One that
+        the target does not take is set aside. Raises `Unavailable`."""
         try:
             wanted = Attachments(self.side).of_function(self.side.imaging.function(function))
         except (Refused, ContentLost) as error:
@@ -123,6 +132,11 @@ class Functions:
             applied.calls += 1
         except Conflict:
             self.conflict(name, at, event_id)
+        except (Refused, Unavailable) as error:
+            self.blame.take(name, error)
+            self.quarantine(name, str(error), event_id)
+        else:
+            self.blame.succeeded(name)
 
     def drop(self, name: TableName, applied: Applied) -> None:
         if self.is_owned(name):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from calque.core.decode import Undecodable
 from calque.core.kinds import obstacle
+from calque.engine.blame import Blame
 from calque.engine.building import BATCH, build
 from calque.engine.databases import Databases
 from calque.engine.facets import copy_facets
@@ -35,13 +36,15 @@ REASON = "it was read, and joins the stream at that event"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """How the read of a table ended: landed at `exact_at`, or a problem (with `retry`: worth another try)."""
+    """How the read of a table ended: landed at `exact_at`, or a problem (with `retry`: worth another try; with `world`:
+    it says nothing of the table)."""
 
     table: TableName
     exact_at: EventId = 0
     advanced: Advanced | None = None
     problem: str = ""
     retry: bool = False
+    world: bool = False
     broken: Broken | None = None
     """An invariant fell: whoever takes the outcome must stop."""
     asked: frozenset[TableRow] = frozenset()
@@ -87,7 +90,8 @@ class Landed:
                 if landed:
                     self.ledger.put_tables([row_of(read) for read in landed])
             except Exception as error:
-                landed = [failed(read.table, error) for read in landed]
+                world = isinstance(error, Unavailable)
+                landed = [replace(failed(read.table, error), world=world) for read in landed]
         for read in landed:
             self.told(read)
 
@@ -136,6 +140,7 @@ class Reading:
         self.kept, self.held = kept or Kept(side), held
         self.source, self.side, self.databases = source, side, databases
         self.wake, self.busy = wake, busy
+        self.blame = Blame(source, side)
         self.finished: queue.Queue[Read] = queue.Queue()
         self.batch = batch
         self.reads = Reads(source.clock.now_ns)
@@ -145,11 +150,11 @@ class Reading:
         self.beside = pool(readers, f"there-{side.policy.target}")
         """Reads the target while one of the readers reads the source."""
 
-    def submit(self, name: TableName, delay: float = 0.0) -> None:
-        """Read the table, not before `delay` seconds."""
+    def submit(self, name: TableName) -> None:
+        """Read the table."""
         self.reads.begin(name)
         if not self.stopping.is_set():
-            self.pool.submit(self.run, name, delay)
+            self.pool.submit(self.run, name)
 
     def rejoin(self, name: TableName, exact_at: EventId) -> None:
         """A process before this one has landed the table."""
@@ -163,15 +168,15 @@ class Reading:
         self.beside.shutdown(wait=True)
         self.landed.close()
 
-    def run(self, name: TableName, delay: float) -> None:
+    def run(self, name: TableName) -> None:
         """Never raises: whatever happens becomes an outcome."""
-        if self.stopping.wait(delay):
+        if self.stopping.is_set():
             return
         asked = self.side.asked.of(name)
         try:
             outcome = Read(name, held=True) if self.held(name) else self.read_and_land(name)
         except Exception as error:
-            outcome = failed(name, error)
+            outcome = replace(failed(name, error), world=not self.blame.is_to_blame(error))
         outcome = replace(outcome, asked=asked)
         if outcome.advanced is not None and name in outcome.advanced.present:
             self.landed.record(outcome)

@@ -7,6 +7,7 @@ window that died half-way is simply done again: what the target already shows is
 from __future__ import annotations
 
 import logging
+import random
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -22,6 +23,7 @@ from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
 from calque.engine.asked import How
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
+from calque.engine.blame import Blame
 from calque.engine.building import BATCH
 from calque.engine.cascade import cascaded
 from calque.engine.comparing import Comparing
@@ -141,7 +143,11 @@ class Replica:
         """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
         self.epoch: Epoch | None = None
         self.unpublished: list[ObjectRow] = []
+        self.blame = Blame(source, side)
         self.failures: dict[TableName, int] = {}
+        """How often reads failed in a row, by their own fault."""
+        self.later: dict[TableName, tuple[int, int]] = {}
+        """Tables whose reads failed: how often in a row, and when they are tried again."""
         self.waiting_since: dict[TableName, int] = {}
         self.lost: dict[TableName, set[Lost]] = {}
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
@@ -320,12 +326,12 @@ class Replica:
         for name in self.comparing.begin(names):
             self.submit(name)
 
-    def submit(self, name: TableName, delay: float = 0.0) -> None:
+    def submit(self, name: TableName) -> None:
         self.scanned.leave(name)
         if self.is_held_back(name):
             paused.park(self, name)
         else:
-            self.reading.submit(name, delay)
+            self.reading.submit(name)
 
     def is_held_back(self, name: TableName) -> bool:
         return self.paused.takes(name)
@@ -341,6 +347,8 @@ class Replica:
         if shows is not None:
             self.consistency.rebase(name.database)
         self.tables.apart.pop(name, None)
+        self.waiting_since.pop(name, None)
+        self.later.pop(name, None)
         self.tables.put(name, TableState.QUARANTINED, shows, reason, event_id, why)
         LOG.warning("%s: %s is quarantined at event %d: %s", self.name, name, event_id, reason)
 
@@ -366,6 +374,7 @@ class Replica:
                 window.add(outcome.advanced)
                 window.landed += 1
                 self.failures.pop(name, None)
+                self.later.pop(name, None)
                 if name in outcome.advanced.present:
                     self.tables.put(name, TableState.LIVE, outcome.exact_at)
                 else:
@@ -390,14 +399,35 @@ class Replica:
             self.quarantine(name, reason, self.cursor, Why.HELD)
 
     def failed(self, outcome: Read) -> None:
+        """A table that can't be read is set aside after its retries; the world's failures are waited out."""
         name = outcome.table
-        tries = self.failures[name] = self.failures.get(name, 0) + 1
-        if outcome.retry and tries < TRIES:
-            LOG.info("%s: reading %s failed and is tried again: %s", self.name, name, outcome.problem)
-            self.submit(name, min(0.2 * 2**tries, 30.0))
-        else:
+        tries = self.failures.get(name, 0) + (not outcome.world)
+        if (not outcome.retry and not outcome.world) or tries >= TRIES:
+            self.failures.pop(name, None)
             self.reading.reads.leave(name)
             self.quarantine(name, outcome.problem, self.cursor)
+            return
+        LOG.info("%s: reading %s failed and is tried again: %s", self.name, name, outcome.problem)
+        self.failures[name] = tries
+        self.tables.busy(name, TableState.UNKNOWN)
+        times = self.later.get(name, (0, 0))[0] + 1
+        if times == 2:
+            row = self.tables.rows[name]
+            reason = f"{row.reason}; reading it is tried again: {outcome.problem}"
+            self.tables.put(name, row.state, row.shows, reason, row.since_event or 0, row.why)
+        self.later[name] = times, self.source.clock.elapsed_ns() + int(pause(name, times) * 1e9)
+
+    def read_later(self) -> None:
+        """Tables whose reads failed are read again as soon as that is due."""
+        now = self.source.clock.elapsed_ns()
+        for name, (times, due) in list(self.later.items()):
+            if due > now or not due:
+                continue
+            if self.tables.is_(name, OUT):
+                self.later[name] = times, 0
+                self.submit(name)
+            else:
+                del self.later[name]
 
     def land_staged(self, window: Window) -> None:
         """Groups that were applied beside the windows rejoin; those that could not be go through this window. What was
@@ -451,6 +481,7 @@ class Replica:
 
     def window_to(self, upto: EventId) -> Window | None:
         self.expire_waiting()
+        self.read_later()
         quiet = self.reading.finished.empty() and not self.tables.apart and not self.tables.changed
         quiet = quiet and not self.scanned.news() and not self.comparing.has_news() and not self.unpublished
         if self.epoch is not None and self.comparing.mended.untold is not None:
@@ -652,7 +683,10 @@ class Replica:
                 whole = self.whole(group, upto) if group.ready is not None else group.entries
                 try:
                     window.add(self.advance(Group(upto_drop(whole)), upto))
-                except (Unavailable, Ahead, Forgotten) as error:
+                except Unavailable as error:
+                    if not self.blame.gives_up((Wave.VIEWS, self.admitted(group.entries)[0]), error):
+                        problem = error
+                except (Ahead, Forgotten) as error:
                     problem = error
                 except FAILED:
                     continue
@@ -716,12 +750,15 @@ class Replica:
             advanced = future.result()
         except Forgotten:
             raise
-        except FAILED as error:
+        except (*FAILED, Unavailable) as error:
+            if isinstance(error, Unavailable) and not self.blame.gives_up(self.admitted(group.entries)[0], error):
+                raise
             culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
             if parts := self.consistency.parts(group.entries, culprit):
                 return parts
             self.set_aside(group.entries, error)
             return []
+        self.blame.succeeded(self.admitted(group.entries)[0])
         window.add(advanced)
         behind: set[TableName] = set()
         if not advanced.complete:
@@ -813,12 +850,17 @@ class Replica:
             calls=window.applied.calls,
             files=window.applied.files,
             bytes=window.applied.bytes,
-            quarantined=tuple(str(name) for name in self.tables.in_state(TableState.QUARANTINED)),
+            quarantined=(*sorted(self.databases.aside), *map(str, self.tables.in_state(TableState.QUARANTINED))),
             bridges=window.bridges(),
             in_parts=window.in_parts(),
             rebasing=self.consistency.rebasing(),
             gap=self.comparing.mended.untold,
         )
+
+
+def pause(name: TableName, times: int) -> float:
+    """Seconds until a read that failed so many times is tried again; tables that failed together part."""
+    return random.Random(f"{name} {times}").uniform(0.5, 1.0) * float(min(0.2 * 2**times, 30.0))
 
 
 def ends_gone(group: Sequence[Entry], name: TableName) -> bool:

@@ -475,7 +475,7 @@ class Comparing:
         if thing.kind == FUNCTION:
             both = self.side.catalog.function(at) and self.source.catalog.function(thing.name)
             return (foreign_function(thing.name, at),) if both else ()
-        there = self.side.catalog.table(at)
+        there = self.side.catalog.table(at) if thing.kind == TABLE else None
         if there is None or is_ours(there.parameters, self.side.policy.source):
             return ()
         found = self.source.catalog.table(thing.name)

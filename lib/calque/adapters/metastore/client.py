@@ -21,7 +21,7 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from calque.adapters.metastore.messages import Call, Fault, Lacking
 from calque.adapters.metastore.wire import decoded_result, encoded_arguments
-from calque.errors import Refused, Unavailable
+from calque.errors import Failing, Refused, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +64,9 @@ class Client:
     def call(self, call: Call, *arguments: Any, seconds: float | None = None) -> Any:
         """Send the call and return its result, within `seconds` where they are fewer than `call_timeout`.
 
-        Raises `Fault` (an exception that the service declares), `Lacking` (the server does not know the call) and
-        `Unavailable`. A call that only reads is sent once more when its connection breaks.
+        Raises `Fault` (an exception that the service declares), `Lacking` (the server does not know the call),
+        `Failing`, and `Unavailable` where nobody answers. A call that only reads is sent once more when its connection
+        breaks.
         """
         request = encoded_arguments(call, arguments)
         for attempt in (1, 2):
@@ -77,12 +78,12 @@ class Client:
                 except (Fault, Lacking, ServerProblem) as answer:
                     if isinstance(answer, ServerProblem):
                         connection.broken = answer.breaks
-                        raise self._unavailable(call, str(answer)) from answer
+                        raise self._failing(call, str(answer)) from answer
                     raise
                 except (OSError, EOFError, TTransportException, TProtocolException, OverflowError) as lost:
                     connection.broken = True
                     if attempt == 2 or not call.reads:
-                        raise self._unavailable(call, str(lost)) from lost
+                        raise self._failing(call, str(lost)) from lost
                 except BaseException:
                     connection.broken = True
                     raise
@@ -146,9 +147,9 @@ class Client:
             "Check the address and that the service runs; the call is tried again",
         )
 
-    def _unavailable(self, call: Call, why: str) -> Unavailable:
+    def _failing(self, call: Call, why: str) -> Failing:
         outcome = "" if call.reads else "; whether it changed anything is unknown"
-        return Unavailable(
+        return Failing(
             f"The metastore at {self.uris} did not complete {call.name}{outcome}",
             why or "The connection broke",
             "The state is read again and the call repeated; look into the metastore's log when this goes on",
