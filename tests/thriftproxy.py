@@ -1,10 +1,11 @@
-"""Stands between calque and a metastore, and remembers what was asked."""
+"""Stands between calque and a server, and remembers what a metastore was asked. It can be as bad as a network can."""
 
 from __future__ import annotations
 
 import socket
 import struct
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +21,8 @@ VERSION = b"\x80\x01\x00\x01"
 class Asked:
     """Calls in their order, each with its bytes; `most` connections were open at a time. No answer comes through while
     `answering` is not set. The next answers to the methods in `losing`, so many of each, never come through: the
-    connection is cut when the server has given them. `lost` are the methods that it happened to."""
+    connection is cut when the server has given them. `lost` are the methods that it happened to. So many answers as
+    `cutting` says end in their middle, and each is late by `delay` seconds."""
 
     uri: str
     calls: list[tuple[str, bytes]] = field(default_factory=list)
@@ -30,6 +32,10 @@ class Asked:
     answering: threading.Event = field(default_factory=threading.Event)
     losing: Counter[str] = field(default_factory=Counter)
     lost: list[str] = field(default_factory=list)
+    cutting: int = 0
+    delay: float = 0.0
+    refusing: bool = False
+    sockets: set[socket.socket] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.answering.set()
@@ -46,10 +52,27 @@ class Asked:
             self.lost.append(method)
             return True
 
+    def cuts(self) -> bool:
+        """Whether this answer ends in its middle."""
+        with self.lock:
+            cut = self.cutting > 0
+            self.cutting -= cut
+            return cut
+
+    def refuse(self) -> None:
+        """Cut all connections, and refuse new ones."""
+        self.refusing = True
+        with self.lock:
+            sockets = list(self.sockets)
+        end(*sockets)
+
+    def heal(self) -> None:
+        self.refusing, self.delay, self.cutting = False, 0.0, 0
+
 
 @contextmanager
 def asked(uri: str) -> Iterator[Asked]:
-    """A port that hands everything on to the metastore at `uri`."""
+    """A port that hands everything on to the server at `uri`."""
     listener = socket.create_server(("127.0.0.1", 0))
     found = Asked(f"thrift://127.0.0.1:{listener.getsockname()[1]}")
 
@@ -59,7 +82,16 @@ def asked(uri: str) -> Iterator[Asked]:
                 client, _ = listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(address(uri))
+            try:
+                if found.refusing:
+                    raise ConnectionRefusedError
+                server = socket.create_connection(address(uri))
+            except OSError:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.close()
+                continue
+            with found.lock:
+                found.sockets |= {client, server}
             asking: list[str] = []
             for one, other, hand_on in ((client, server, questions), (server, client, answers)):
                 threading.Thread(target=hand_on, args=(found, one, other, asking), daemon=True).start()
@@ -90,6 +122,7 @@ def questions(found: Asked, caller: socket.socket, server: socket.socket, asking
     finally:
         with found.lock:
             found.open -= 1
+            found.sockets -= {caller, server}
         end(caller, server)
 
 
@@ -100,6 +133,10 @@ def answers(found: Asked, server: socket.socket, caller: socket.socket, asking: 
             if asking and found.loses(asking.pop()):
                 return
             found.answering.wait()
+            time.sleep(found.delay)
+            if found.cuts():
+                caller.sendall(chunk[: len(chunk) // 2])
+                return
             caller.sendall(chunk)
     except OSError:
         pass

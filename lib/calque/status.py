@@ -17,7 +17,7 @@ from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.core.mended import Mending, own_gap, state_of_own, states_of
 from calque.core.standing import NO_OBJECTS, is_paused
-from calque.errors import CalqueError
+from calque.errors import CalqueError, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
@@ -45,17 +45,27 @@ def document(wiring: Wiring, log: EventLog) -> Document:
         head: EventId | None = log.current()
     except CalqueError:
         head = None
-    last, capture = source.journal.last(), told_of_capture(wiring)
+    capture = told_of_capture(wiring)
     return {
         "source": {"name": source.name, "head": head, "reachable": head is not None},
         "capture": {"state": capture["state"], "last_error": capture["last_error"]},
-        "journal": {"last": last, "oldest": source.journal.oldest(), "gaps": gaps_of(wiring)},
+        "journal": of_journal(wiring),
         "targets": {name: of_target(wiring, name, head, log) for name in wiring.config.targets},
         "processes": [
             {"pid": one.pid, "host": one.host, "targets": list(one.targets), "serves": one.serves or None}
             for one in processes(wiring.control)
         ],
     }
+
+
+def of_journal(wiring: Wiring) -> Document:
+    """One that can't be read is a fact too."""
+    journal = wiring.source().journal
+    try:
+        found = {"last": journal.last(), "oldest": journal.oldest(), "gaps": gaps_of(wiring)}
+    except Unavailable as error:
+        return {"last": None, "oldest": None, "gaps": [], "last_error": str(error)}
+    return {**found, "last_error": None}
 
 
 def gaps_of(wiring: Wiring) -> list[Document]:
@@ -78,6 +88,26 @@ def gap_of(gap: Gap, state: Mending) -> Document:
 
 
 def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) -> Document:
+    """What only the ledger, or the journal, knows is null where that can't be read."""
+    try:
+        return as_recorded(wiring, name, head, log)
+    except Unavailable as error:
+        told = told_of_target(wiring, name)
+        return {
+            "state": state_of(wiring, name, told),
+            **dict.fromkeys(("position", "lag_events", "lag_seconds", "epoch")),
+            "tables": dict.fromkeys(state.value for state in TableState),
+            "set_aside": [],
+            "quarantined": [],
+            "bridges": None,
+            "copying": told.get("copying"),
+            "reading": told.get("reading"),
+            "last_error": told["last_error"] or str(error),
+        }
+
+
+def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) -> Document:
+    """What the ledger says, and the process."""
     ledger = wiring.ledger(name)
     epoch = ledger.last_epoch()
     position = epoch.event_id if epoch else None

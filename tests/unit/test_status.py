@@ -15,6 +15,9 @@ import pytest
 from calque.commands.status import show
 from calque.config import load
 from calque.core.standing import PAUSED
+from calque.engine.mending import Mended
+from calque.heads import Heads
+from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.pausing import Rule, change, whole
 from calque.presence import Presence
@@ -57,7 +60,7 @@ def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring
     document = snapshot(wiring)
     assert document["source"] == {"name": "hq", "head": None, "reachable": False}
     assert document["capture"] == {"state": "stopped", "last_error": None}
-    assert document["journal"] == {"last": None, "oldest": None, "gaps": []}
+    assert document["journal"] == {"last": None, "oldest": None, "gaps": [], "last_error": None}
     target = document["targets"]["dr"]
     assert (target["state"], target["position"], target["lag_events"]) == ("stopped", None, 0)
     assert document["processes"] == []
@@ -195,3 +198,100 @@ def test_rules_of_held_back_tables_are_kept_and_wake_the_target(wiring: Wiring) 
     before = wiring.wake_file("target.dr").stat().st_size
     assert change(wiring, "dr", Rule.RESUME, ["*.*"]) == ()
     assert wiring.wake_file("target.dr").stat().st_size > before
+
+
+def spoilt(folder: Path) -> None:
+    """A table of the state whose log can't be read."""
+    (folder / "_delta_log").mkdir(parents=True)
+    (folder / "_delta_log" / f"{0:020}.json").write_text("{")
+
+
+def test_a_ledger_that_can_not_be_read_is_told_of_and_nothing_is_made_up(
+    wiring: Wiring, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoilt(wiring.state / "ledgers" / "dr" / "epochs")
+    with Roles(wiring.state) as held:
+        held.take(role_of("dr"))
+        tell(wiring.control, record_of("dr"), "running", None)
+        document = snapshot(wiring)
+    found = document["targets"]["dr"]
+    assert (found["state"], found["position"], found["lag_events"], found["tables"]["live"]) == (
+        "running",
+        None,
+        None,
+        None,
+    )
+    assert f"The table {wiring.state}/ledgers/dr" in found["last_error"]
+    assert document["journal"]["last_error"] is None
+    show(document)
+    assert "running" in capsys.readouterr().out
+
+
+def test_a_journal_that_can_not_be_read_is_told_of_beside_what_is_known(wiring: Wiring) -> None:
+    spoilt(wiring.state / "journal")
+    with Roles(wiring.state) as held:
+        held.take(CAPTURE)
+        tell(wiring.control, CAPTURING, "running", "The journal can't be written. It is a file. Put it back.")
+        document = snapshot(wiring)
+    assert document["journal"]["last"] is None
+    assert f"The table {wiring.state}/journal" in document["journal"]["last_error"]
+    assert document["capture"]["last_error"] == "The journal can't be written. It is a file. Put it back."
+
+
+def row_states(wiring: Wiring, *rows: TableRow) -> Mapping[str, Any]:
+    """The target's, with a position of 9, when its ledger says that."""
+    wiring.ledger("dr").publish(Epoch(1, 9, 0, "2026-11-22T00:00:00.000", "bootstrap"), [], list(rows))
+    return target_of(wiring)
+
+
+def test_quarantined_tables_databases_and_functions_say_why_and_since_when(wiring: Wiring) -> None:
+    found = row_states(
+        wiring,
+        TableRow("sales", "x", TableState.QUARANTINED, 7, "it is broken", 8),
+        TableRow("sales", "", TableState.QUARANTINED, None, "it is refused", 5, "database"),
+        TableRow("sales", "f", TableState.QUARANTINED, None, "it is not ours", 6, "function"),
+        TableRow("sales", "y", TableState.LIVE, 9),
+    )
+    assert (found["tables"]["quarantined"], found["tables"]["live"], found["set_aside"]) == (1, 1, [])
+    assert sorted(found["quarantined"], key=lambda row: row["since_event"]) == [
+        {"table": "sales", "since_event": 5, "reason": "it is refused"},
+        {"table": "sales.f", "since_event": 6, "reason": "it is not ours"},
+        {"table": "sales.x", "since_event": 8, "reason": "it is broken"},
+    ]
+
+
+def test_waiting_tables_and_those_to_be_read_say_what_they_show(wiring: Wiring) -> None:
+    rows = TableRow("sales", "x", TableState.WAITING, 7, "its files"), TableRow("sales", "y", TableState.UNKNOWN)
+    found = row_states(wiring, *rows)
+    assert (found["position"], found["tables"]["waiting"], found["tables"]["unknown"]) == (9, 1, 1)
+    assert found["set_aside"] == [
+        {"table": "sales.x", "state": "waiting", "shows": 7, "reason": "its files"},
+        {"table": "sales.y", "state": "unknown", "shows": None, "reason": ""},
+    ]
+
+
+def test_a_table_that_the_process_reads_or_copies_is_told_of_as_that(wiring: Wiring) -> None:
+    wiring.ledger("dr").put_tables([TableRow("sales", name, TableState.UNKNOWN) for name in ("x", "y", "z")])
+    with Roles(wiring.state) as held:
+        held.take(role_of("dr"))
+        states = {"sales.x": "reading", "sales.y": "staging"}
+        tell(wiring.control, record_of("dr"), "bootstrapping", None, states=states)  # type: ignore[arg-type]
+        found = target_of(wiring)
+    assert (found["state"], found["position"]) == ("bootstrapping", None)
+    assert {row["table"]: row["state"] for row in found["set_aside"]} == {**states, "sales.z": "unknown"}
+
+
+@pytest.mark.parametrize(("settled", "state"), [(0, "repairing"), (1, "repaired")])
+def test_a_gap_is_told_of_with_what_became_of_it(wiring: Wiring, settled: int, state: str) -> None:
+    wiring.gaps().add(Gap(1, 3, 7, Cause.PURGED, "2026-11-22T00:00:00+00:00"))
+    wiring.gaps().settle(1)
+    wiring.ledger("dr").put_tables([TableRow("sales", "x", TableState.LIVE, 3), Mended(settled).row()])
+    [gap] = snapshot(wiring)["journal"]["gaps"]
+    assert (gap["from"], gap["to"], gap["state"]) == (4, 7, state)
+
+
+@pytest.mark.parametrize("ahead", [-86_400, 86_400])
+def test_no_lag_is_negative_when_the_clock_was_set(ahead: int) -> None:
+    heads = Heads()
+    heads.seen(7, time.time() + ahead)
+    assert heads.lag_seconds(5, time.time()) >= 0.0

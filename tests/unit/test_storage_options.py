@@ -29,7 +29,10 @@ def test_delta_rs_gets_its_own_names_and_may_speak_http_where_the_address_says_s
         "aws_region": "eu",
         "aws_skip_signature": "true",
         "aws_allow_http": "true",
+        "timeout": "15s",
+        "retry_timeout": "10s",
     }
+    assert delta_options("s3://b/t", {"retry_timeout": "1m"})["retry_timeout"] == "1m"
     assert "aws_allow_http" not in delta_options("s3://b/t", {"endpoint_url": "https://s3"})
     assert delta_options("/state", {"x": "y"}) == {"x": "y"}
 

@@ -70,6 +70,8 @@ def show(document: Mapping[str, Any]) -> None:
     capture = document["capture"]
     error = f": {capture['last_error']}" if capture["last_error"] else ""
     print_line(f"capture is {capture['state']}{error}")
+    if journal["last_error"]:
+        print_line(f"the journal can't be read: {journal['last_error']}")
     for process in document["processes"]:
         pages = f", {process['serves']}" if process["serves"] else ""
         print_line(
@@ -97,8 +99,9 @@ def show(document: Mapping[str, Any]) -> None:
 
 def cells(target: Mapping[str, Any]) -> tuple[object, ...]:
     tables = target["tables"]
-    reading = tables["unknown"] + tables["reading"] + tables["staging"]
-    lag = f"{target['lag_events']} events, {target['lag_seconds']} s"
+    known = tables["live"] is not None
+    reading = tables["unknown"] + tables["reading"] + tables["staging"] if known else None
+    lag = f"{target['lag_events']} events, {target['lag_seconds']} s" if known else None
     return (
         target["state"],
         target["position"],

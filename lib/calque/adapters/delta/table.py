@@ -15,6 +15,7 @@ handle that fell behind the clean-up, and a data file that was merged away, are 
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 import uuid
@@ -61,6 +62,8 @@ SMALL_BYTES = 1 << 20
 LINGER_SECONDS = 600
 """So long a file that was merged away stays for readers who have not noticed."""
 ATTEMPTS = 30
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+"""delta-rs writes its errors for a terminal."""
 
 T = TypeVar("T")
 
@@ -479,7 +482,7 @@ class RangedTable:
     def _unavailable(self, done: str, error: Exception | None) -> Unavailable:
         return Unavailable(
             f"The table {self.location} could not be {done}",
-            str(error),
+            COLOURS.sub("", str(error)),
             "Check that the folder can be reached and written, then try again",
         )
 

@@ -19,6 +19,8 @@ HADOOP = {
 UNCACHED = {"use_listings_cache": False}
 CONNECTIONS = 32
 BOOLEANS = {"true": True, "false": False}
+BRIEF = {"timeout": "15s", "retry_timeout": "10s"}
+"""delta-rs would wait three minutes for a store that does not answer; calque tries again by itself, and says so."""
 IN_DELTA = {
     "endpoint_url": "aws_endpoint_url",
     "key": "aws_access_key_id",
@@ -65,4 +67,4 @@ def delta_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
     named = {IN_DELTA.get(key, key): value for key, value in plain_names(options).items()}
     if named.get("aws_endpoint_url", "").startswith("http:"):
         named.setdefault("aws_allow_http", "true")
-    return named
+    return {**BRIEF, **named}

@@ -162,7 +162,7 @@ def table(view: View) -> Table:
         column.justify = "right"
     for name, target in view.status.get("targets", {}).items():
         work = view.work[name]
-        lag = f"{target['lag_events']} / {target['lag_seconds']:.1f} s"
+        lag = f"{target['lag_events'] or 0} / {target['lag_seconds'] or 0.0:.1f} s"
         cells = (name, target["state"], target["position"], lag, work.events, work.hops, work.events_per_hop)
         more = (work.calls, work.files, size(work.bytes), len(target["set_aside"]) + len(target["quarantined"]))
         drawn.add_row(*("-" if cell is None else str(cell) for cell in (*cells, *more)))
