@@ -191,7 +191,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     if name in MEMORY:
         directories = RecordedDirectories()
         habits, abilities = MEMORY[name]
-        store = MemoryMetastore(habits, f"file:{tmp_path}/warehouse", directories=directories)
+        store = MemoryMetastore(habits, f"file:{tmp_path}/warehouse", directories=directories, identity=str(number))
         catalog = MemoryCatalog(store, abilities)
         yield World(name, habits, catalog, MemoryLog(store), store, tmp_path, number, directories)
         return

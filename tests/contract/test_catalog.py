@@ -655,3 +655,13 @@ def outcome(call: Callable[[], None]) -> str:
     except Exception as error:
         return type(error).__name__ if isinstance(error, Conflict) else f"{type(error).__name__}: {error}"
     return "nothing was raised"
+
+
+def test_a_metastore_has_one_id_for_all_who_ask(world: World) -> None:
+    identity = world.catalog.identity()
+    assert identity
+    assert world.catalog.identity() == identity
+    if isinstance(world.catalog, HiveCatalog):
+        other = Client(world.catalog.client.uris.replace("127.0.0.1", "localhost"))
+        assert HiveReader(other).identity() == identity
+        other.close()

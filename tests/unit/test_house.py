@@ -31,7 +31,7 @@ PORTS = {
 READS = {
     "catalog": {
         *("abilities", "databases", "tables", "functions", "database", "table", "headers", "function"),
-        *("partition_names", "partitions", "few_partitions", "constraints", "foreign_keys_to"),
+        *("partition_names", "partitions", "few_partitions", "identity", "constraints", "foreign_keys_to"),
         *("table_statistics", "partition_statistics"),
     },
     "lease": {"newest"},

@@ -195,7 +195,10 @@ class Databases:
         return admission.takes_database(database) and admission.name_at_target(table_name(database)).database == at
 
     def put(self, database: Database, event_id: EventId, applied: Applied) -> None:
-        """Make or alter the database. One that the target does not take is set aside. Raises `Unavailable`."""
+        """Make the database, or make it so; one that came from the target is left to whoever made it, and one that the
+        target does not take is set aside. Raises `Unavailable`."""
+        if self.side.home.has(database.parameters):
+            return
         name = table_name(database.name).database
         try:
             self.make(database, event_id, applied)

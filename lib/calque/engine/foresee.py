@@ -89,7 +89,7 @@ def foresee(
     notes: Notes = []
     began = side.ledger.last_epoch() is not None or BEGIN in side.ledger.tables()
     replica = Replica(source, tied(side, notes), begin, lambda: None, pool)
-    replica.open()
+    replica.take_up()
     replica.tried = replica.cursor
     asked(replica)
     last = source.journal.last() or 0

@@ -109,8 +109,11 @@ class Functions:
                     self.put(name, function, entry.event_id, applied)
 
     def put(self, name: TableName, function: Function, event_id: EventId, applied: Applied) -> None:
-        """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays. One that
-        the target does not take is set aside. Raises `Unavailable`."""
+        """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays, and one
+        that the target does not take is set aside. Functions carry no path: they came from where their database came
+        from. Raises `Unavailable`."""
+        if self.came_back(name):
+            return
         try:
             wanted = Attachments(self.side).of_function(self.side.imaging.function(function))
         except (Refused, ContentLost) as error:
@@ -137,6 +140,12 @@ class Functions:
             self.quarantine(name, str(error), event_id)
         else:
             self.blame.succeeded(name)
+
+    def came_back(self, name: TableName) -> bool:
+        if not self.side.home.names or name in self.owned:
+            return False
+        database = self.source.catalog.database(name.database)
+        return database is not None and self.side.home.has(database.parameters)
 
     def drop(self, name: TableName, applied: Applied) -> None:
         if self.is_owned(name):

@@ -11,22 +11,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from calque.core.layout import place
-from calque.engine.own import ensure_own_database
+from calque.engine.own import ensure_own_database, own_view
 from calque.errors import Broken
-from calque.model.hive import Column, SerDe, Storage, Table
+from calque.model.hive import Table
 from calque.model.lease import Generation, Writer
 from calque.model.names import OURS, TableName
 from calque.ports import Catalog, Conflict
 
 PARAMETER = "calque.lease."
 TRIES = 5
-TEXT = "SELECT 1"
-SHAPE = Storage(
-    columns=(Column("x", "int"),),
-    input_format="org.apache.hadoop.mapred.TextInputFormat",
-    output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
-    serde=SerDe(parameters={}),
-)
 
 
 class CatalogLeases:
@@ -81,16 +74,8 @@ class CatalogLeases:
         return TableName(OURS, f"{self._prefix}{number}")
 
     def _table(self, generation: Generation) -> Table:
-        return Table(
-            self._name(generation.number).table,
-            OURS,
-            storage=SHAPE,
-            partition_keys=(),
-            parameters={f"{PARAMETER}of": self._of, **parameters_of(generation)},
-            view_original_text=TEXT,
-            view_expanded_text=TEXT,
-            type="VIRTUAL_VIEW",
-        )
+        parameters = {f"{PARAMETER}of": self._of, **parameters_of(generation)}
+        return own_view(self._name(generation.number), parameters)
 
 
 def parameters_of(generation: Generation) -> dict[str, str]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from calque.core.layout import join
-from calque.model.hive import Database
-from calque.model.names import OURS
+from calque.model.hive import Column, Database, SerDe, Storage, Table
+from calque.model.names import OURS, TableName
 from calque.ports import Catalog, Conflict
+
+TEXT = "SELECT 1"
+SHAPE = Storage(
+    columns=(Column("x", "int"),),
+    input_format="org.apache.hadoop.mapred.TextInputFormat",
+    output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+    serde=SerDe(parameters={}),
+)
 
 
 def ensure_own_database(catalog: Catalog, warehouse: str) -> None:
@@ -16,3 +25,17 @@ def ensure_own_database(catalog: Catalog, warehouse: str) -> None:
         return
     with suppress(Conflict):
         catalog.create_database(Database(OURS, "calque's own: hidden builds and the lease", join(warehouse, OURS), {}))
+
+
+def own_view(name: TableName, parameters: Mapping[str, str]) -> Table:
+    """A record of calque's: a view, which has no directory."""
+    return Table(
+        name.table,
+        name.database,
+        storage=SHAPE,
+        partition_keys=(),
+        parameters=dict(parameters),
+        view_original_text=TEXT,
+        view_expanded_text=TEXT,
+        type="VIRTUAL_VIEW",
+    )

@@ -32,6 +32,7 @@ from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import Functions
 from calque.engine.gaps import reach
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
+from calque.engine.homes import carried, meet, tells, without_returned
 from calque.engine.observe import NotOurs
 from calque.engine.policies import Policies
 from calque.engine.reading import READERS, Read, Reading
@@ -108,7 +109,8 @@ class Replica:
         batch: int = BATCH,
         pace: float = 0.0,
     ) -> None:
-        self.source, self.side, self.begin = source, side, begin
+        self.source = replace(source, catalog=without_returned(source.catalog, side.home))
+        self.everywhere, self.side, self.begin = source, side, begin
         self.wake, self.make_pool, self.patience = wake, pool, patience
         self.spread, self.large = spread, large
         self.readers, self.batch, self.pace = readers, batch, pace
@@ -136,6 +138,8 @@ class Replica:
         self.comparing = Comparing(source, side, self.tables, self.reading, self.begin, wake)
         begins = (self.begin, self.databases, self.functions, self.consistency, self.scanned)
         self.afresh = Afresh(source, side, *begins)
+        self.learned = False
+        """Whether it is known what came from the target."""
         self.opened = False
         """Whether all that the ledger says is known here."""
         self.cursor: EventId = 0
@@ -172,6 +176,11 @@ class Replica:
         """Take up where the ledger says. A target without epochs begins with a bootstrap, or at `start`; one that knows
         nothing of a gap of the log starts again."""
         self.side.stopping.clear()
+        self.learn()
+        self.take_up()
+
+    def take_up(self) -> None:
+        """The same without a word to the target as long as it need not be asked."""
         rows = self.side.ledger.tables()
         self.epoch = self.side.ledger.last_epoch()
         mended = self.comparing.mended = mending.Mended.of(rows, self.epoch)
@@ -183,6 +192,9 @@ class Replica:
         self.cursor = mending.goes_on_from(rows, self.epoch) if start is None else start
         if mending.BEGIN in rows and (self.epoch is None or mended.untold is not None):
             self.listed = rows[mending.BEGIN].since_event or 0
+        before = self.cursor
+        if not begun or self.gaps_behind() or self.own_gap():
+            self.learn_once()
         if start is not None:
             self.start(start)
         self.side.announced.load(rows.values(), self.cursor)
@@ -195,6 +207,9 @@ class Replica:
             self.begun(found := self.afresh.again(again, gaps, mended, self.cursor, self.epoch))
             text = "%s starts again at event %d: %s; %d tables may have changed"
             LOG.warning(text, self.name, found.low, mending.said(gaps[-1]), found.tables)
+        if self.learned and not (begun and self.cursor == before):
+            # What was written down at the source since then, up to the cursor, comes in no window.
+            self.learn()
         rows = self.side.ledger.tables()
         self.side.asked.load(rows.values())
         self.tried = self.source.journal.last() or 0
@@ -543,7 +558,9 @@ class Replica:
     def parted(self, upto: EventId) -> tuple[Sequence[Entry], list[Group]]:
         """Entries, among them all of databases and functions, and the groups; those of large windows are prepared."""
         cut = self.cut(upto)
-        if self.spread is None or self.consistency.by_database or len(cut.span) <= self.large:
+        if self.spread is not None and len(cut.span) > self.large:
+            self.learn()
+        if self.spread is None or self.consistency.by_database or len(cut.span) <= self.large or self.side.home.names:
             entries = self.entries(upto)
             return entries, [Group(group) for group in self.live_groups(self.with_scans(entries, upto))]
         self.wait_for_evidence(upto)
@@ -561,7 +578,21 @@ class Replica:
     def entries(self, upto: EventId) -> list[Entry]:
         """What the tables that are behind, and the window itself, have not shown yet."""
         span = self.cut(upto).span
-        return list(self.source.journal.entries(span)) if len(span) else []
+        found = self.source.journal.entries(span) if len(span) else []
+        if any(map(tells, found)):
+            self.learn()
+        elif found:
+            self.learn_once()
+        return list(carried(self.source.journal, self.side, self.tables, self.cursor, found))
+
+    def learn(self) -> None:
+        """Which sources are the target itself may have been written down at the source, and is passed on."""
+        meet(self.everywhere, self.side)
+        self.learned = True
+
+    def learn_once(self) -> None:
+        if not self.learned:
+            self.learn()
 
     def with_scans(self, entries: Sequence[Entry], upto: EventId) -> Sequence[Entry]:
         """The entries, and among them what scans found without any event."""

@@ -47,6 +47,12 @@ def start_at(replica: Replica, event_id: EventId) -> list[TableRow]:
     """Take what is at the target as the source's state at the event: the rows of its tables. Nothing is lost when it
     is done again. Raises `Refused` where events since then are not to be had."""
     source, side = replica.source, replica.side
+    if side.home.names:
+        raise Refused(
+            f"The target can't start at event {event_id}",
+            "its metastore is a source of what is replicated to the source: which objects are whose is not known",
+            'Use start = "bootstrap"',
+        )
     require_reach(source, replica.begin(), event_id)
     databases = {name: source.catalog.database(name) for name in source.catalog.databases()}
     low = source.log.current()

@@ -48,6 +48,7 @@ from calque.engine.attached import compare_files_of, expected_function, missing_
 from calque.engine.databases import DATABASE_KINDS
 from calque.engine.delta_files import VersionLost, live_files
 from calque.engine.facets import compare_facets
+from calque.engine.homes import learn, without_returned
 from calque.engine.lakes import compare_lakes
 from calque.engine.observe import Shown, read_files
 from calque.engine.read import TooBusy, read_exact
@@ -124,7 +125,9 @@ def verify(
     Reads only, and asks nothing of capture: the log is read directly. Raises `Unavailable` when a whole side does not
     answer; an object that can't be read is set aside.
     """
-    comparing = Comparing(replace(source, journal=LogJournal(source.log)), side, data)
+    learn(source, side)
+    source = replace(source, catalog=without_returned(source.catalog, side.home), journal=LogJournal(source.log))
+    comparing = Comparing(source, side, data)
     with pool(READERS, f"verify-{side.policy.target}") as readers:
         return Verifying(comparing, Selection(side, tables), readers, patience, progress).run()
 
@@ -426,6 +429,8 @@ class Comparing:
     def database(self, name: TableName, head: EventId) -> tuple[Counts, list[Difference]]:
         """One that exists at the target and is not ours is used as it is; one of ours that the source lacks stays as
         long as something is in it."""
+        if self.came_back(name.database):
+            return Counts(), []
         found = self.source.catalog.database(name.database)
         at = self.side.admission.name_at_target(name).database
         there = self.side.catalog.database(at)
@@ -442,9 +447,17 @@ class Comparing:
         kept = self.side.policy.drops == "keep" or self.side.catalog.tables(at) or self.side.catalog.functions(at)
         return Counts(), [] if kept else [Difference(name, "", DifferenceKind.EXTRA, DATABASE, None, at, DATABASE)]
 
+    def came_back(self, database: str) -> bool:
+        if not self.side.home.names:
+            return False
+        found = self.source.catalog.database(database)
+        return found is not None and self.side.home.has(found.parameters)
+
     def function(self, name: TableName, row: TableRow | None) -> tuple[Counts, list[Difference]]:
         """Functions carry no marks: the ledger says which are ours."""
         found = self.source.catalog.function(name)
+        if row is None and found is not None and self.came_back(name.database):
+            return Counts(), []
         at = self.side.admission.name_at_target(name)
         there = self.side.catalog.function(at)
         if found is None:

@@ -11,6 +11,7 @@ from calque.core.image import Imaging
 from calque.engine.announced import Announced
 from calque.engine.asked import Asked
 from calque.engine.attended import attended, ending
+from calque.engine.homes import Home
 from calque.engine.progress import Copying
 from calque.engine.waiting import WaitingKeys
 from calque.model.policy import Policy
@@ -74,6 +75,7 @@ class TargetSide:
     announced: Announced = field(default_factory=Announced)
     asked: Asked = field(default_factory=Asked)
     keys: WaitingKeys = field(default_factory=WaitingKeys)
+    home: Home = field(default_factory=Home)
     copying: Copying = field(default_factory=lambda: Copying(time.time_ns))
     """What the storage's copies report."""
     stopping: threading.Event = field(default_factory=threading.Event)

@@ -83,6 +83,12 @@ class HiveReader:
         self.client = client
         self._lacking: set[Call] = set()
 
+    def identity(self) -> str:
+        try:
+            return str(self._call(messages.GET_ID) or "")
+        except Lacking:
+            return ""
+
     def databases(self) -> Sequence[str]:
         return self._call(messages.GET_ALL_DATABASES) or ()
 

@@ -583,4 +583,5 @@ GET_CURRENT_EVENT_ID = Call("get_current_notificationEventId", (), Current, read
 FIRE_LISTENER_EVENT = Call("fire_listener_event", (FireRequest,), Fired)
 
 GET_CONFIG_VALUE = Call("get_config_value", ("string", "string"), "string", ("ConfigValSecurity",), reads=True)
+GET_ID = Call("get_metastore_db_uuid", (), "string", ("Meta",), reads=True)
 GET_VERSION = Call("getVersion", (), "string", reads=True)

@@ -59,6 +59,10 @@ class MemoryReader:
         self.metastore = metastore
         self._watched = watching(before, after)
 
+    def identity(self) -> str:
+        with self._watched("identity"):
+            return self.metastore.identity
+
     def databases(self) -> Sequence[str]:
         with self._watched("databases"):
             return tuple(self.metastore.databases())

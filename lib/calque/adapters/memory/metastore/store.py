@@ -79,7 +79,8 @@ class MemoryMetastore:
     """A whole metastore; safe from several threads, each call is one transaction.
 
     `warehouse` is the place of managed tables; `external` that of new databases where it differs (Hive 4).
-    `clock` gives seconds since the epoch. Raises `Conflict` and `Refused` as `ports.Catalog` does.
+    `clock` gives seconds since the epoch, `identity` is its own id. Raises `Conflict` and `Refused` as
+    `ports.Catalog` does.
     """
 
     def __init__(
@@ -89,8 +90,9 @@ class MemoryMetastore:
         external: str | None = None,
         clock: Callable[[], float] = time.time,
         directories: Directories | None = None,
+        identity: str = "",
     ) -> None:
-        self.habits = habits
+        self.habits, self.identity = habits, identity
         self.warehouse = warehouse
         self.external = external or warehouse
         self.directories = directories or NoDirectories()

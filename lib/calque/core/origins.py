@@ -1,0 +1,105 @@
+"""What came from the target itself: objects whose path of origins names it are not carried there (design §5).
+
+For such a target an object is there only while it has another path. What an event leaves with one is dropped by that
+event, what loses it is read, and what never was without is not there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from calque.core.decode import Fields, Undecodable, embedded, fields
+from calque.core.image import ORIGIN
+from calque.core.keys import mapping
+from calque.model.journal import Entry, Event, Keys, Kind
+from calque.model.names import EventId, TableName
+
+HEADERS = frozenset({Kind.CREATE_TABLE, Kind.ALTER_TABLE, Kind.RENAME_TABLE})
+"""Kinds of events that say anew where a table came from."""
+TELLING = HEADERS | {Kind.ADD_PARTITIONS, Kind.ALTER_PARTITIONS, Kind.RENAME_PARTITION, Kind.INSERT}
+"""Those whose messages hold the table."""
+DOUBTFUL = frozenset({Kind.DROP_PARTITIONS, Kind.FACET, Kind.SCAN, Kind.DROP_TABLE})
+"""Those that mean nothing of a table that is not there."""
+PARAMETERS = "9"
+"""A table's parameters, by their number in Thrift."""
+
+
+def path_of(parameters: Mapping[str, str] | None) -> frozenset[str]:
+    """The names of the sources that an object came through."""
+    return frozenset(filter(None, (parameters or {}).get(ORIGIN, "").split(",")))
+
+
+def path_after(event: Event) -> frozenset[str]:
+    """That of the table as the event of a kind in `TELLING` leaves it; empty where the message does not say."""
+    try:
+        message = fields(event)
+        altered = "tableObjAfterJson" if message.get("tableObjAfterJson") is not None else "tableObjJson"
+        table: Fields = embedded(message, altered)
+        return path_of({ORIGIN: str(mapping(table, PARAMETERS).get(ORIGIN, ""))})
+    except Undecodable:
+        return frozenset()
+
+
+def to_ask(
+    entries: Iterable[Entry],
+    there: Callable[[TableName], bool],
+    shown: Callable[[TableName], EventId],
+    takes: Callable[[TableName], bool],
+) -> list[EventId]:
+    """The events whose paths `as_carried` needs: those of headers, and the first of each table that is not there."""
+    asked: list[EventId] = []
+    met: set[TableName] = set()
+    for entry in entries:
+        name, kind = entry.keys.table, entry.keys.kind
+        if name is None or kind not in TELLING or not concerns(entry, takes) or entry.event_id <= shown(name):
+            continue
+        if kind in HEADERS or (name not in met and not there(name)):
+            asked.append(entry.event_id)
+        met.add(name)
+    return asked
+
+
+def as_carried(
+    entries: Sequence[Entry],
+    there: Callable[[TableName], bool],
+    shown: Callable[[TableName], EventId],
+    back: Collection[EventId],
+    takes: Callable[[TableName], bool],
+) -> list[Entry]:
+    """The entries as they concern the target. `there` says which tables are there before, each at the event that it is
+    `shown` at; `back` are the events of `to_ask` that leave their table with a path to the target. Tables that the
+    policy does not take are left as they are."""
+    now: dict[TableName, bool] = {}
+    found = []
+
+    def is_there(name: TableName) -> bool:
+        return now[name] if name in now else there(name)
+
+    for entry in entries:
+        keys = entry.keys
+        name, was, kind = keys.table, keys.other, keys.kind
+        if name is None or not concerns(entry, takes) or entry.event_id <= shown(name):
+            found.append(entry)
+            continue
+        before = was if was is not None else name
+        if entry.event_id in back:
+            if is_there(before) and (was is None or takes(was)):
+                found.append(replace(entry, keys=Keys(Kind.DROP_TABLE, before, shape=keys.shape)))
+            now[before] = now[name] = False
+        elif kind in HEADERS:
+            appears = kind is not Kind.CREATE_TABLE and takes(before) and not is_there(before)
+            found.append(replace(entry, keys=Keys(Kind.UNKNOWN, name)) if appears else entry)
+            now[before], now[name] = False, True
+        elif (kind in DOUBTFUL or (name in now and kind in TELLING)) and not is_there(name):
+            continue
+        else:
+            found.append(entry)
+            if kind in TELLING or kind is Kind.DROP_TABLE:
+                now[name] = kind is not Kind.DROP_TABLE
+    return found
+
+
+def concerns(entry: Entry, takes: Callable[[TableName], bool]) -> bool:
+    """Whether the policy takes the table, under its name before or after the event."""
+    return any(takes(name) for name in (entry.keys.table, entry.keys.other) if name is not None)

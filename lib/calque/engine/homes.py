@@ -1,0 +1,181 @@
+"""Under which names the target's own metastore is known where the source is: what came through it is not carried back.
+
+A metastore has an id of its own, whatever its address (`CatalogReader.identity`). Whoever replicates writes down at the
+target, before anything else, which name its source has, and what is written down at the source of others: so every
+metastore that a path of origins can reach knows the names in it, before the first object with that path is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from calque.core.origins import as_carried, path_after, path_of, to_ask
+from calque.engine.own import ensure_own_database, own_view
+from calque.errors import Refused, Unavailable
+from calque.model.hive import Table
+from calque.model.journal import Entry, Kind
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import OURS, EventId, TableName
+from calque.ports import Catalog, CatalogReader, Conflict, Journal
+
+if TYPE_CHECKING:
+    from calque.engine.tables import Tables
+    from calque.engine.world import SourceSide, TargetSide
+
+LOG = logging.getLogger(__name__)
+PREFIX = f"{OURS}_source_"
+NAME, ID = "calque.metastore.source", "calque.metastore.id"
+HOME = ("home", "*", "*")
+"""The ledger's row with the names, in `reason`."""
+PAGE = 500
+"""Events whose messages are held at a time."""
+
+
+class Known(NamedTuple):
+    """A source by its name, and the id of its metastore."""
+
+    name: str
+    id: str
+
+
+@dataclass(slots=True)
+class Home:
+    """Names of sources: what came through one of them came from the target, or was here before. Empty where nothing
+    can have: then nothing is looked at."""
+
+    names: frozenset[str] = frozenset()
+
+    def has(self, parameters: Mapping[str, str] | None) -> bool:
+        """Whether an object with these parameters came back."""
+        return bool(self.names) and not self.names.isdisjoint(path_of(parameters))
+
+
+def meet(source: SourceSide, side: TargetSide) -> None:
+    """Learn, and tell the target. Where source or target does not answer, a target that was begun with goes by what was
+    learned before: what has been written down since then comes as an event. Raises `Unavailable`, `Refused`."""
+    before = side.ledger.tables().get(HOME)
+    try:
+        announce(source, side, learn(source, side))
+    except Unavailable:
+        if side.ledger.last_epoch() is None:
+            raise
+        side.home.names = frozenset(filter(None, before.reason.split(","))) if before is not None else frozenset()
+        return
+    names = ",".join(sorted(side.home.names))
+    if names != (before.reason if before is not None else ""):
+        kind, database, table = HOME
+        side.ledger.put_tables([TableRow(database, table, TableState.LIVE, None, names, kind=kind)])
+
+
+def learn(source: SourceSide, side: TargetSide) -> frozenset[Known]:
+    """Take over what is written down at the source; all of that. Reads only. Metastores that have no id (before 3.0)
+    are not told from others."""
+    here, there = source.catalog.identity(), side.catalog.identity()
+    known = known_at(source.catalog) if here and there else frozenset()
+    if known:
+        side.home.names = frozenset(one.name for one in known if one.id == there or one.name == source.name)
+    return known
+
+
+def announce(source: SourceSide, side: TargetSide, known: Iterable[Known]) -> None:
+    """Write down at the target how its source is called, and `known`, what the source knows of others. `Refused` where
+    another metastore has the source's name there: its objects could not be told from ours."""
+    identity = source.catalog.identity()
+    if not identity:
+        return
+    there = known_at(side.catalog)
+    others = [one for one in there if one.name == source.name and one.id != identity]
+    if others:
+        raise Refused(
+            f'Another metastore replicates to {side.policy.target} under the name "{source.name}"',
+            f"it has the id {others[0].id}, and the source {identity}; objects of both carry the same marks",
+            "Give each source a [source] name of its own; if this metastore has taken the other's place, drop the "
+            f"view {record_of(others[0])} at the target",
+        )
+    for one in sorted({*known, Known(source.name, identity)} - there):
+        put(side.catalog, side.policy.warehouse, one)
+
+
+def known_at(catalog: CatalogReader) -> frozenset[Known]:
+    """What is written down at a metastore."""
+    names = [name for name in catalog.tables(OURS) if name.startswith(PREFIX)]
+    found = catalog.headers(OURS, names) if names else {}
+    pairs = ((table.parameters or {}) for table in found.values())
+    return frozenset(Known(pair[NAME], pair[ID]) for pair in pairs if NAME in pair and ID in pair)
+
+
+def put(catalog: Catalog, warehouse: str, known: Known) -> None:
+    ensure_own_database(catalog, warehouse)
+    view = own_view(record_of(known), {NAME: known.name, ID: known.id})
+    with suppress(Conflict):
+        catalog.create_table(view)
+        LOG.info("%s is written down as the metastore of source %s", known.id, known.name)
+
+
+def record_of(known: Known) -> TableName:
+    """The hidden view that says it."""
+    return TableName(OURS, PREFIX + hashlib.blake2b("\n".join(known).encode(), digest_size=8).hexdigest())
+
+
+def tells(entry: Entry) -> bool:
+    """Whether the event may have written something down."""
+    name = entry.keys.table
+    created = entry.keys.kind is Kind.CREATE_TABLE
+    return created and name is not None and name.database == OURS and name.table.startswith(PREFIX)
+
+
+def carried(
+    journal: Journal, side: TargetSide, tables: Tables, cursor: EventId, entries: Sequence[Entry]
+) -> Sequence[Entry]:
+    """The entries as they concern the target, which has `tables`."""
+    if not side.home.names:
+        return entries
+
+    def there(name: TableName) -> bool:
+        return name in tables.rows
+
+    def shown(name: TableName) -> EventId:
+        return tables.apart.get(name, cursor)
+
+    takes = side.admission.takes
+    asked = to_ask(entries, there, shown, takes)
+    back: set[EventId] = set()
+    for start in range(0, len(asked), PAGE):
+        events = journal.events(asked[start : start + PAGE])
+        back |= {event_id for event_id, event in events.items() if not side.home.names.isdisjoint(path_after(event))}
+    return as_carried(entries, there, shown, back, takes)
+
+
+def without_returned(catalog: CatalogReader, home: Home) -> CatalogReader:
+    """The source's catalog, in which tables that came back are not there."""
+    return cast(CatalogReader, _WithoutReturned(catalog, home))
+
+
+class _WithoutReturned:
+    def __init__(self, catalog: CatalogReader, home: Home) -> None:
+        self._catalog, self._home = catalog, home
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._catalog, method)
+
+    def tables(self, database: str) -> Sequence[str]:
+        names = self._catalog.tables(database)
+        if not self._home.names or database == OURS:
+            return names
+        gone = {
+            name for name, table in self._catalog.headers(database, names).items() if self._home.has(table.parameters)
+        }
+        return [name for name in names if name not in gone]
+
+    def table(self, name: TableName) -> Table | None:
+        found = self._catalog.table(name)
+        return None if found is not None and self._home.has(found.parameters) else found
+
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        found = self._catalog.headers(database, names)
+        return {name: table for name, table in found.items() if not self._home.has(table.parameters)}

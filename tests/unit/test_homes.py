@@ -1,0 +1,182 @@
+"""What came from the target is not carried back there, whatever becomes of the marks that say so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from calque.core.image import ORIGIN, SOURCE
+from calque.engine.asked import How
+from calque.engine.homes import PREFIX, known_at
+from calque.errors import Refused
+from calque.model.hive import Column, Database, Function, SerDe, Storage, Table
+from calque.model.ledger import TableState
+from calque.model.names import TableName
+from rings import Link, Metastores
+from worlds import INPUT, OUTPUT, SERDE
+
+T = TableName("d", "t")
+
+
+def ring() -> tuple[Metastores, Link, Link]:
+    """Of two metastores that have a database `d` each by themselves."""
+    world = Metastores(0, "a", "b")
+    for store in world.stores.values():
+        store.create_database(Database("d"))
+    return world, world.link("a", "b"), world.link("b", "a")
+
+
+def create(world: Metastores, at: str, name: TableName = T, content: bytes = b"") -> None:
+    location = f"file:/{at}/{name.database}.db/{name.table}"
+    storage = Storage((Column("x", "int"),), location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+    world.storage.write(f"{location}/part-0", content or at.encode())
+    world.stores[at].create_table(Table(name.table, name.database, storage=storage, parameters={"made": at}))
+
+
+def parameters(world: Metastores, at: str, name: TableName = T) -> dict[str, str]:
+    return dict(world.stores[at].the_table(name).table.parameters or {})
+
+
+def say(world: Metastores, at: str, name: TableName = T, **parameters: str) -> None:
+    """An ALTER TABLE by somebody else."""
+    there = world.stores[at].the_table(name).table
+    kept = {key: value for key, value in (there.parameters or {}).items() if key not in parameters}
+    said = {key: value for key, value in parameters.items() if value}
+    world.stores[at].alter_table(name, replace(there, parameters={**kept, **said}))
+
+
+def test_the_path_of_origins_grows_along_a_chain() -> None:
+    world = Metastores(0, "a", "b", "c")
+    world.link("a", "b")
+    world.link("b", "c")
+    world.stores["a"].create_database(Database("d"))
+    create(world, "a")
+    world.settle()
+    assert ORIGIN not in parameters(world, "a")
+    assert parameters(world, "b")[ORIGIN] == "a"
+    assert parameters(world, "c")[ORIGIN] == "a,b"
+    assert parameters(world, "c")[SOURCE] == "b:d.t"
+
+
+def test_each_target_is_told_of_all_sources_that_a_path_can_name() -> None:
+    world = Metastores(0, "a", "b", "c")
+    world.link("b", "c")
+    world.settle()
+    world.link("a", "b")
+    world.settle()
+    assert {(one.name, one.id) for one in known_at(world.links[0].side.catalog)} == {("a", "id of a"), ("b", "id of b")}
+
+
+def test_a_name_that_both_homes_use_stays_at_each_of_them_and_is_set_aside() -> None:
+    world, there, back = ring()
+    world.settle()
+    create(world, "a")
+    create(world, "b")
+    world.settle()
+    assert parameters(world, "a") == {**parameters(world, "a"), "made": "a"}
+    assert parameters(world, "b") == {**parameters(world, "b"), "made": "b"}
+    assert SOURCE not in parameters(world, "a")
+    assert SOURCE not in parameters(world, "b")
+    for link in (there, back):
+        assert link.quarantined() == ["d.t"]
+        assert "drop or rename it there, or take it over with `calque adopt`" in link.replica.tables.rows[T].reason
+
+
+def test_taking_over_one_of_two_namesakes_makes_it_a_replica_for_both() -> None:
+    world, there, back = ring()
+    world.settle()
+    create(world, "a")
+    create(world, "b")
+    world.settle()
+    there.replica.reread(lambda name: name == T, "it is taken over", TableState, How.ADOPT)
+    world.settle()
+    assert parameters(world, "b")["made"] == "a"
+    assert parameters(world, "b")[SOURCE] == "a:d.t"
+    assert SOURCE not in parameters(world, "a")
+    assert not there.quarantined()
+    assert not back.quarantined()
+    assert T not in back.replica.tables.rows
+
+
+def test_a_table_that_is_said_to_come_from_the_target_is_dropped_there_and_comes_again_without_that() -> None:
+    world, _, _ = ring()
+    world.settle()
+    create(world, "b", TableName("d", "u"))
+    world.settle()
+    assert parameters(world, "a", TableName("d", "u"))[SOURCE] == "b:d.u"
+    say(world, "b", TableName("d", "u"), **{ORIGIN: "a"})
+    world.settle()
+    assert "d.u" not in world.tables_of("a")
+    say(world, "b", TableName("d", "u"), **{ORIGIN: ""})
+    world.settle()
+    assert parameters(world, "a", TableName("d", "u"))[SOURCE] == "b:d.u"
+    assert "d.u" in world.tables_of("b")
+
+
+def test_a_table_that_lost_its_path_meets_its_own_home_as_a_namesake() -> None:
+    world, there, back = ring()
+    create(world, "a")
+    world.settle()
+    say(world, "b", **{ORIGIN: "", SOURCE: ""})
+    world.settle()
+    assert SOURCE not in parameters(world, "a")
+    assert back.quarantined() == ["d.t"]
+    assert there.verify().differences
+
+
+def test_a_replica_that_somebody_renames_is_not_carried_under_its_new_name() -> None:
+    world, _, back = ring()
+    create(world, "a")
+    world.settle()
+    moved = replace(world.stores["b"].the_table(T).table, name="moved")
+    world.stores["b"].alter_table(T, moved)
+    world.settle()
+    assert world.tables_of("a") == {"d.t"}
+    assert not back.quarantined()
+
+
+def test_a_dropped_database_of_replicas_is_not_dropped_at_home() -> None:
+    world = Metastores(0, "a", "b")
+    world.stores["a"].create_database(Database("d"))
+    create(world, "a")
+    world.link("a", "b")
+    world.link("b", "a")
+    world.settle()
+    world.stores["b"].drop_database("d", cascade=True, delete_data=False)
+    world.settle()
+    assert world.tables_of("a") == {"d.t"}
+
+
+def test_functions_come_from_where_their_database_came_from() -> None:
+    world = Metastores(0, "a", "b")
+    world.stores["a"].create_database(Database("d"))
+    world.stores["a"].create_function(Function("f", "d", "org.F", "me", 1, type=1))
+    world.link("a", "b")
+    back = world.link("b", "a")
+    world.settle()
+    assert world.stores["b"].functions("d") == ["f"]
+    assert not back.replica.functions.owned
+    world.stores["b"].drop_function(TableName("d", "f"))
+    world.settle()
+    assert world.stores["a"].functions("d") == ["f"]
+
+
+def test_a_second_metastore_of_the_same_name_is_refused() -> None:
+    world = Metastores(0, "a", "z", "b")
+    world.link("a", "b").turn()
+    other = world.link("z", "b")
+    other.source = replace(other.source, name="a")
+    other.replica.everywhere = other.source
+    with pytest.raises(Refused, match=r'Another metastore replicates to b under the name "a"'):
+        other.turn()
+
+
+def test_what_stands_in_a_target_is_said_once() -> None:
+    world = Metastores(0, "a", "b")
+    link = world.link("a", "b")
+    world.settle()
+    head = world.heads()["b"]
+    link.replica.open()
+    assert world.heads()["b"] == head
+    assert [name for name in world.stores["b"].tables("_calque") if name.startswith(PREFIX)]
