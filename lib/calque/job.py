@@ -15,7 +15,7 @@ from calque.commands.output import print_error
 from calque.config import load
 from calque.config.keys import Serve
 from calque.core.standing import Standing, standing
-from calque.engine.failpoints import NAMES
+from calque.engine.failpoints import NAMES, is_known
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.journals import agree
 from calque.model.names import EventId
@@ -141,7 +141,7 @@ def reloading_on_hangup(asked: threading.Event) -> Iterator[None]:
 
 def require_known_failpoint() -> None:
     name = os.environ.get("CALQUE_FAILPOINT", "").partition("@")[0]
-    if name and name not in NAMES:
+    if name and not is_known(name):
         raise Refused(f"There is no failpoint {name}", "CALQUE_FAILPOINT names it", f"Known: {', '.join(NAMES)}")
 
 

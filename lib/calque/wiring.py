@@ -29,7 +29,7 @@ from calque.adapters.spark.watch import bump
 from calque.config import Config
 from calque.config.keys import revealed
 from calque.core.lease import renewed_after
-from calque.engine.failpoints import Hit, from_environment, guard
+from calque.engine.failpoints import Hit, from_environment, guard, guard_records
 from calque.engine.fence import Deputy, Fence, fenced
 from calque.engine.lease import Lease
 from calque.engine.leases import CatalogLeases
@@ -95,6 +95,10 @@ class Wiring:
 
     @property
     def control(self) -> ControlStore:
+        return guard_records(self._records, self.hit)
+
+    @property
+    def _records(self) -> ControlStore:
         return ControlStore(self.state / "control")
 
     def wake_file(self, name: str) -> Path:
@@ -115,7 +119,7 @@ class Wiring:
         return f"{self.config.state.checkpoints}/{name}" + (f".{gap}" if gap else "")
 
     def gaps(self) -> Gaps:
-        return guard(ControlGaps(self.control), "gaps", self.hit)
+        return guard(ControlGaps(self._records), "gaps", self.hit)
 
     def open_log(self) -> Callable[[], EventLog]:
         """Makes the source's log, also in other processes."""
