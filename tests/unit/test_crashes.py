@@ -1,196 +1,193 @@
-"""Dying at every failpoint of stage, publish, record and sweep, on real directories."""
+"""Dying at every failpoint of the engine, and not hearing of every effect, twice in a row, on real directories."""
 
 from __future__ import annotations
 
 import os
+import pickle
+import random
+import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from itertools import count
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-import pytest
+from hypothesis import settings
 
-from calque.core.layout import COPYING, STAGE, join, place
-from calque.engine.sweep import Swept, sweep_target
-from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, is_partitioned, location_of
-from calque.model.names import TableName
-from disks import Death, DiskWorld, files_below
-from worlds import INPUT, OUTPUT, SERDE, Died
+from calque.engine.failpoints import EFFECT_NAMES, EFFECTS, LOST, NAMES
+from crashes import HISTORIES, STEP, Play, hidden, litter, played
+from disks import Death, DiskWorld
+from histories import differences
 
-PASSED = {
-    *("storage.copy", "storage.publish", "storage.make_directories"),
-    *("catalog.create_table", "catalog.alter_table", "catalog.drop_table", "catalog.create_database"),
-    *("catalog.add_partitions", "catalog.alter_partitions", "catalog.rename_partition", "catalog.drop_partitions"),
-    *("journal.append", "evidence.append", "ledger.publish", "ledger.put_tables"),
-}
-EVERY = 1 if os.environ.get("CALQUE_HISTORIES") else 40
-PLAIN, PARTED, RENAMED = TableName("d1", "plain"), TableName("d1", "parted"), TableName("d1", "renamed")
-SIZE = 1000
+SEED = int(os.environ.get("CALQUE_SEED") or time.strftime("%Y%m%d"))
+ALL = bool(os.environ.get("CALQUE_HISTORIES"))
+BRIEF = settings.get_current_profile_name() == "check"
+SAMPLE = 12
+"""Of so many that another history passes too, one is tried there."""
+ENGINE = tuple(name for name in EFFECT_NAMES if name.partition(".")[0] in EFFECTS)
+"""Effects of ports. Records of the state folder are for real processes."""
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+Passed = tuple[str, bytes]
+"""A failpoint, and all that the effects before it have left."""
 
 
-class Play:
-    """One history of a source, with every kind of change of files and definitions in it."""
+# What effects leave
 
-    def __init__(self, world: DiskWorld) -> None:
-        self.world, self.source = world, world.writer.source
-        self.numbers = count(1)
 
-    def steps(self) -> Iterator[Callable[[], None]]:
-        yield lambda: self.source.create_database(Database("d1"))
-        yield lambda: self.create(PLAIN)
-        yield lambda: self.create(PARTED, partitions=("1", "2"))
-        yield lambda: self.insert(PLAIN, 3)
-        yield lambda: self.insert(PARTED, 2, "1")
-        yield lambda: self.insert(PLAIN, 2)
-        yield lambda: self.overwrite(PLAIN)
-        yield lambda: self.overwrite(PARTED, "1")
-        yield lambda: self.insert(PARTED, 2, "1")
-        yield lambda: self.add(PARTED, ("3", "4"))
-        yield lambda: self.source.rename_partition(PARTED, ("3",), replace(self.part(PARTED, "3"), values=("5",)))
-        yield lambda: self.source.drop_partitions(PARTED, ["p=2"])
-        yield lambda: self.rename(PARTED, RENAMED)
-        yield lambda: self.insert(RENAMED, 2, "5")
-        yield lambda: self.source.drop_table(PLAIN)
-        yield lambda: self.create(PLAIN)
-        yield lambda: self.insert(PLAIN, 1)
-        yield lambda: self.create(PARTED, partitions=("1",))
+def left(world: DiskWorld) -> bytes:
+    """All that calque has left behind."""
+    stores: list[Any] = [world.target_store, world.ledger, world.journal, world.evidence, world.gaps, world.scans]
+    held = [{name: kept for name, kept in vars(one).items() if is_content(kept)} for one in stores if one is not None]
+    disk = world.root.removeprefix("file:")
+    files = [
+        (path, os.lstat(path).st_mtime_ns, os.lstat(path).st_ino)
+        for part in ("target", "pins", "handmade")
+        for at, directories, names in os.walk(f"{disk}/{part}")
+        for path in (os.path.join(at, name) for name in (*directories, *names))
+    ]
+    return pickle.dumps((repr(held), sorted(files)))
 
-    def run(self) -> None:
-        for step in self.steps():
-            with self.world.uninterrupted():
-                self.world.clock.now += 1_000_000_000
-                step()
-            self.world.go_on()
-            self.world.go_on()
-        self.world.settle()
 
-    def put(self, location: str) -> str:
-        path = join(location, f"part-{next(self.numbers):03d}")
-        self.world.disk.write(path, os.urandom(SIZE))
-        self.world.note()
-        return path
+def is_content(kept: object) -> bool:
+    return isinstance(kept, dict | list | tuple | int) or type(kept).__module__.startswith("calque.model")
 
-    def storage(self, location: str) -> Storage:
-        return Storage((Column("x", "string"),), location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
 
-    def create(self, name: TableName, partitions: tuple[str, ...] = ()) -> None:
-        location = self.world.place(f"{name.table}{next(self.numbers)}")
-        keys = (Column("p", "string"),) if partitions else ()
-        if not partitions:
-            self.put(location)
-        self.source.create_table(
-            Table(
-                name.table,
-                name.database,
-                storage=self.storage(location),
-                partition_keys=keys,
-                parameters={"EXTERNAL": "TRUE"},
-                type="EXTERNAL_TABLE",
-            )
-        )
-        if partitions:
-            self.add(name, partitions)
+@dataclass
+class Alive:
+    """A history in which nobody dies: the failpoints that it passes, and what was copied."""
 
-    def add(self, name: TableName, values: tuple[str, ...]) -> None:
-        rows = []
-        for value in values:
-            location = self.world.place(f"{name.table}{next(self.numbers)}")
-            self.put(location)
-            self.put(location)
-            rows.append(Partition((value,), *name, storage=self.storage(location), parameters={}))
-        self.source.add_partitions(name, rows)
+    hits: list[str]
+    copied: Counter[str]
+    passed: list[Passed]
 
-    def part(self, name: TableName, value: str) -> Partition:
-        found: Partition = self.source.the_table(name).partitions[(value,)]
+
+@dataclass
+class Watch:
+    """Remembers what was left at each failpoint, and behind each step of the history."""
+
+    passed: list[Passed] = field(default_factory=list)
+    world: DiskWorld | None = None
+
+    def __call__(self, name: str) -> None:
+        if self.world is not None and name in (*NAMES, STEP):
+            self.passed.append((name, left(self.world)))
+
+
+@cache
+def alive(history: str) -> Alive:
+    with TemporaryDirectory() as root:
+        watch = Watch()
+        death = Death(watch=watch)
+        play = Play(DiskWorld(Path(root), death, **HISTORIES[history].world))
+        watch.world = play.world
+        play.run(HISTORIES[history])
+        hits, copied = list(death.hits), copies(play.world)
+        check(play)
+        return Alive(hits, copied, watch.passed)
+
+
+def copies(world: DiskWorld) -> Counter[str]:
+    """How often each file was copied; names that a table's writer draws are all one."""
+    return Counter(UUID.sub("", path.rsplit("/", 1)[1]) for path, _ in world.disk.moved)
+
+
+def unseen(passed: Sequence[Passed]) -> Iterator[str]:
+    """Between which failpoints something was done that passed none."""
+    for (before, then), (after, now) in pairwise(passed):
+        inside = before.endswith(".before") and after == before.replace(".before", ".after")
+        if then != now and not inside and after != STEP:
+            yield f"between {before} and {after}"
+
+
+def test_nothing_is_done_that_passes_no_failpoint_and_every_failpoint_is_passed() -> None:
+    found = {history: alive(history) for history in HISTORIES}
+    assert {history: list(unseen(one.passed)) for history, one in found.items()} == {
+        history: [] for history in HISTORIES
+    }
+    assert {name.rpartition(".")[0] for one in found.values() for name, _ in one.passed} - {""} == set(ENGINE)
+
+
+def test_an_effect_without_a_failpoint_is_noticed() -> None:
+    """Whichever of them it is."""
+    for effect in ENGINE:
+        bare = [[passed for passed in alive(one).passed if passed[0].rpartition(".")[0] != effect] for one in HISTORIES]
+        assert any(list(unseen(passed)) for passed in bare), effect
+
+
+# Dying
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What happens at the hit number `skip` of a failpoint, and at its next one."""
+
+    history: str
+    name: str
+    skip: int
+
+
+def faults_of(history: str) -> list[Fault]:
+    """At each failpoint of it, and at each effect whose answer is lost, the first and the last time."""
+    hits = alive(history).hits
+    often = Counter(hits)
+    lost = {name.replace(".after", f".{LOST}"): often[name] for name in often if name.endswith(".after")}
+    return [
+        Fault(history, name, skip)
+        for name, times in sorted((often | Counter(lost)).items())
+        for skip in (range(times) if ALL else sorted({0, times - 1}))
+    ]
+
+
+def chosen() -> list[Fault]:
+    """Every failpoint in the first history that passes it, and a sample of the others."""
+    found = [fault for history in HISTORIES for fault in faults_of(history)]
+    if ALL:
         return found
-
-    def where(self, name: TableName, value: str | None) -> str:
-        return location_of(self.part(name, value) if value else self.source.the_table(name).table) or ""
-
-    def insert(self, name: TableName, files: int, value: str | None = None) -> None:
-        paths = [self.put(self.where(name, value)) for _ in range(files)]
-        self.source.insert(name, paths, values=(value,) if value else None)
-
-    def overwrite(self, name: TableName, value: str | None = None) -> None:
-        location = self.where(name, value)
-        old = [join(location, file.path) for file in self.world.disk.list([location])[location].files]
-        self.world.disk.remove(old)
-        self.source.insert(name, [self.put(location)], values=(value,) if value else None, replace=True)
-
-    def rename(self, name: TableName, new: TableName) -> None:
-        self.source.alter_table(name, replace(self.source.the_table(name).table, name=new.table))
+    first: Mapping[str, str] = {fault.name: fault.history for fault in reversed(found)}
+    certain = [fault for fault in found if first[fault.name] == fault.history and not (BRIEF and fault.skip)]
+    others = [fault for fault in found if first[fault.name] != fault.history]
+    return certain + random.Random(SEED).sample(others, len(others) // SAMPLE)
 
 
-def played(root: Path, at: int | None, **policy: object) -> tuple[DiskWorld, Death]:
-    death = Death(at)
-    world = DiskWorld(root, death, **policy)
-    Play(world).run()
-    return world, death
-
-
-def swept(world: DiskWorld) -> None:
-    """Two sweeps without grace, long after."""
-    noted: dict[str, int] = {}
-    for hours in (1, 2):
-        done: Swept = sweep_target(world.side, world.journal, time.time_ns() + hours * 3600 * 10**9, noted)
-        noted = dict(done.noted)
-    assert noted == {}
-
-
-def litter(world: DiskWorld) -> list[str]:
-    """Files below the warehouse that belong to no table or partition there, and those that nobody has published."""
-    leaves = []
-    for database in world.target_store.databases():
-        for name in world.target_store.tables(database):
-            stored = world.target_store.the_table(TableName(database, name))
-            things = [*stored.partitions.values()] if is_partitioned(stored.table) else [stored.table]
-            leaves += [f"{place(location_of(thing) or '').path}/" for thing in things]
-    files = files_below(f"{world.root}/target")
-    return [path for path in files if COPYING in path or STAGE in path or not path.startswith(tuple(leaves))]
-
-
-def check(world: DiskWorld) -> None:
-    shown = {name: state for name, state in world.target_states().items() if state is not None}
-    assert shown == world.source_states()
+def check(play: Play) -> None:
+    """Equal, nothing seen that the source never had, nothing gone back, and nothing left behind."""
+    world = play.world
+    assert differences(world) == []
     assert world.problems == []
-    swept(world)
-    assert litter(world) == []
-    assert {name: state for name, state in world.target_states().items() if state is not None} == shown
+    assert world.went_back == []
+    shown = world.target_states()
+    with world.uninterrupted():
+        play.sweep()
+        play.sweep()
+        play.let_go()
+    assert play.noted == {}
+    assert (litter(world), hidden(world)) == ([], [])
+    assert world.pins is None or list(world.pins.events()) == []
+    assert world.target_states() == shown
 
 
-@pytest.mark.parametrize("appends", ["in_place", "new_directory"])
-def test_whoever_dies_anywhere_goes_on_copies_nothing_twice_and_leaves_nothing(tmp_path: Path, appends: str) -> None:
-    """Between two files of a copy or a publication, too. Each named failpoint, first and last time, and others."""
-    world, death = played(tmp_path / "alive", None, appends=appends)
-    hits = list(death.hits)
-    check(world)
-    assert {name.rpartition(".")[0] for name in hits} >= PASSED - (
-        {"storage.publish"} if appends != "in_place" else set()
-    )
-    chosen = {hits.index(name) for name in hits} | {*range(len(hits) % EVERY, len(hits), EVERY)}
-    if appends == "in_place":
-        chosen |= {len(hits) - 1 - hits[::-1].index(name) for name in hits}
-    for at in sorted(chosen):
-        root = tmp_path / str(at)
-        again, died = played(root, at, appends=appends)
-        assert len(died.hits) > at
-        assert again.disk.copied == world.disk.copied, f"died at {at}, {hits[at]}"
-        check(again)
-        shutil.rmtree(root)
-
-
-@pytest.mark.parametrize("side", ["before", "after"])
-def test_a_sweep_that_dies_again_and_again_is_finished_in_the_end(tmp_path: Path, side: str) -> None:
-    world, death = played(tmp_path, None)
-    died = 0
-    for skip in range(1, 6):
-        death.name, death.left = f"storage.remove.{side}", skip
+def test_whoever_dies_or_hears_nothing_twice_anywhere_goes_on_copies_nothing_twice_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    """Between two files of a copy or a publication, too."""
+    print(f"CALQUE_SEED={SEED}")
+    happened: Counter[str] = Counter()
+    for number, fault in enumerate(chosen()):
+        root = tmp_path / str(number)
+        death = Death(fault.name, fault.skip, times=2)
         try:
-            swept(world)
-        except Died:
-            died += 1
-    assert died > 1
-    death.name = ""
-    check(world)
+            play = played(fault.history, root, death)
+            again = copies(play.world) - alive(fault.history).copied
+            assert not again, f"copied twice: {again}"
+            check(play)
+        except Exception as error:
+            raise AssertionError(f"{fault}, {death.happened} times, CALQUE_SEED={SEED}") from error
+        happened[fault.name] += death.happened
+        shutil.rmtree(root, ignore_errors=True)
+    assert {f"{effect}.{side}" for effect in ENGINE for side in ("before", "after", LOST)} <= happened.keys()
+    assert all(happened.values()), sorted(happened)

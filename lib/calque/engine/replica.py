@@ -148,6 +148,8 @@ class Replica:
         self.epoch: Epoch | None = None
         self.unpublished: list[ObjectRow] = []
         self.blame = Blame(source, side)
+        self.unheard: tuple[Epoch, tuple[TableRow, ...]] | None = None
+        """The epoch whose publication was not answered, with what it announces."""
         self.failures: dict[TableName, int] = {}
         """How often reads failed in a row, by their own fault."""
         self.later: dict[TableName, tuple[int, int]] = {}
@@ -482,6 +484,7 @@ class Replica:
             self.close()
             self.forget()
             self.open()
+        self.hear()
         try:
             return self.window_to(upto)
         except Refused as error:
@@ -849,17 +852,31 @@ class Replica:
 
         def write(kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
             self.record_states([], gone)
-            ledger.publish(self.next_epoch(window, upto), self.unpublished, [*kept, *rows])
+            epoch = self.next_epoch(window, upto)
+            self.unheard = epoch, window.announced
+            ledger.publish(epoch, self.unpublished, [*kept, *rows])
 
         self.tables.record(self.record_states if bootstrapping else write)
         if bootstrapping:
             self.record_states(rows, [])
-        self.cursor = upto
-        if not bootstrapping:
-            self.unpublished = []
-            self.epoch = window.epoch = ledger.last_epoch()
-            self.comparing.told()
-            self.side.announced.told(ledger, window.announced, upto)
+            self.cursor = upto
+        else:
+            window.epoch = self.hear()
+
+    def hear(self) -> Epoch | None:
+        """Take up the epoch that was to be published last, if it was: also when nobody said so, as a second one of its
+        number would be another's."""
+        if self.unheard is None:
+            return None
+        wanted, announced = self.unheard
+        found = self.side.ledger.last_epoch()
+        self.unheard = None
+        if found is None or not is_same(found, wanted):
+            return None
+        self.epoch, self.cursor, self.unpublished = found, found.event_id, []
+        self.comparing.told()
+        self.side.announced.told(self.side.ledger, announced, self.cursor)
+        return found
 
     def record_states(self, kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
         """Write states of tables between epochs."""
@@ -898,3 +915,9 @@ def ends_gone(group: Sequence[Entry], name: TableName) -> bool:
     """Whether the group's last event on the name drops the table, or gives it another name."""
     last = next(entry for entry in reversed(group) if name in names_of(entry))
     return last.keys.kind is Kind.DROP_TABLE or last.keys.table != name
+
+
+def is_same(found: Epoch, wanted: Epoch) -> bool:
+    """Whether a ledger's epoch is the one that was to be published, whenever that was."""
+    at, digest, previous = found.published_at, found.digest, found.previous_digest
+    return found == replace(wanted, published_at=at, digest=digest, previous_digest=previous)

@@ -52,7 +52,7 @@ class MemoryScans:
         return self._memory
 
     def remember(self, memory: Memory) -> None:
-        self._memory = memory
+        self._memory = replace(memory, watched=dict(memory.watched))
 
 
 def entry_of(number: int, scan: Scan) -> Entry:
