@@ -24,7 +24,7 @@ from calque.model.names import EventId, Span
 from calque.pausing import is_paused as is_target_paused
 from calque.ports import EventLog
 from calque.presence import processes
-from calque.telling import HELD_BACK, told_of_capture, told_of_target
+from calque.telling import HELD_BACK, position_of, told_of_capture, told_of_target
 from calque.wiring import Wiring
 
 OUT = (TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING)
@@ -110,7 +110,7 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
     """What the ledger says, and the process."""
     ledger = wiring.ledger(name)
     epoch = ledger.last_epoch()
-    position = epoch.event_id if epoch else None
+    position = position_of(wiring, name, epoch)
     rows = [row for row in ledger.tables().values() if row.kind not in NO_OBJECTS]
     told = told_of_target(wiring, name)
     busy = told.get("states", {})

@@ -796,6 +796,7 @@ class TargetPart(Part):
             self.state,
             self.problem(),
             states=states,
+            position=replica.position() if replica is not None else None,
             copying=copying_of(copying),
             reading=reading_of(replica.reading.reads.look() if replica is not None else None, copying),
         )
@@ -830,6 +831,9 @@ class TargetPart(Part):
 
     def close(self) -> None:
         if self.replica is not None:
+            if self.stopped() and self.state != "failed":
+                with suppress(CalqueError):
+                    self.replica.rest()
             self.replica.close()
             self.replica = None
 

@@ -18,6 +18,8 @@ from calque.wiring import Wiring
 if TYPE_CHECKING:
     from calque.engine.progress import Progress
     from calque.engine.reads import Headway
+    from calque.model.ledger import Epoch
+    from calque.model.names import EventId
 
 FRESH_SECONDS = 5.0
 CAPTURING = "capturing"
@@ -44,6 +46,13 @@ def tell(control: ControlStore, name: str, state: str, last_error: str | None, *
 
 def told_of_target(wiring: Wiring, target: str) -> Mapping[str, Any]:
     return told(wiring, record_of(target), role_of(target))
+
+
+def position_of(wiring: Wiring, target: str, epoch: Epoch | None) -> EventId | None:
+    """The target's position: the ledger's, or what the process tells of events of calque's own that came since."""
+    if epoch is None:
+        return None
+    return max(epoch.event_id, told_of_target(wiring, target).get("position") or 0)
 
 
 def is_running(wiring: Wiring, target: str) -> bool:

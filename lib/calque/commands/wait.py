@@ -41,6 +41,7 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     from calque.core.standing import Reached, Standing, standing
     from calque.engine.gaps import newest
     from calque.errors import Unavailable
+    from calque.telling import position_of
     from calque.wiring import Wiring
 
     wiring = Wiring(config)
@@ -48,7 +49,7 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
     while True:
         epoch = ledger.last_epoch()
-        position = epoch.event_id if epoch else None
+        position = position_of(wiring, target, epoch)
         rows = ledger.tables().values()
         mended = dealt_with(rows) >= newest(gaps)
         found = standing(position, rows, event_id) if mended else Reached(Standing.GOING)

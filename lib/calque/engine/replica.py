@@ -48,7 +48,7 @@ from calque.errors import Forgotten, Refused, Unavailable
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
-from calque.model.names import EventId, Span, TableName
+from calque.model.names import OURS, EventId, Span, TableName
 from calque.model.plan import GroupPlan
 from calque.ports import Conflict
 
@@ -57,6 +57,8 @@ APPLIERS = 4
 LARGE = 50_000
 WAITING_SECONDS = 30.0
 EVIDENCE_SECONDS = 5.0
+IDLE_SECONDS = 60.0
+"""At most so often an epoch is published for nothing but events of calque's own objects, leases that are renewed."""
 TRIES = 9
 FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
 """What may keep a group from going through a window."""
@@ -73,6 +75,8 @@ class Window:
     applied: Applied = field(default_factory=Applied)
     landed: int = 0
     epoch: Epoch | None = None
+    own: bool = False
+    """It has events, and all of them concern calque's own objects."""
     announced: tuple[TableRow, ...] = ()
     """What its epoch tells of, crashed windows before it included."""
 
@@ -146,6 +150,10 @@ class Replica:
         self.listed: EventId = 0
         """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
         self.epoch: Epoch | None = None
+        self.passed: EventId = 0
+        """Up to here nothing but events of calque's own objects came since the last epoch, `passed_events` of them."""
+        self.passed_events = 0
+        self.published_ns = source.clock.now_ns()
         self.unpublished: list[ObjectRow] = []
         self.blame = Blame(source, side)
         self.unheard: tuple[Epoch, tuple[TableRow, ...]] | None = None
@@ -270,8 +278,9 @@ class Replica:
         self.pool.shutdown(wait=True)
 
     def position(self) -> EventId | None:
-        """The last event id that every live table shows; None before the first epoch."""
-        return self.epoch.event_id if self.epoch is not None else None
+        """The last event id that every live table shows; None before the first epoch. It may be ahead of the
+        ledger's by events of calque's own objects."""
+        return max(self.epoch.event_id, self.passed) if self.epoch is not None else None
 
     def bootstrapping(self, upto: EventId) -> bool:
         """Whether a window to `upto` is too early for the first epoch, or the first one after a gap."""
@@ -536,6 +545,7 @@ class Replica:
         window.events = max(0, upto - max(self.cursor, self.begin()))
         entries, found = self.parted(upto)
         events = [entry for entry in entries if entry.event_id > self.cursor and not self.policies.knows(entry)]
+        window.own = len(events) == window.events > 0 and all(map(is_own, events))
         self.databases.before(events, window.applied)
         self.advance_groups(found, upto, window)
         self.functions.apply(events, window.applied)
@@ -849,6 +859,11 @@ class Replica:
         if not news and not self.tables.changed:
             self.record_states(rows, [])
             return
+        if window.own and not window.plans and self.is_idle():
+            self.record_states(rows, [])
+            self.passed = self.cursor = upto
+            self.passed_events += window.events
+            return
 
         def write(kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
             self.record_states([], gone)
@@ -874,9 +889,24 @@ class Replica:
         if found is None or not is_same(found, wanted):
             return None
         self.epoch, self.cursor, self.unpublished = found, found.event_id, []
+        self.passed_events, self.published_ns = 0, self.source.clock.now_ns()
         self.comparing.told()
         self.side.announced.told(self.side.ledger, announced, self.cursor)
         return found
+
+    def is_idle(self) -> bool:
+        """Whether there is nothing to tell but that time goes on."""
+        told = self.comparing.mended.untold is None and not self.unpublished and not self.tables.changed
+        recent = self.source.clock.now_ns() - self.published_ns < IDLE_SECONDS * 1e9
+        return self.epoch is not None and told and recent and not self.side.announced.waiting()
+
+    def rest(self) -> None:
+        """The ledger says what the position is, though nothing else is to be said. Not beside a window."""
+        if self.opened and self.epoch is not None and self.passed > self.epoch.event_id:
+            epoch = self.next_epoch(Window(Span(self.passed, self.passed)), self.passed)
+            self.unheard = epoch, ()
+            self.side.ledger.publish(epoch, [], [])
+            self.hear()
 
     def record_states(self, kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
         """Write states of tables between epochs."""
@@ -893,7 +923,7 @@ class Replica:
             published_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             kind=("window" if self.comparing.mended.untold is None else "repair") if self.epoch else "bootstrap",
             tables=len({table for plan in window.plans for table in plan.tables}),
-            events=window.events,
+            events=window.events + self.passed_events,
             hops=sum(len(plan.hops) for plan in window.plans),
             calls=window.applied.calls,
             files=window.applied.files,
@@ -921,3 +951,8 @@ def is_same(found: Epoch, wanted: Epoch) -> bool:
     """Whether a ledger's epoch is the one that was to be published, whenever that was."""
     at, digest, previous = found.published_at, found.digest, found.previous_digest
     return found == replace(wanted, published_at=at, digest=digest, previous_digest=previous)
+
+
+def is_own(entry: Entry) -> bool:
+    """Whether nothing but calque's own objects is concerned."""
+    return all(name.database == OURS for name in names_of(entry)) and entry.keys.table is not None
