@@ -1,7 +1,8 @@
 """The always-on job: one query that captures, one for each target, each kept up by itself.
 
 Queries end and begin again; what they did is in the journal and the ledgers. What does not answer is tried again with
-back-off while the process stays up; what is refused or broken ends its part and is told.
+back-off while the process stays up. A target that is refused is told, and tried again while another one goes on; one
+that is broken is left alone. The process ends when no target is left, or with capture.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ BEGIN_SECONDS = 20.0
 LANDING_SECONDS = 0.5
 """Tables that land are recorded, and let join the windows, together: single ones would cost a commit and a batch of
 Spark's each."""
+AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
+"""After which a target that was refused is tried again, while others go on: first, and in the end."""
 CUT_SECONDS, LEAVE_SECONDS = 2.0, 8.0
 """After a request to stop: how long windows in hand go on, and how long calls in hand are waited for."""
 
@@ -211,29 +214,44 @@ class Run:
                 raise
             taken.append(role_of(name))
 
-    def end_parts(self, parts: Sequence[Part]) -> None:
+    def end_parts(self, parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
+        """Like `stop`, of some: a call that is not answered is left behind, and holds up nobody."""
         for part in parts:
             part.stop()
+        began = time.monotonic()
         for part in parts:
             for thread in part.threads():
-                thread.join()
+                thread.join(max(0.0, began + cut - time.monotonic()))
+            if part.thread.is_alive():
+                part.cut()
+        for part in parts:
+            for thread in part.threads():
+                thread.join(max(0.0, began + leave - time.monotonic()))
+            if part.thread.is_alive():
+                LOG.warning("%s is left behind: a call of it is not answered", part.name)
             self.parts.remove(part)
 
     def fail(self, error: CalqueError) -> None:
-        """A part can't go on: the process ends with its error."""
+        """Nothing can go on: the process ends with its error."""
         self.failure = self.failure or error
         self.stopping.set()
 
     def wait(self, until: EventId | None, seconds: float = float("inf")) -> Standing:
         """Until stopped, or every target shows `until`. WITHOUT: tables that are set aside are missing for good.
-        Raises what ended a part."""
+        Raises what ended capture, or all targets that do not show it."""
         deadline = time.monotonic() + seconds
         while not self.stopping.wait(0.05):
             if self.presence.asked.is_set():
                 self.reload()
+            targets = [part for part in self.parts if isinstance(part, TargetPart)]
+            failures = [part.failure for part in targets if part.failure is not None]
+            if failures and len(failures) == len(targets):
+                raise failures[0]
             if until is not None:
-                found = [part.standing(until) for part in self.parts if isinstance(part, TargetPart)]
+                found = [part.standing(until) for part in targets if part.failure is None]
                 if all(item is not Standing.GOING for item in found):
+                    if failures:
+                        raise failures[0]
                     return Standing.WITHOUT if Standing.WITHOUT in found else Standing.REACHED
             if time.monotonic() > deadline:
                 return Standing.GOING
@@ -594,6 +612,11 @@ class TargetPart(Part):
         self.mended = 0
         self.most: int | None = None
         """How many events a window may have held; None while that was not looked up."""
+        self.failure: CalqueError | None = None
+        """Why it gets nowhere, until it does again."""
+        self.over = False
+        """This attempt has failed, and begins no window any more."""
+        self.again = AGAIN_SECONDS
         self.refused: str | None = None
         """Why what was asked for last is not done."""
         self.is_held = False
@@ -633,11 +656,35 @@ class TargetPart(Part):
                 return
 
     def keep_up(self) -> None:
-        """Nobody else writes to the target until all calls have ended."""
+        """Nobody else writes to the target until all calls have ended. What was refused is tried again: somebody may
+        have mended it."""
+        delay = self.again
         try:
-            super().keep_up()
+            while True:
+                super().keep_up()
+                if super().stopped() or self.failure is None or isinstance(self.failure, Broken):
+                    return
+                self.sleep(delay)
+                if super().stopped():
+                    return
+                delay, self.over = min(2 * delay, LONGEST_SECONDS), False
         finally:
             self.lease.release()
+
+    def stopped(self) -> bool:
+        return super().stopped() or self.over
+
+    def failed(self, error: CalqueError) -> None:
+        """The others go on."""
+        if not self.stopped():
+            self.over, self.failure = True, error
+            self.state, self.last_error = "failed", str(error)
+            LOG.warning("%s failed: %s", self.name, error)
+
+    def goes_on(self, state: str) -> None:
+        """It got somewhere."""
+        if not self.over:
+            self.state, self.last_error, self.failure = state, None, None
 
     def take_lease(self) -> None:
         """Wait until nobody else has it. Raises `Held`."""
@@ -648,7 +695,7 @@ class TargetPart(Part):
         while not self.stopped():
             watched = lease.attempt(self.writer)
             if watched is None:
-                self.last_error = None
+                self.last_error = str(self.failure) if self.failure is not None else None
                 lease.keep(self.failed)
                 return
             waiting = f"The lease on {self.name} is of {watched.holder.writer}, and taken over if that is dead"
@@ -740,8 +787,7 @@ class TargetPart(Part):
         window = replica.window(upto)
         if window is not None:
             self.run.meters.window(self.name, window, time.monotonic() - began)
-        self.last_error = None
-        self.state = "running" if replica.epoch is not None else "bootstrapping"
+        self.goes_on("running" if replica.epoch is not None else "bootstrapping")
         if window is not None and window.epoch is not None:
             LOG.info(
                 "%s: epoch %d at event %d: %d events, %d hops, %d calls, %d files",

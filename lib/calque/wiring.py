@@ -180,7 +180,8 @@ class Wiring:
         """Written to as the fence permits."""
         client = Client(",".join(self.config.target(name).metastore), permit=fence.permit)
         stopping = threading.Event()
-        storage = self.storage(self.systems(name), self.terms(name), stopping.is_set)
+        leaves = 1 if len(self.config.targets) > 1 else 0
+        storage = self.storage(self.systems(name), self.terms(name), stopping.is_set, query_of(name), leaves)
         return TargetSide.of(
             self.config.policy(name),
             guard(HiveCatalog(client, Abilities()), "catalog", self.hit),
@@ -256,14 +257,20 @@ class Wiring:
         return Terms(bandwidth=self.config.target(name).bandwidth)
 
     def storage(
-        self, systems: Systems, terms: Terms | None = None, ended: Callable[[], bool] = lambda: False
+        self,
+        systems: Systems,
+        terms: Terms | None = None,
+        ended: Callable[[], bool] = lambda: False,
+        pool: str = "source",
+        leaves: int = 0,
     ) -> Storage:
+        """Spark does what takes long in the fair scheduler's `pool`, and leaves so many cores to others."""
         files = FileStorage(systems, terms=terms)
         if self.session is None:
             return files
-        from calque.adapters.files.spark import SparkStorage
+        from calque.adapters.files.spark import SparkStorage, Spread
 
-        return SparkStorage(files, self.session, ended=ended)
+        return SparkStorage(files, self.session, Spread(pool=pool, leaves=leaves), ended=ended)
 
 
 def sides(config: Config, target: str) -> tuple[SourceSide, TargetSide]:

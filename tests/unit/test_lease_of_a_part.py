@@ -38,6 +38,7 @@ class Process:
         self.run = Run(wiring, ["dr"], held=held)
         self.part = TargetPart(self.run, Beginning(wiring), "dr")
         self.part.lease = Lease(self.leases, "dr", 30.0, self.clock)
+        self.run.parts.append(self.part)
 
     def error(self) -> CalqueError:
         """What ends the process."""

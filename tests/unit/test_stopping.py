@@ -107,13 +107,14 @@ def test_what_is_not_answered_is_left_behind(run: Run) -> None:
 def test_a_part_that_failed_says_so_when_its_process_is_gone(
     run: Run, part: type[Failing], told: tuple[str, bool]
 ) -> None:
-    run.begin_part(part(run, run.begin, "dr"))
-    for thread in run.parts[0].threads():
+    begun = part(run, run.begin, "dr")
+    run.begin_part(begun)
+    for thread in begun.threads():
         thread.join(30)
     run.stop()
     found = snapshot(run.wiring)["targets"]["dr"]
     assert (found["state"], "The ledger was changed" in str(found["last_error"])) == told
-    assert isinstance(run.failure, Broken) is told[1]
+    assert isinstance(begun.failure, Broken) is told[1]
 
 
 def test_a_signal_that_comes_while_the_configuration_is_read_ends_it_in_order(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ class Spread:
     few_bytes: int = 16 << 20
     few_locations: int = 1000
     few_checksums: int = 64
+    leaves: int = 0
+    """So many cores are left to others, where there are more: their bins need not wait for slow ones."""
 
 
 class SparkStorage:
@@ -134,7 +136,7 @@ class SparkStorage:
 
     def _slots(self) -> int:
         """How many bins run at once."""
-        return int(self._session().sparkContext.defaultParallelism)
+        return max(1, int(self._session().sparkContext.defaultParallelism) - self._spread.leaves)
 
     def _bins(self, items: Sequence[Item], weight: Callable[[Item], int], least: int = 0) -> Sequence[tuple[Item, ...]]:
         return packed(items, weight, max(self._slots() * self._spread.bins_per_core, least))
@@ -164,7 +166,7 @@ class SparkStorage:
 
         results: dict[Item, Result] = {}
         # What waits in Spark's queue keeps its cores busy, but would keep a share of the bandwidth too.
-        ahead = 1 if self._files.terms.bandwidth else 2
+        ahead = 1 if self._files.terms.bandwidth or self._spread.leaves else 2
         with ThreadPoolExecutor(min(len(bins), ahead * slots, MOST_JOBS), thread_name_prefix=f"spark-{verb}") as pool:
             futures = {pool.submit(one, number): number for number in range(len(bins))}
             try:
