@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from functools import cache
@@ -65,7 +65,7 @@ from calque.requests import asked, done, take_up
 from calque.roles import CAPTURE, Roles, role_of
 from calque.servers import require_strong_log
 from calque.session import own_session
-from calque.telling import CAPTURING, HELD_BACK, copying_of, reading_of, record_of, tell
+from calque.telling import CAPTURING, HELD_BACK, copying_of, position_of, reading_of, record_of, tell
 from calque.wiring import Wiring, query_of
 
 if TYPE_CHECKING:
@@ -620,6 +620,8 @@ class TargetPart(Part):
         self.refused: str | None = None
         """Why what was asked for last is not done."""
         self.is_held = False
+        record = self.wiring.control.read(record_of(name)) or {}
+        self.told = {key: record[key] for key in ("position", "epoch") if key in record}
         self.rules: Stamp = MISSING
         """Of the record of held back tables that the replica goes by."""
         self.metastore = self.client_to_ask(self.wiring.config.target(name).metastore)
@@ -724,6 +726,7 @@ class TargetPart(Part):
         self.replica.paused.takes = chosen_by(rules_of(self.wiring.control, self.name))
         self.replica.paused.whole = self.paused
         self.replica.open()
+        self.replica.passed = position_of(self.wiring, self.name, self.replica.epoch) or 0
         stream = JournalStream(
             self.wiring.open_journal(),
             after if self.gap else self.replica.cursor,
@@ -826,6 +829,13 @@ class TargetPart(Part):
             self.mended = dealt_with(self.wiring.ledger(self.name).tables().values())
         return self.mended >= self.gap
 
+    def reached(self) -> Mapping[str, Json]:
+        """The position, and the epoch that it goes on from; what was told last while that is not looked up."""
+        replica = self.replica
+        if replica is not None and replica.opened and replica.epoch is not None:
+            self.told = {"position": replica.position(), "epoch": replica.epoch.epoch}
+        return self.told
+
     def tell_state(self) -> None:
         """And wake the query while something waits."""
         replica = self.replica
@@ -842,7 +852,7 @@ class TargetPart(Part):
             self.state,
             self.problem(),
             states=states,
-            position=replica.position() if replica is not None else None,
+            **self.reached(),
             copying=copying_of(copying),
             reading=reading_of(replica.reading.reads.look() if replica is not None else None, copying),
         )

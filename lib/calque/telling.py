@@ -49,10 +49,13 @@ def told_of_target(wiring: Wiring, target: str) -> Mapping[str, Any]:
 
 
 def position_of(wiring: Wiring, target: str, epoch: Epoch | None) -> EventId | None:
-    """The target's position: the ledger's, or what the process tells of events of calque's own that came since."""
+    """The target's position: the ledger's, or what a process told, even one that is gone, of events of calque's own
+    that came after that epoch."""
     if epoch is None:
         return None
-    return max(epoch.event_id, told_of_target(wiring, target).get("position") or 0)
+    record: Mapping[str, Any] = wiring.control.read(record_of(target)) or {}
+    passed = record.get("position") if record.get("epoch") == epoch.epoch else None
+    return max(epoch.event_id, passed or 0)
 
 
 def is_running(wiring: Wiring, target: str) -> bool:

@@ -295,3 +295,12 @@ def test_no_lag_is_negative_when_the_clock_was_set(ahead: int) -> None:
     heads = Heads()
     heads.seen(7, time.time() + ahead)
     assert heads.lag_seconds(5, time.time()) >= 0.0
+
+
+def test_the_position_that_a_process_told_stays_when_it_is_gone_until_the_ledger_knows_better(wiring: Wiring) -> None:
+    ledger = wiring.ledger("dr")
+    ledger.publish(Epoch(0, 100, 0, "", "bootstrap"), (), ())
+    told_before(wiring, position=120, epoch=0)
+    assert (seen(wiring), target_of(wiring)["position"]) == (("stopped", None), 120)
+    ledger.publish(Epoch(1, 110, 100, "", "window"), (), ())
+    assert target_of(wiring)["position"] == 110

@@ -153,7 +153,7 @@ class Replica:
         self.passed: EventId = 0
         """Up to here nothing but events of calque's own objects came since the last epoch, `passed_events` of them."""
         self.passed_events = 0
-        self.published_ns = source.clock.now_ns()
+        self.published_ns = source.clock.elapsed_ns()
         self.unpublished: list[ObjectRow] = []
         self.blame = Blame(source, side)
         self.unheard: tuple[Epoch, tuple[TableRow, ...]] | None = None
@@ -861,7 +861,7 @@ class Replica:
             return
         if window.own and not window.plans and self.is_idle():
             self.record_states(rows, [])
-            self.passed = self.cursor = upto
+            self.passed, self.cursor = max(self.passed, upto), upto
             self.passed_events += window.events
             return
 
@@ -889,7 +889,7 @@ class Replica:
         if found is None or not is_same(found, wanted):
             return None
         self.epoch, self.cursor, self.unpublished = found, found.event_id, []
-        self.passed_events, self.published_ns = 0, self.source.clock.now_ns()
+        self.passed, self.passed_events, self.published_ns = self.cursor, 0, self.source.clock.elapsed_ns()
         self.comparing.told()
         self.side.announced.told(self.side.ledger, announced, self.cursor)
         return found
@@ -897,7 +897,7 @@ class Replica:
     def is_idle(self) -> bool:
         """Whether there is nothing to tell but that time goes on."""
         told = self.comparing.mended.untold is None and not self.unpublished and not self.tables.changed
-        recent = self.source.clock.now_ns() - self.published_ns < IDLE_SECONDS * 1e9
+        recent = self.source.clock.elapsed_ns() - self.published_ns < IDLE_SECONDS * 1e9
         return self.epoch is not None and told and recent and not self.side.announced.waiting()
 
     def rest(self) -> None:
