@@ -1,84 +1,100 @@
-"""Real processes that die in the middle of staging, publishing and recording, on real parts."""
+"""Real processes that die where they are told to, and real servers whose answers are lost, on real parts."""
 
 from __future__ import annotations
 
-import json
+import os
+import random
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from calque.core.layout import COPYING, STAGE, place
-from calque.model.hive import Column, location_of
-from calque.model.names import TableName
+from calque.adapters.metastore import messages
+from calque.engine.failpoints import RECORDS
 from calque.sandbox import Metastore
-from calque.sandbox.demo.source import Source
+from deaths import REACHES, UNTIL, Site
 from deployments import Deployment, pair
+from thriftproxy import asked
 
-COLUMNS, DAY = (Column("id", "bigint"), Column("name", "string")), (Column("day", "string"),)
-PLAIN, PARTED = "plain", "parted"
+SEED = int(os.environ.get("CALQUE_SEED") or time.strftime("%Y%m%d"))
+SAMPLE = 3
+ONCE = ("record.identity.put", "record.journal.put")
+LOSABLE: Mapping[str, Callable[[Site], object]] = {
+    messages.CREATE_DATABASE.name: REACHES["catalog.create_database"].change,
+    messages.ALTER_DATABASE.name: REACHES["catalog.alter_database"].change,
+    messages.CREATE_TABLE.name: REACHES["catalog.create_table"].change,
+    messages.ALTER_TABLE.name: REACHES["catalog.alter_table"].change,
+    messages.ADD_PARTITIONS.name: REACHES["catalog.add_partitions"].change,
+    messages.ALTER_PARTITIONS.name: REACHES["catalog.alter_partitions"].change,
+    messages.RENAME_PARTITION.name: REACHES["catalog.rename_partition"].change,
+    messages.DROP_PARTITIONS.name: REACHES["catalog.drop_partitions"].change,
+    messages.CREATE_FUNCTION.name: REACHES["catalog.create_function"].change,
+    messages.DROP_FUNCTION.name: REACHES["catalog.drop_function"].change,
+    "add_primary_key": Site.add_key,
+    messages.DROP_CONSTRAINT.name: Site.remove_key,
+    messages.SET_STATISTICS.name: Site.analyze,
+    messages.DROP_TABLE.name: REACHES["catalog.drop_table"].change,
+    messages.DROP_DATABASE.name: REACHES["catalog.drop_database"].change,
+}
+"""Calls that change something at a metastore, with what has calque make them."""
 
 
-@pytest.fixture
-def servers(tmp_path: Path) -> Iterator[Mapping[str, Metastore]]:
-    with pair(tmp_path) as found:
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+    with pair(tmp_path_factory.mktemp("servers")) as found:
         yield found
 
 
 @pytest.mark.timeout(600)
-def test_whoever_is_killed_at_failpoints_goes_on_copies_no_file_twice_and_leaves_nothing(
+def test_whoever_is_killed_twice_at_failpoints_goes_on_copies_no_file_twice_and_leaves_nothing(
     servers: Mapping[str, Metastore], tmp_path: Path
 ) -> None:
-    deployment = Deployment(tmp_path, 1, servers["source"], {"dr": servers["target"]}, seed=1)
-    deployment.config.write_text(deployment.config.read_text() + '\ngrace = "0s"\n')
-    source = Source(deployment.source.client, tmp_path / "data")
-    database = deployment.databases[0]
-    source.create_database(database)
-    plain, parted = TableName(database, PLAIN), TableName(database, PARTED)
-    source.create_table(plain, COLUMNS, form="text")
-    source.create_table(parted, COLUMNS, DAY, form="text")
-    source.add_partitions(parted, [("1",), ("2",)])
-    deaths: Mapping[str, Callable[[], None]] = {
-        "storage.copy.after": lambda: source.insert(plain),
-        "storage.publish.after": lambda: source.insert(parted, "day=1"),
-        "catalog.alter_partitions.before": lambda: source.overwrite(parted, "day=1"),
-        "ledger.publish.before": lambda: source.insert(plain),
-    }
-    first = deployment.calque("run", "--until", "head", timeout=400)
-    assert first.returncode == 0, first.stderr
+    """At some of them, others each day; `make prove` tries all."""
+    rng = random.Random(SEED)
+    chosen = rng.sample(
+        [name for name, reach in REACHES.items() if reach.command == UNTIL and name not in ONCE], SAMPLE
+    )
+    names = [f"{name}.{rng.choice(['before', 'after'])}" for name in chosen]
+    print(f"CALQUE_SEED={SEED}: {names}")
+    site = Site(Deployment(tmp_path, 1, servers["source"], {"dr": servers["target"]}, seed=1), servers["source"])
     try:
-        for name, change in deaths.items():
-            change()
-            deployment.start(CALQUE_FAILPOINT=name)
-            assert deployment.process is not None
-            assert deployment.process.wait(240) == -signal.SIGKILL, deployment.tail()
-        last = deployment.calque("run", "--until", "head", timeout=400)
-        assert last.returncode == 0, last.stderr
-        assert deployment.calque("sweep").returncode == 0
-        verified = deployment.calque("verify", "--data", "checksum")
-        assert verified.returncode == 0, verified.stdout + verified.stderr
-        epochs = json.loads(deployment.calque("epochs", "list", "--json").stdout)
-        assert sum(epoch["bytes"] for epoch in epochs) <= sum(sizes(source).values())
-        assert stray(deployment, (PLAIN, PARTED)) == []
+        site.begin()
+        site.calque(*UNTIL)
+        assert {name: site.twice(name, 240) > 0 for name in names} == dict.fromkeys(names, True)
+        site.check()
+        assert site.records() <= {*RECORDS, "gaps"}
     finally:
-        deployment.close()
+        site.deployment.close()
 
 
-def sizes(source: Source) -> Mapping[str, int]:
-    """Of every file that the source has."""
-    held = source.held().items()
-    return {f"{name}/{file}": size for name, parts in held for files in parts.values() for file, size in files.items()}
-
-
-def stray(deployment: Deployment, tables: tuple[str, ...]) -> list[str]:
-    """Files below the warehouse that are nobody's data."""
-    catalog, leaves = deployment.targets[0].catalog, list[str]()
-    for name in (TableName(deployment.databases[0], table) for table in tables):
-        table = catalog.table(name)
-        assert table is not None
-        parts = catalog.partitions(name, catalog.partition_names(name)).values() if table.partition_keys else [table]
-        leaves += [f"{place(location_of(thing) or '').path}/" for thing in parts]
-    warehouse = Path(place(deployment.targets[0].policy.warehouse).path)
-    files = [str(path) for path in warehouse.rglob("*") if path.is_file()]
-    return [path for path in files if COPYING in path or STAGE in path or not path.startswith(tuple(leaves))]
+@pytest.mark.timeout(600)
+def test_answers_that_are_lost_after_a_server_did_what_was_asked_keep_nothing_from_coming_out_equal(
+    servers: Mapping[str, Metastore], tmp_path: Path
+) -> None:
+    with asked(servers["target"].uri) as proxy:
+        target = SimpleNamespace(uri=proxy.uri)
+        site = Site(Deployment(tmp_path, 2, servers["source"], {"dr": target}, seed=1), servers["source"])  # type: ignore[dict-item]
+        try:
+            site.begin()
+            site.deployment.start()
+            site.deployment.settle(240)
+            for method, change in LOSABLE.items():
+                proxy.losing[method] = 2
+                change(site)
+                deadline = time.monotonic() + 60
+                while method not in proxy.lost:
+                    assert time.monotonic() < deadline, (
+                        f"{method} was not called: {proxy.lost}\n{site.deployment.tail()}"
+                    )
+                    time.sleep(0.05)
+                proxy.losing.clear()
+            site.deployment.settle(120)
+            assert site.deployment.process is not None
+            assert site.deployment.process.poll() is None
+            assert site.deployment.end(signal.SIGTERM) == 0
+            site.check()
+        finally:
+            site.deployment.close()
