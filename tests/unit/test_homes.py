@@ -8,6 +8,7 @@ import pytest
 
 from calque.core.image import ORIGIN, SOURCE
 from calque.engine.asked import How
+from calque.engine.check import Findings, Listeners, Severity, Source, Target, carried_to
 from calque.engine.homes import PREFIX, known_at
 from calque.errors import Refused
 from calque.model.hive import Column, Database, Function, SerDe, Storage, Table
@@ -17,6 +18,22 @@ from rings import Link, Metastores
 from worlds import INPUT, OUTPUT, SERDE
 
 T = TableName("d", "t")
+
+
+class Silent:
+    """A server that says nothing of itself."""
+
+    def version(self) -> str:
+        return "4.2.0"
+
+    def listeners(self) -> Listeners:
+        return Listeners(False)
+
+    def setting(self, _: str) -> str:
+        return ""
+
+    def has_compare_and_swap(self, _: Table) -> bool:
+        return True
 
 
 def ring() -> tuple[Metastores, Link, Link]:
@@ -180,3 +197,44 @@ def test_what_stands_in_a_target_is_said_once() -> None:
     link.replica.open()
     assert world.heads()["b"] == head
     assert [name for name in world.stores["b"].tables("_calque") if name.startswith(PREFIX)]
+
+
+def checked(link: Link) -> tuple[list[str], Findings]:
+    """The tables that go to the target, and what is found."""
+    source = Source(Silent(), link.source.log, link.source.catalog, link.source.storage)
+    target = Target(link.side.policy, Silent(), link.side.catalog, link.side.storage, lambda _: None)
+    names = [TableName(*name.split(".")) for name in sorted(link.stores.tables_of(link.source.name))]
+    tables = {name: link.store.the_table(name).table for name in names}
+    findings = Findings()
+    return [str(name) for name in carried_to(source, target, tables, findings)], findings
+
+
+def test_check_tells_what_came_from_the_target_and_what_is_a_replica_itself() -> None:
+    world = Metastores(0, "a", "b", "c")
+    for source, target in ("ab", "ba", "bc"):
+        world.link(source, target)
+    for at in ("a", "b"):
+        world.stores[at].create_database(Database(f"of_{at}"))
+        create(world, at, TableName(f"of_{at}", "t"))
+    world.settle()
+    there, back, on = map(checked, world.links)
+    assert there[0] == ["of_a.t"]
+    assert back[0] == ["of_b.t"]
+    assert [finding.what for finding in back[1].found] == [
+        "1 tables came from this target, and are not carried back: of_a.t"
+    ]
+    assert on[0] == ["of_a.t", "of_b.t"]
+    assert [finding.what for finding in on[1].found] == ["1 tables are replicas themselves: of_a.t"]
+
+
+def test_check_tells_of_two_metastores_with_one_name() -> None:
+    world = Metastores(0, "a", "b", "c")
+    link = world.link("a", "b")
+    world.stores["a"].create_database(Database("d"))
+    create(world, "a")
+    world.settle()
+    world.stores["a"].identity = "another id"
+    found = checked(link)[1].found
+    assert [(finding.severity, finding.what) for finding in found] == [
+        (Severity.ERROR, 'Two metastores are called "a"')
+    ]

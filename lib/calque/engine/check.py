@@ -13,9 +13,11 @@ from itertools import groupby
 from typing import Protocol
 
 from calque.core.admit import Admission
-from calque.core.image import is_ours
+from calque.core.image import SOURCE, is_ours
 from calque.core.kinds import REASONS, kind_of
 from calque.core.layout import Place, join, place
+from calque.core.origins import path_of
+from calque.engine.homes import Known, known_at, record_of
 from calque.engine.loglook import LAW_1, newest_rows, weaknesses
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Column, Database, SerDe, Table, is_view, location_of
@@ -132,7 +134,12 @@ def check(source: Source, targets: Sequence[Target], refused: Sequence[Refused] 
         findings.refused("configuration", error)
     tables = check_source(source, [target.policy for target in targets], findings)
     for target in targets:
-        check_target(target, tables, findings)
+        try:
+            taken = carried_to(source, target, tables, findings)
+        except (Unavailable, Refused) as error:
+            findings.refused(target.where, error)
+        else:
+            check_target(target, taken, findings)
     return findings
 
 
@@ -344,6 +351,54 @@ def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings
             f"{location_of(tables[missing[0]])} does not exist as seen from here",
             "Check that this host sees the source's storage under the same paths",
         )
+
+
+# Chains and rings
+
+
+def carried_to(
+    source: Source, target: Target, tables: Mapping[TableName, Table], findings: Findings
+) -> Mapping[TableName, Table]:
+    """The tables without those that came from the target. Raises `Unavailable`, `Refused`."""
+    if not tables:
+        return tables
+    here, there = source.catalog.identity(), target.catalog.identity()
+    if not here or not there:
+        return tables
+    name, known = target.policy.source, known_at(source.catalog)
+    for where, one in sorted(
+        {(at, one) for at, found in (("source", known), (target.where, known_at(target.catalog))) for one in found}
+    ):
+        if one.name == name and one.id != here:
+            tell_namesake(where, one, here, findings)
+    home = {one.name for one in known if one.id == there or one.name == name}
+    returned = {found for found, table in tables.items() if not home.isdisjoint(path_of(table.parameters))}
+    if returned:
+        what = f"{len(returned)} tables came from this target, and are not carried back: {listed(sorted(returned))}"
+        findings.add(target.where, Severity.INFO, what)
+    replicas = sorted(
+        found for found, table in tables.items() if SOURCE in (table.parameters or {}) and found not in returned
+    )
+    if replicas:
+        findings.add(
+            target.where,
+            Severity.INFO,
+            f"{len(replicas)} tables are replicas themselves: {listed(replicas)}",
+            "files that are appended to them in place raise no event",
+            'Let whoever makes them have appends = "new_directory", or look for such files by `scan`',
+        )
+    return {found: table for found, table in tables.items() if found not in returned}
+
+
+def tell_namesake(where: str, one: Known, here: str, findings: Findings) -> None:
+    findings.add(
+        where,
+        Severity.ERROR,
+        f'Two metastores are called "{one.name}"',
+        f"one has the id {one.id}, the source {here}; their objects carry the same marks",
+        "Give each source a [source] name of its own; if the source has taken the other's place, drop the view "
+        f"{record_of(one)}",
+    )
 
 
 # A target
