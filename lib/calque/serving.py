@@ -82,14 +82,29 @@ def begun(server: ThreadingHTTPServer) -> Serving:
 
 
 def bound(endpoint: Endpoint, pages: Pages) -> ThreadingHTTPServer:
-    shown = f"health and metrics can't be served at {endpoint}"
     try:
         return Server(endpoint, pages)
     except OSError as error:
-        why = str(error.strerror or error)
-        if error.errno == errno.EADDRINUSE:
-            raise Unavailable(shown, why, "Stop who listens there, or choose another [serve] address") from error
-        raise Refused(shown, why, 'Choose another [serve] address, or "" for none') from error
+        raise trouble(endpoint, error) from error
+
+
+def require_free(endpoint: Endpoint) -> None:
+    """Have the address for a moment. Raises as `serve` does."""
+    try:
+        socket.create_server((endpoint.host, endpoint.port), family=family_of(endpoint)).close()
+    except OSError as error:
+        raise trouble(endpoint, error) from error
+
+
+def trouble(endpoint: Endpoint, error: OSError) -> Unavailable | Refused:
+    shown, why = f"health and metrics can't be served at {endpoint}", str(error.strerror or error)
+    if error.errno == errno.EADDRINUSE:
+        return Unavailable(shown, why, "Stop who listens there, or choose another [serve] address")
+    return Refused(shown, why, 'Choose another [serve] address, or "" for none')
+
+
+def family_of(endpoint: Endpoint) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
 
 
 class Server(ThreadingHTTPServer):
@@ -97,7 +112,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 32
 
     def __init__(self, endpoint: Endpoint, pages: Pages) -> None:
-        self.address_family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+        self.address_family = family_of(endpoint)
         self.pages = pages
         super().__init__((endpoint.host, endpoint.port), Answering)
 

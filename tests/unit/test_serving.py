@@ -12,16 +12,20 @@ from urllib.request import urlopen
 
 import pytest
 
+from calque.commands.check import look_at_endpoint
 from calque.config import load
 from calque.config.checks import Endpoint, endpoint
+from calque.engine.check import Findings
 from calque.engine.replica import Window
 from calque.errors import Refused, Unavailable
 from calque.heads import MOST, Heads
 from calque.metrics import CaptureLook, Look, Meters, TargetLook
 from calque.model.ledger import Bridge, Epoch
 from calque.model.names import Span
+from calque.presence import Presence
 from calque.pulse import Pulse
 from calque.serving import DEFAULT, Pages, Serving, hindrances, serve
+from calque.wiring import Wiring
 
 CAPTURES = CaptureLook("running", None, True, 12, 12)
 RUNS = TargetLook("dr", "running", None, True, 10, 3, 2, 1.5, {"live": 4, "quarantined": 1})
@@ -192,3 +196,32 @@ def test_who_does_not_answer_is_noticed_and_so_is_an_answer() -> None:
     pulse.look()
     assert pulse.problem is not None
     assert "Nobody answers" in pulse.problem
+
+
+def configured(folder: Path, port: int) -> Wiring:
+    path = folder / "calque.toml"
+    path.write_text(
+        '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
+        f'[serve]\naddress = "127.0.0.1:{port}"\n'
+        '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
+    )
+    return Wiring(load(path))
+
+
+def test_check_finds_an_address_that_another_has_and_none_that_a_process_of_ours_serves(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        wiring, findings = configured(tmp_path, listener.getsockname()[1]), Findings()
+        look_at_endpoint(wiring, findings)
+        [finding] = findings.found
+        assert f"can't be served at 127.0.0.1:{listener.getsockname()[1]}" in finding.what
+        assert (finding.where, findings.unreachable) == ("configuration", True)
+        presence, findings = Presence(wiring.control), Findings()
+        presence.serves = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        presence.begin(())
+        try:
+            look_at_endpoint(wiring, findings)
+        finally:
+            presence.end()
+        assert findings.found == []
+    look_at_endpoint(wiring, findings)
+    assert findings.found == []

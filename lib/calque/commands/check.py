@@ -67,7 +67,26 @@ def look(config: Config) -> Findings:
     except CalqueError as error:
         findings.refused("state", error)
     look_at_journal(wiring, findings)
+    look_at_endpoint(wiring, findings)
     return findings
+
+
+def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
+    """Whether health and metrics can be served where the configuration says, unless a process of ours does it there."""
+    from socket import gethostname
+
+    from calque.errors import CalqueError
+    from calque.presence import processes
+    from calque.serving import require_free
+
+    endpoint = wiring.config.serve.address
+    here = {process.serves.rpartition(":")[2] for process in processes(wiring.control) if process.host == gethostname()}
+    if endpoint is None or str(endpoint.port) in here:
+        return
+    try:
+        require_free(endpoint)
+    except CalqueError as error:
+        findings.refused("configuration", error)
 
 
 def look_at_journal(wiring: Wiring, findings: Findings) -> None:
