@@ -406,3 +406,52 @@ def test_files_that_can_not_be_copied_for_long_cost_their_tables_time_and_nothin
     ill = False
     settled(world)
     assert (differences(world), aside(world)) == ([], {})
+
+
+def test_a_ledger_that_can_not_be_written_for_a_while_holds_everything_up_and_loses_nothing() -> None:
+    world = world_of()
+    dislike = Dislike(Unavailable("The table could not be written", "no room", "Make some"), writes_rows, on=False)
+    ledger = Picky(world.ledger, dislike)
+    world.side = replace(world.side, ledger=ledger)  # type: ignore[arg-type]
+    world.replica = world.new_replica()
+    world.open()
+    add(world, "t0", "new")
+    create(world, "y")
+    dislike.on = True
+    before = world.replica.position()
+    for _ in range(40):
+        world.capture_all()
+        world.work()
+        world.clock.now += 2_000_000_000
+    assert world.replica.position() == before
+    dislike.on = False
+    settled(world)
+    assert (differences(world), aside(world), world.problems) == ([], {}, [])
+
+
+def writes_rows(method: str, _: tuple[Any, ...]) -> bool:
+    return method in {"publish", "put_tables", "remove_tables"}
+
+
+def test_a_journal_that_can_not_be_written_for_a_while_is_taken_up_where_it_ends() -> None:
+    world = world_of()
+    full = Unavailable("The table could not be written", "no room", "Make some")
+    dislike = Dislike(full, lambda method, _: method == "append")
+    sides = {"journal": Picky(world.journal, dislike), "evidence": Picky(world.evidence, dislike)}
+    world.source_side = replace(world.source_side, **sides)  # type: ignore[arg-type]
+    world.restart()
+    add(world, "t0", "new")
+    last = world.capture.last()
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            world.append_log()
+    assert world.capture.last() == last
+    dislike.on = False
+    world.append_log()
+    dislike.on = True
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            world.gatherer.once()
+    dislike.on = False
+    world.settle()
+    assert (differences(world), world.problems) == ([], [])
