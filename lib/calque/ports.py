@@ -7,7 +7,7 @@ threads at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -305,8 +305,16 @@ class Ledger(Protocol):
     def latest_objects(self, keys: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], ObjectRow]:
         """The newest counted row of each (database, table, partition) at the source that carries files."""
 
+    def headers(self, upto: int) -> Sequence[ObjectRow]:
+        """The rows of tables themselves that count, up to that epoch, in the order of epoch and step: all that
+        `core.contents` needs to find them as they were at any epoch that is not forgotten."""
+
+    def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
+        """The same of these tables and their partitions."""
+
     def forget(self, before_epoch: int) -> int:
-        """Remove epochs below the number, keeping the newest counted object rows."""
+        """Remove epochs below the number, and the object rows that nothing needs then: those of objects that are gone
+        by that epoch, or have newer rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """What a published epoch is worth as a record: a digest over it and its object rows, chained to the one before.
 
 The text that is digested is UTF-8, one line per value, each line JSON with sorted keys and no spaces: the epoch
-without its `digest` (and without a null `gap`), then its object rows in order of (database, table, partition, event
-id). The digest is blake2b of 32 bytes, hexadecimal. So anyone can compute it from the tables alone.
+without its `digest` (and without a null `gap` and an empty `set_aside`), then its object rows in order of (database,
+table, partition, event id, step), each without an empty `definition` and a `step` of 0. The digest is blake2b of 32
+bytes, hexadecimal. So anyone can compute it from the tables alone.
 """
 
 from __future__ import annotations
@@ -31,15 +32,22 @@ def digest_of(epoch: Epoch, objects: Sequence[ObjectRow]) -> str:
     del head["digest"]
     if epoch.gap is None:
         del head["gap"]
+    if not epoch.set_aside:
+        del head["set_aside"]
     digest = hashlib.blake2b(line(head), digest_size=32)
     for row in in_order(objects):
-        digest.update(line(asdict(row)))
+        digest.update(line(record_of(row)))
     return digest.hexdigest()
 
 
 def in_order(objects: Sequence[ObjectRow]) -> tuple[ObjectRow, ...]:
     """The rows as the ledger keeps them."""
-    return tuple(sorted(objects, key=lambda row: (row.database, row.table, row.partition, row.event_id)))
+    return tuple(sorted(objects, key=lambda row: (row.database, row.table, row.partition, row.event_id, row.step)))
+
+
+def record_of(row: ObjectRow) -> dict[str, object]:
+    """The row's columns; those that the first ledgers had not are left out where they say nothing."""
+    return {name: value for name, value in asdict(row).items() if value or name not in ("definition", "step")}
 
 
 def line(record: dict[str, object]) -> bytes:

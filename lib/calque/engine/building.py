@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from calque.core.definition import text_of_partition, text_of_table
 from calque.core.image import INCARNATION, SOURCE, Marks, source_mark
 from calque.core.kinds import obstacle
 from calque.core.land import NEW, unchanged
@@ -165,10 +166,10 @@ class Building:
     def remember_left(self, left: Mapping[str, Partition]) -> None:
         files = self.files_there(left)
         for name, partition in left.items():
-            row = row_of(
-                self.name, name, self.incarnation, event_of(partition.parameters), "add_partition", files.get(name)
+            event_id, said = event_of(partition.parameters), text_of_partition(partition)
+            self.rows[name] = row_of(
+                self.name, name, self.incarnation, event_id, "add_partition", files.get(name), said
             )
-            self.rows[name] = row
 
     def definition(self, event_id: EventId) -> Table:
         """The table's image, its directory made."""
@@ -279,7 +280,8 @@ class Building:
         for name, one in written.items():
             placed = one.placed
             listing = Listing(placed.location, placed.files) if placed is not None else None
-            self.rows[name] = row_of(self.name, name, self.incarnation, low, one.change, listing)
+            said = text_of_partition(one.definition)
+            self.rows[name] = row_of(self.name, name, self.incarnation, low, one.change, listing, said)
 
     def data(self, batch: Batch, name: str) -> Data:
         if self.side.policy.data == "none":
@@ -299,7 +301,7 @@ class Building:
         definition, hand = self.definition(high), self.hand
         hand.call(self.side.catalog.alter_table, self.hidden, definition)
         place = Listing(location_of(definition) or "", ())
-        row = row_of(self.name, "", self.incarnation, high, "create_table", place)
+        row = row_of(self.name, "", self.incarnation, high, "create_table", place, text_of_table(definition))
         hand.applied.objects = [row, *self.rows.values()]
         head = Head(NEW, Version(high, -1), self.incarnation, None, high)
         hop = Hop(high, HiddenBuild(self.name, head, ()), len(self.rows), hand.applied.bytes)

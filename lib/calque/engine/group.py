@@ -23,14 +23,16 @@ from calque.engine.iceberg import mend
 from calque.engine.images import EventImages, ReadImages, versions_of
 from calque.engine.observe import NotOurs, Shown, as_observed, every_partition, observe, read_files
 from calque.engine.read import Exact
+from calque.engine.recorded import ADOPT, PAGE, READ, as_it_is, found, whole
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.start import recognise
-from calque.engine.takeover import look, mark_partitions, record_kept, take_over
+from calque.engine.takeover import look, mark_partitions, take_over
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken
 from calque.model.files import Listing
 from calque.model.hive import is_partitioned, location_of
 from calque.model.journal import Entry
+from calque.model.ledger import ObjectRow
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data, GroupPlan
 from calque.ports import Conflict
@@ -70,12 +72,14 @@ class Advanced:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A group's planning problem with everything that its solution needs to be applied."""
+    """A group's planning problem with everything that its solution needs to be applied. `looked_for` are the partitions
+    that were read, where they exist."""
 
     problem: Problem
     solution: Solution
     shown: dict[TableName, Shown | None]
     listings: Listings
+    looked_for: Mapping[TableName, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class Ready:
     complete: bool
     shown: dict[TableName, Shown | None]
     listings: Listings
+    looked_for: Mapping[TableName, Collection[str]]
 
 
 def advance(
@@ -101,10 +106,13 @@ def advance(
     applied: Applied | None = None,
     accept: Callable[[Ready], None] = lambda _: None,
     lost: set[Lost] | None = None,
+    *,
+    tried: bool = False,
 ) -> Advanced:
     """Take the group's tables from what the target shows to the state after `entries`, as far as files are known.
     `applied` is what was done for them before; `accept` may raise to leave all as it is. `lost` are files that are
-    known to be gone at the source; more of them are added.
+    known to be gone at the source; more of them are added. `tried`: an attempt whose record was lost may have shown
+    some of it.
 
     Raises `Unfoldable`, `Unreachable`, `NotOurs`, `Ahead`, `decode.Undecodable`, and what ports raise.
     """
@@ -114,18 +122,24 @@ def advance(
         ready = ready_of(prepare(source, side, entries, cursor, upto, cascaded, frozenset(lost)), cursor)
         accept(ready)
         try:
-            return carry_out(source, side, ready, applied)
+            return carry_out(source, side, ready, applied, cursor if tried else None)
         except Conflict:
-            continue
+            tried = True
         except ContentLost as error:
             if error.file in lost:
                 raise Unreachable(str(error)) from error
             lost.add(error.file)
+            tried = True
     raise Unreachable(f"{entries[0].keys.table} was changed at the target by another while it was being written")
 
 
-def carry_out(source: SourceSide, side: TargetSide, ready: Ready, applied: Applied) -> Advanced:
-    """Do what is left to do, as long as nothing has changed since. Raises `Conflict`, `ContentLost`."""
+def carry_out(
+    source: SourceSide, side: TargetSide, ready: Ready, applied: Applied, recorded: EventId | None = None
+) -> Advanced:
+    """Do what is left to do, as long as nothing has changed since. `recorded`: what the target shows has no rows in the
+    ledger beyond that event, and gets them. Raises `Conflict`, `ContentLost`."""
+    if recorded is not None:
+        applied.objects += found(side, ready.shown, ready.looked_for, recorded)
     changes = changes_of(source.journal, ready.plan.facet_events)
     perform(side, ready, EventImages.fetch(source.journal, versions_of(ready.plan)), changes, applied)
     return advanced(ready, applied)
@@ -143,7 +157,8 @@ def prepare(
     """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
     chain = fold(entries, cascaded)
     names = [name for name in chain.tables if side.admission.takes(name)]
-    shown = observe(side, names, touched_partitions(entries), side.policy.data != "none")
+    looked_for = touched_partitions(entries)
+    shown = observe(side, names, looked_for, side.policy.data != "none")
     listings = evidence_of(source, chain, lost, moves_in(source, entries))
     if side.policy.start is not None:
         recognise(side, chain, shown, listings)
@@ -156,7 +171,7 @@ def prepare(
             raise Ahead(last)
     if prepared.solution.missing:
         raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}")
-    return prepared
+    return replace(prepared, looked_for=looked_for)
 
 
 def lacks_something(problem: Problem) -> bool:
@@ -211,7 +226,8 @@ def ready_of(prepared: Prepared, cursor: EventId) -> Ready:
     shows = problem.stages[solution.reached - 1].event_id if solution.reached > 0 else cursor
     complete = solution.reached == problem.last
     chain = problem.chain
-    return Ready(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings)
+    looked_for = {name: tuple(parts) for name, parts in prepared.looked_for.items()}
+    return Ready(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings, looked_for)
 
 
 def perform(
@@ -320,8 +336,9 @@ def contents_of(chain: Chain) -> Iterable[Data]:
                 yield part.data
 
 
-def land(side: TargetSide, exact: Exact) -> Advanced:
-    """Take one table from what the target shows to what was read; one that is not ours where that was asked for.
+def land(side: TargetSide, exact: Exact, page: int = PAGE) -> Advanced:
+    """Take one table from what the target shows to what was read; one that is not ours where that was asked for. Of a
+    table that was compared `page` partitions are held at a time.
     Raises `NotOurs`, `Unreachable`, `Refused`."""
     applied = Applied()
     for _ in range(ATTEMPTS):
@@ -331,6 +348,7 @@ def land(side: TargetSide, exact: Exact) -> Advanced:
             except Conflict:
                 continue
         prepared = prepare_landing(side, exact)
+        created = prepared.shown[exact.name] is None and exact.table is not None
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
         mend_lake(side, exact, prepared.shown[exact.name])
@@ -339,9 +357,17 @@ def land(side: TargetSide, exact: Exact) -> Advanced:
             mark_partitions(side, exact, prepared.shown[exact.name], applied)
         except Conflict:
             continue
-        record_kept(side, exact, prepared.shown[exact.name], applied)
+        if not created:
+            applied.objects += as_landed(side, exact, prepared.shown[exact.name], page)
         return outcome(prepared, applied, exact.exact_at)
     raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
+
+
+def as_landed(side: TargetSide, exact: Exact, shown: Shown | None, page: int) -> Sequence[ObjectRow]:
+    """Rows of all that the table has, whatever was recorded of it before."""
+    if exact.only is not None:
+        return as_it_is(side, exact.name, exact.exact_at, page)
+    return whole(exact.name, shown, exact.exact_at, ADOPT if side.asked.adopts(exact.name) else READ)
 
 
 def goes_on(side: TargetSide, exact: Exact, there: Shown | None) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from calque.core.decode import Undecodable
 from calque.core.kinds import obstacle
+from calque.engine.apply import Applied
 from calque.engine.blame import Blame
 from calque.engine.building import BATCH, build
 from calque.engine.databases import Databases
@@ -20,6 +21,7 @@ from calque.engine.kept import Kept
 from calque.engine.observe import NotOurs
 from calque.engine.read import Large, TooBusy, read_exact
 from calque.engine.reads import Reads
+from calque.engine.recorded import as_it_is
 from calque.engine.sifting import sift
 from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
@@ -157,9 +159,20 @@ class Reading:
             self.pool.submit(self.run, name)
 
     def rejoin(self, name: TableName, exact_at: EventId) -> None:
-        """A process before this one has landed the table."""
-        advanced = Advanced((name,), GroupPlan((name,), 0), True, exact_at, frozenset({name}))
-        self.finished.put(Read(name, exact_at, advanced))
+        """A process before this one has landed the table; no epoch has told of it yet."""
+        if not self.stopping.is_set():
+            self.pool.submit(self.take_up, name, exact_at)
+
+    def take_up(self, name: TableName, exact_at: EventId) -> None:
+        """Never raises."""
+        try:
+            applied = Applied(as_it_is(self.side, name, exact_at, self.batch))
+        except Exception as error:
+            self.finish(failed(name, error))
+            return
+        self.finish(
+            Read(name, exact_at, Advanced((name,), GroupPlan((name,), 0), True, exact_at, frozenset({name}), applied))
+        )
 
     def close(self) -> None:
         """End after the calls in hand; what was not begun is given up."""
@@ -214,7 +227,7 @@ class Reading:
             self.databases.ensure(name)
             self.kept.bring(name)
             self.busy(name, TableState.STAGING)
-        landed = land(self.side, exact)
+        landed = land(self.side, exact, self.batch)
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied, names)
         self.reads.landed(name, len(names), landed.applied.bytes)
         return Read(name, exact.exact_at, landed)

@@ -36,6 +36,7 @@ from calque.engine.homes import carried, meet, tells, without_returned
 from calque.engine.observe import NotOurs
 from calque.engine.policies import Policies
 from calque.engine.reading import READERS, Read, Reading
+from calque.engine.recorded import unsure
 from calque.engine.runs import Runs
 from calque.engine.scanned import Scanned
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of
@@ -175,6 +176,8 @@ class Replica:
         self.tried: EventId = 0
         """How far a window may have come, of this process or of one before: what it dropped carries no mark, so that a
         shorter one might show it again."""
+        self.unrecorded: EventId = 0
+        """Up to which event something may have been shown without a row in the ledger."""
 
     @property
     def name(self) -> str:
@@ -214,20 +217,26 @@ class Replica:
             LOG.info("%s: bootstrap of %d tables from event %d", self.name, found.tables, found.low)
         elif gaps := self.gaps_behind() or self.own_gap():
             again = self.side.ledger.tables()
+            reached = max(max(gap.after, self.source.journal.last() or 0) for gap in gaps)
+            self.unpublished += unsure(again.values(), self.cursor, reached)
             self.begun(found := self.afresh.again(again, gaps, mended, self.cursor, self.epoch))
             text = "%s starts again at event %d: %s; %d tables may have changed"
             LOG.warning(text, self.name, found.low, mending.said(gaps[-1]), found.tables)
+        elif mended.untold is not None:
+            self.unpublished += unsure(rows.values(), self.cursor, self.source.journal.last() or 0)
         if self.learned and not (begun and self.cursor == before):
             # What was written down at the source since then, up to the cursor, comes in no window.
             self.learn()
         rows = self.side.ledger.tables()
         self.side.asked.load(rows.values())
-        self.tried = self.source.journal.last() or 0
+        self.tried = self.unrecorded = self.source.journal.last() or 0
         self.tables.load(rows.values(), self.cursor)
         self.side.announced.load(rows.values(), self.cursor)
         ahead = [name for name, shows in self.tables.apart.items() if shows > self.cursor]
         self.consistency.open(ahead, bootstrapping=self.bootstrapping(self.cursor))
-        landed, wanted = self.tables.landed(self.cursor), self.side.asked.reasons()
+        first = self.epoch is None and self.side.policy.start is None
+        landed = self.tables.landed_before_any_epoch() if first else self.tables.landed(self.cursor)
+        wanted = self.side.asked.reasons()
         out = self.tables.in_state(*OUT)
         for name in out:
             self.consistency.rebase(name.database)
@@ -462,6 +471,7 @@ class Replica:
             try:
                 self.settle(Group(job.entries), job.upto, window, job.future)
             except (Unavailable, Ahead, Forgotten) as error:
+                self.unrecorded = max(self.unrecorded, job.upto)
                 LOG.info("%s: %s did not come through beside the windows: %s", self.name, job.names[0], error)
             for name in job.names:
                 # What is gone by `job.upto` may have been made again since.
@@ -539,6 +549,18 @@ class Replica:
 
     def through(self, upto: EventId) -> Window:
         window = Window(Span(self.cursor, upto))
+        try:
+            self.go_through(window, upto)
+        except Exception:
+            self.unpublished += window.applied.objects
+            self.unrecorded = max(self.unrecorded, upto)
+            raise
+        self.publish(window, upto)
+        if self.epoch is not None:
+            self.consistency.take_back(self.not_shown_as_is())
+        return window
+
+    def go_through(self, window: Window, upto: EventId) -> None:
         self.wholes = {}
         self.land_finished(upto, window)
         self.land_staged(window)
@@ -557,10 +579,6 @@ class Replica:
         paused.arrive(self, upto)
         self.consistency.meet(self.tables.apart.keys() | self.paused.names)
         self.scanned.done()
-        self.publish(window, upto)
-        if self.epoch is not None:
-            self.consistency.take_back(self.not_shown_as_is())
-        return window
 
     def not_shown_as_is(self) -> list[TableName]:
         """Tables that are to be read, and quarantined ones that the target shows as they once were."""
@@ -692,7 +710,8 @@ class Replica:
 
         def work() -> Advanced:
             changes = cascaded(self.source, self.side, entries)
-            return advance(self.source, self.side, entries, cursor, upto, changes, lost=self.lost_of(names))
+            lost = self.lost_of(names)
+            return advance(self.source, self.side, entries, cursor, upto, changes, lost=lost, tried=True)
 
         self.staging.submit(names, entries, upto, work)
 
@@ -757,15 +776,19 @@ class Replica:
         for name in self.admitted(entries):
             self.databases.ensure(name)
         applied, accept = Applied(), self.staging.require_short
+        tried, cursor = self.may_be_shown(entries), self.cut(upto).shown_by_all(entries)
         if group.ready is not None:
             accept(group.ready)
             try:
-                return carry_out(self.source, self.side, group.ready, applied)
+                return carry_out(self.source, self.side, group.ready, applied, cursor if tried else None)
             except (Conflict, ContentLost):
-                entries = self.whole(group, upto)
-        changes, cursor = cascaded(self.source, self.side, entries), self.cut(upto).shown_by_all(entries)
-        lost = self.lost_of(self.admitted(entries))
-        return advance(self.source, self.side, entries, cursor, upto, changes, applied, accept, lost)
+                entries, tried = self.whole(group, upto), True
+        changes, lost = cascaded(self.source, self.side, entries), self.lost_of(self.admitted(entries))
+        return advance(self.source, self.side, entries, cursor, upto, changes, applied, accept, lost, tried=tried)
+
+    def may_be_shown(self, entries: Sequence[Entry]) -> bool:
+        """Whether an attempt whose record was lost may have shown some of them."""
+        return entries[0].event_id <= self.unrecorded
 
     def lost_of(self, names: Sequence[TableName]) -> set[Lost]:
         """Files that could not be copied since the tables last arrived at a window's end."""
@@ -799,6 +822,7 @@ class Replica:
                 raise
             culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
             if parts := self.consistency.parts(group.entries, culprit):
+                self.unrecorded = max(self.unrecorded, upto)
                 return parts
             self.set_aside(group.entries, error)
             return []
@@ -869,7 +893,8 @@ class Replica:
             self.record_states([], gone)
             epoch = self.next_epoch(window, upto)
             self.unheard = epoch, window.announced
-            ledger.publish(epoch, self.unpublished, [*kept, *rows])
+            objects = [replace(row, step=step) for step, row in enumerate(self.unpublished)]
+            ledger.publish(epoch, objects, [*kept, *rows])
 
         self.tables.record(self.record_states if bootstrapping else write)
         if bootstrapping:
@@ -933,7 +958,12 @@ class Replica:
             in_parts=window.in_parts(),
             rebasing=self.consistency.rebasing(),
             gap=self.comparing.mended.untold,
+            set_aside=tuple(str(name) for name in self.not_there_yet()),
         )
+
+    def not_there_yet(self) -> list[TableName]:
+        """Tables that do not show what the windows have come to, quarantined ones apart."""
+        return sorted({*self.tables.in_state(TableState.WAITING, *OUT), *self.tables.apart})
 
 
 def pause(name: TableName, times: int) -> float:

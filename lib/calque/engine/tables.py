@@ -41,8 +41,19 @@ class Tables:
             del self.apart[name]
             self.rows[name] = replace(self.rows[name], state=TableState.STAGING)
             self.not_live.add(name)
-        staged = (row for row in self.rows.values() if row.state is TableState.STAGING)
-        return {TableName(row.database, row.table): row.shows or 0 for row in staged}
+        return self.staged()
+
+    def landed_before_any_epoch(self) -> dict[TableName, EventId]:
+        """Where nothing was published all that a process before this one read has landed."""
+        for name in [name for name, row in self.rows.items() if row.state in (TableState.LIVE, TableState.WAITING)]:
+            self.rows[name] = replace(self.rows[name], state=TableState.STAGING)
+            self.apart.pop(name, None)
+            self.not_live.add(name)
+        return self.staged()
+
+    def staged(self) -> dict[TableName, EventId]:
+        rows = (row for row in self.rows.values() if row.state is TableState.STAGING)
+        return {TableName(row.database, row.table): row.shows or 0 for row in rows}
 
     def put(
         self,

@@ -23,7 +23,6 @@ from calque.engine.world import TargetSide
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, File, Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
-from calque.model.ledger import ObjectRow
 from calque.model.names import EventId, TableName
 
 NOT_TO_KEEP = (File(f"{DELTA_LOG}/{'9' * 20}.json", 0, 0),)
@@ -148,27 +147,3 @@ def with_marks(part: Partition, marks: Marks, location: str | None = None) -> Pa
     own = {key: value for key, value in (part.parameters or {}).items() if not is_parked(key)}
     parameters = {**own, EVENT: str(marks.event), INCARNATION: marks.incarnation}
     return replace(part, parameters=parameters, storage=moved(part.storage, location) if location else part.storage)
-
-
-def record_kept(side: TargetSide, exact: Exact, shown: Shown | None, applied: Applied) -> None:
-    """Rows for the ledger of what an adopted table keeps."""
-    if shown is None or exact.table is None or not side.asked.adopts(exact.name):
-        return
-    written = {row.partition for row in applied.objects if row.location}
-    for key, listing in shown.listings.items():
-        if key not in written:
-            part = shown.partitions.get(key)
-            incarnation = ((part.parameters or {}) if part is not None else {}).get(INCARNATION, shown.incarnation())
-            applied.objects.append(
-                ObjectRow(
-                    *exact.name,
-                    key,
-                    incarnation,
-                    exact.exact_at,
-                    "adopt",
-                    listing.location,
-                    listing.fingerprint(),
-                    listing.files,
-                    listing.version,
-                )
-            )

@@ -58,7 +58,9 @@ class TableRow:
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
     """One object that an epoch changed. `partition` is empty for the table itself; `change` is the operation's name.
-    `fingerprint` is that of the source's listing; files are the target's, with the checksums of the copy."""
+    `fingerprint` is that of the source's listing; files are the target's, with the checksums of the copy. `definition`
+    is what a reader of the files must know (`core.definition`), empty where it stayed as it was; `step` is the row's
+    place among those of its epoch, in the order in which things were done (`core.contents` makes tables of them)."""
 
     database: str
     table: str
@@ -70,6 +72,8 @@ class ObjectRow:
     fingerprint: str = ""
     files: tuple[File, ...] = ()
     delta_version: int | None = None
+    definition: str = ""
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,5 +106,7 @@ class Epoch:
     gap: tuple[EventId, EventId] | None = None
     """The first and the last event that the log lacked before this epoch, or had twice, or that the journal let go of
     before this target had taken them."""
+    set_aside: tuple[str, ...] = ()
+    """Tables that show another event, `quarantined` ones apart."""
     digest: str = ""
     previous_digest: str = ""

@@ -42,6 +42,7 @@ EPOCHS = pa.schema(
         pa.field("digest", pa.string()),
         pa.field("previous_digest", pa.string()),
         pa.field("gap", pa.struct([("from", pa.int64()), ("to", pa.int64())])),
+        pa.field("set_aside", TEXTS),
     ]
 )
 OBJECTS = pa.schema(
@@ -58,6 +59,8 @@ OBJECTS = pa.schema(
         pa.field("files", FILES),
         pa.field("delta_version", pa.int64()),
         pa.field("carries_files", pa.bool_()),
+        pa.field("definition", pa.string()),
+        pa.field("step", pa.int64()),
     ]
 )
 TABLES = pa.schema(
@@ -94,7 +97,7 @@ def epoch_record(epoch: Epoch) -> Row:
 
 
 def epoch_of(row: Row) -> Epoch:
-    lists = {name: tuple(row[name]) for name in ("quarantined", "in_parts", "rebasing")}
+    lists = {name: tuple(row.get(name) or ()) for name in ("quarantined", "in_parts", "rebasing", "set_aside")}
     bridges = tuple(Bridge(each["table"], each["from"], each["to"]) for each in row["bridges"])
     gap = row.get("gap")
     return Epoch(**{**row, **lists, "bridges": bridges, "gap": (gap["from"], gap["to"]) if gap is not None else None})
@@ -114,6 +117,8 @@ def object_record(row: ObjectRow, epoch: int) -> Row:
         "files": [file_record(file) for file in row.files],
         "delta_version": row.delta_version,
         "carries_files": carries_files(row),
+        "definition": row.definition,
+        "step": row.step,
     }
 
 
@@ -129,6 +134,8 @@ def object_of(row: Row) -> ObjectRow:
         row["fingerprint"],
         files_of(row["files"]),
         row["delta_version"],
+        row["definition"] or "",
+        row["step"] or 0,
     )
 
 

@@ -12,8 +12,9 @@ reader; `epochs` and `objects` show them no more.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +24,12 @@ from calque.adapters.delta.latest import LatestEpochs, ObjectKey, RecentRows, ke
 from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
 from calque.adapters.delta.states import DeltaStates, StateKey
 from calque.adapters.delta.table import RangedTable
+from calque.core.contents import Line, needed
 from calque.core.continuity import carries_files, next_epoch
 from calque.core.digest import in_order
 from calque.errors import Broken
 from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.names import TableName
 
 EPOCH = "epoch"
 FORGOTTEN = "forgotten"
@@ -34,6 +37,10 @@ FORGOTTEN = "forgotten"
 WRITER = "writer"
 """The application transaction that carries the number of the handle that may publish."""
 KEY_COLUMNS = (EPOCH, "database", "table", "partition", "carries_files")
+LINE_COLUMNS = (
+    *(EPOCH, "database", "table", "partition", "incarnation", "event_id", "change", "carries_files", "definition"),
+    "step",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,23 @@ class DeltaLedger:
             found.update(read)
         return found
 
+    def headers(self, upto: int) -> Sequence[ObjectRow]:
+        return self._rows(upto, ("partition",), lambda rows: pc.equal(rows["partition"], ""))
+
+    def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
+        wanted = pa.array(sorted({name.table for name in names}), pa.string())
+        found = self._rows(upto, ("table",), lambda rows: pc.is_in(rows["table"], wanted))
+        return [row for row in found if TableName(row.database, row.table) in names]
+
+    def _rows(
+        self, upto: int, columns: Sequence[str], match: Callable[[pa.Table], pa.ChunkedArray]
+    ) -> Sequence[ObjectRow]:
+        epochs, columns = range(upto + 1), (EPOCH, *columns)
+        found = self._objects.consistently(
+            lambda snapshot: self._objects.matching(snapshot.holding(epochs), epochs, columns, match)
+        )
+        return [object_of(row) for row in found.sort_by([(EPOCH, "ascending"), ("step", "ascending")]).to_pylist()]
+
     def forget(self, before_epoch: int) -> int:
         last = self.last_epoch()
         if last is None:
@@ -152,7 +176,6 @@ class DeltaLedger:
         before = min(before_epoch, last.epoch)
         count = sum(epoch.epoch < before for epoch in self.epochs())
         with self._lock:
-            self._index_up_to(last.epoch)
             worth = self._objects.consistently(lambda snapshot: self._worth_keeping(snapshot, before))
         owners = pa.array(sorted({epoch for mask in worth.values() for epoch in mask.epochs}), pa.int64())
         sparse = {file: mask for file, mask in worth.items() if mask.rows < file.rows / 2}
@@ -172,6 +195,7 @@ class DeltaLedger:
 
     def _take_over(self) -> None:
         self._epochs.widen()
+        self._objects.widen()
         number = 0
 
         def decide(snapshot: Snapshot) -> Change:
@@ -248,23 +272,40 @@ class DeltaLedger:
         return found
 
     def _worth_keeping(self, snapshot: Snapshot, before: int) -> dict[DataFile, Worth]:
-        """Of each file with rows below `before`, the rows that are not, and those that are the newest of an object."""
-        return {file: self._worth_of(file, before) for file in snapshot.files if file.low < before}
-
-    def _worth_of(self, file: DataFile, before: int) -> Worth:
-        rows = self._objects.read_files([file], None, KEY_COLUMNS)
-        epochs, carrying, keys = rows[EPOCH].to_pylist(), rows["carries_files"].to_pylist(), keys_of(rows)
-        mask = [
-            epoch >= before or (carries and self._latest.find(key) == epoch)
-            for epoch, carries, key in zip(epochs, carrying, keys, strict=True)
-        ]
-        old = frozenset(epoch for epoch, kept in zip(epochs, mask, strict=True) if kept and epoch < before)
-        return Worth(pa.array(mask, pa.bool_()), sum(mask), old)
+        """Of each file with rows below `before`, the rows that are not, and those that are needed still."""
+        files = [file for file in snapshot.files if file.low < before]
+        rows = [self._objects.read_files([file], None, LINE_COLUMNS) for file in files]
+        if not files:
+            return {}
+        whole = pa.concat_tables(rows)
+        ends = list(accumulate(piece.num_rows for piece in rows))
+        numbered = whole.append_column("index", pa.array(range(whole.num_rows), pa.int64()))
+        old = numbered.filter(pc.less(numbered[EPOCH], before))
+        keep = needed(lines_of(old.sort_by([(EPOCH, "ascending"), ("step", "ascending")])))
+        epochs = whole[EPOCH].to_pylist()
+        mask = [epoch >= before or index in keep for index, epoch in enumerate(epochs)]
+        found = {}
+        for file, start, end in zip(files, [0, *ends], ends, strict=False):
+            own = mask[start:end]
+            owners = frozenset(
+                epoch for epoch, kept in zip(epochs[start:end], own, strict=True) if kept and epoch < before
+            )
+            found[file] = Worth(pa.array(own, pa.bool_()), sum(own), owners)
+        return found
 
 
 def retained(rows: pa.Table, before: int, owners: pa.Array) -> pa.Table:
     """The epoch rows from `before` on, and those that kept object rows belong to."""
     return rows.filter(pc.or_(pc.greater_equal(rows[EPOCH], before), pc.is_in(rows[EPOCH], owners)))
+
+
+def lines_of(rows: pa.Table) -> Iterator[Line]:
+    columns = [rows[name].to_pylist() for name in ("index", *LINE_COLUMNS[1:])]
+    for index, database, table, partition, incarnation, event_id, change, files, defines, _ in zip(
+        *columns, strict=True
+    ):
+        name = TableName(database, table)
+        yield Line(index, name, partition, incarnation, event_id, change, bool(files), bool(defines))
 
 
 def keys_of(rows: pa.Table) -> list[ObjectKey]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from calque.core.contents import line_of, needed
 from calque.core.continuity import carries_files, next_epoch
 from calque.core.digest import in_order
 from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.names import TableName
 
 Key = tuple[str, str, str]
 
@@ -26,6 +28,8 @@ class MemoryLedger:
         self._objects: dict[int, tuple[ObjectRow, ...]] = {}
         self._tables: dict[Key, TableRow] = {}
         self._latest: dict[Key, ObjectRow] = {}
+        self._kept: list[ObjectRow] = []
+        """Rows of epochs that are forgotten."""
 
     def copy(self) -> MemoryLedger:
         """Another ledger with the same content."""
@@ -33,6 +37,7 @@ class MemoryLedger:
         with self._lock:
             other._epochs, other._objects = dict(self._epochs), dict(self._objects)
             other._tables, other._latest = dict(self._tables), dict(self._latest)
+            other._kept = list(self._kept)
         return other
 
     def last_epoch(self) -> Epoch | None:
@@ -77,9 +82,24 @@ class MemoryLedger:
         with self._lock:
             return {key: self._latest[key] for key in keys if key in self._latest}
 
+    def headers(self, upto: int) -> Sequence[ObjectRow]:
+        return [row for row in self._rows(upto) if not row.partition]
+
+    def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
+        return [row for row in self._rows(upto) if TableName(row.database, row.table) in names]
+
+    def _rows(self, upto: int) -> list[ObjectRow]:
+        with self._lock:
+            told = (self._objects[number] for number in sorted(self._epochs) if number <= upto)
+            return [*self._kept, *(row for rows in told for row in sorted(rows, key=lambda row: row.step))]
+
     def forget(self, before_epoch: int) -> int:
         with self._lock:
             gone = [number for number in sorted(self._epochs)[:-1] if number < before_epoch]
+            rows = self._rows(gone[-1]) if gone else []
+            keep = needed(line_of(index, row) for index, row in enumerate(rows))
+            if gone:
+                self._kept = [row for index, row in enumerate(rows) if index in keep]
             for number in gone:
                 del self._epochs[number]
                 del self._objects[number]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, Protocol, TypeVar
 
+from calque.core.definition import text_of_partition, text_of_table
 from calque.engine.attached import Attachments
 from calque.engine.observe import Shown
 from calque.engine.stage import Placed, Wanted, stage
@@ -17,6 +18,8 @@ from calque.model.names import EventId, TableName
 from calque.model.plan import Data, Version
 from calque.ports import Conflict
 
+UNDEFINED = frozenset({"append", "rename_away", "drop_partition", "drop_table"})
+"""Changes that define nothing."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -127,14 +130,33 @@ class Hand:
         if not partition:
             placed = self.made.pop(table, placed)
         listing = Listing(placed.location, placed.files) if placed is not None else None
-        self.applied.objects.append(row_of(table, partition, incarnation, event_id, change, listing))
+        shown = self.shown.get(table) if change not in UNDEFINED else None
+        written = shown if shown is None or not partition else shown.partitions.get(partition)
+        definition = definition_text(written.table if isinstance(written, Shown) else written)
+        self.applied.objects.append(row_of(table, partition, incarnation, event_id, change, listing, definition))
+
+
+def definition_text(written: Table | Partition | None) -> str:
+    match written:
+        case None:
+            return ""
+        case Table():
+            return text_of_table(written)
+        case Partition():
+            return text_of_partition(written)
 
 
 def row_of(
-    table: TableName, partition: str, incarnation: str, event_id: EventId, change: str, listing: Listing | None
+    table: TableName,
+    partition: str,
+    incarnation: str,
+    event_id: EventId,
+    change: str,
+    listing: Listing | None,
+    definition: str = "",
 ) -> ObjectRow:
     """The ledger's row of an object, with what lies in its directory where that was written."""
-    row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change)
+    row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change, definition=definition)
     if listing is None:
         return row
     files = replace(listing, files=tuple(sorted(listing.files)))

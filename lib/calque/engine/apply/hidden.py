@@ -49,9 +49,10 @@ def rebuild(hand: Hand, operation: Rebuild, event_id: EventId) -> None:
     table, was, head = operation.table, operation.was, operation.head
     old = hand.seen(was) if was is not None else None
     facets: Kept | None = None
+    change = "rebuild"
     if operation.whole or was is None or old is None:
         definition, placed = new_table(hand, table, head)
-        before, new_placed = Shown(definition), placed if head.data is not None else None
+        before, new_placed, change = Shown(definition), placed if head.data is not None else None, "replace"
     else:
         before = replace(old, partitions=every_partition(hand, was))
         facets = kept_facets(hand, was, before.partitions)
@@ -64,11 +65,11 @@ def rebuild(hand: Hand, operation: Rebuild, event_id: EventId) -> None:
     whole = {**kept, **{name: one.definition for name, one in written.items()}}
     swap(hand, table, was, definition, whole.values(), event_id)
     if was is not None and old is not None:
-        now_under(hand, was, table, old, event_id)
+        now_under(hand, was, table, old, head.since)
     hand.shown[table] = Shown(definition, dict(before.partitions), dict(before.listings))
     if new_placed is not None:
         hand.shows_files(table, "", new_placed)
-    hand.record(table, "", hand.seen(table).incarnation(), head.since, "rebuild", new_placed)
+    hand.record(table, "", hand.seen(table).incarnation(), head.since, change, new_placed)
     forget(hand, table, gone, event_id)
     remember(hand, table, written)
     hand.seen(table).partitions.update(whole)

@@ -53,7 +53,7 @@ def rename_partition(hand: Hand, operation: RenamePartition) -> None:
     del shown.partitions[was]
     if was in shown.listings:
         shown.listings[name] = shown.listings.pop(was)
-    hand.record(table, was, part.incarnation, part.since, "rename_away")
+    hand.record(table, was, incarnation_of(renamed), part.since, "rename_away")
     remember(hand, table, {name: Written(renamed, part.since, "rename_partition", None)})
 
 

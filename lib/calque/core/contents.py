@@ -1,0 +1,143 @@
+"""What tables consist of at an epoch: the rows of a ledger, up to that epoch, put together.
+
+Rows say what was done, in the order of epoch and step. A table's content is known as a whole from a row on that begins
+one (`BEGINNINGS`); a rename takes it along under another name without a row for each partition. What is known only in
+part (a target that was taken as it is, a ledger that an earlier version wrote) says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from calque.core.continuity import carries_files
+from calque.model.ledger import ObjectRow
+from calque.model.names import TableName
+
+BEGINNINGS = frozenset({"create_table", "replace", "read", "adopt"})
+"""Changes of a table after which its rows say all that it has."""
+FOUND = "found"
+"""The change of what was seen at the target and had not been recorded."""
+UNSURE = "unsure"
+"""The change of a table of which something may not have been recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row without what it carries. `index` is its place in the caller's list."""
+
+    index: int
+    name: TableName
+    partition: str
+    incarnation: str
+    event_id: int
+    change: str
+    files: bool
+    defines: bool
+
+
+@dataclass(slots=True)
+class Part:
+    """A partition, or the table itself: the lines that say its files and its definition, and its renames."""
+
+    files: Line | None = None
+    said: Line | None = None
+    told: list[Line] = field(default_factory=list)
+
+    def lines(self) -> Iterator[Line]:
+        yield from self.told
+        for line in (self.files, self.said):
+            if line is not None:
+                yield line
+
+
+@dataclass(slots=True)
+class Content:
+    """One table. `whole`: everything in it is known."""
+
+    incarnation: str
+    whole: bool
+    table: Part = field(default_factory=Part)
+    partitions: dict[str, Part] = field(default_factory=dict)
+    left: dict[tuple[str, int], Part] = field(default_factory=dict)
+    """Partitions that are between two names."""
+
+    def lines(self) -> Iterator[Line]:
+        for part in (self.table, *self.partitions.values(), *self.left.values()):
+            yield from part.lines()
+
+
+def line_of(index: int, row: ObjectRow) -> Line:
+    return Line(
+        index,
+        TableName(row.database, row.table),
+        row.partition,
+        row.incarnation,
+        row.event_id,
+        row.change,
+        carries_files(row),
+        bool(row.definition),
+    )
+
+
+def contents(lines: Iterable[Line]) -> dict[TableName, Content]:
+    """The tables that are there after these lines, which are in the order of epoch and step."""
+    there: dict[TableName, Content] = {}
+    away: dict[tuple[str, int], tuple[Content, Line]] = {}
+    for line in lines:
+        if line.partition:
+            of_partition(there.setdefault(line.name, Content("", whole=False)), line)
+        elif line.change == "drop_table":
+            there.pop(line.name, None)
+        elif line.change == "rename_away":
+            if line.name in there:
+                away[line.incarnation, line.event_id] = there.pop(line.name), line
+        elif line.change == UNSURE:
+            content = there.setdefault(line.name, Content("", whole=False))
+            content.whole = False
+            content.table.told.append(line)
+        else:
+            there[line.name] = of_table(there.get(line.name), away, line)
+    return there
+
+
+def of_table(before: Content | None, away: dict[tuple[str, int], tuple[Content, Line]], line: Line) -> Content:
+    if line.change in BEGINNINGS:
+        content = Content(line.incarnation, line.defines, Part(told=[line]))
+    elif before is not None and before.incarnation == line.incarnation:
+        content = before
+    elif (renamed := away.pop((line.incarnation, line.event_id), None)) is not None:
+        content, left = renamed
+        content.table.told += [left, line]
+    else:
+        content = Content(line.incarnation, whole=False, table=Part(told=[line]))
+    put(content.table, line)
+    return content
+
+
+def of_partition(content: Content, line: Line) -> None:
+    link = (line.incarnation, line.event_id)
+    if line.change == "drop_partition":
+        content.partitions.pop(line.partition, None)
+    elif line.change == "rename_away":
+        part = content.partitions.pop(line.partition, None)
+        if part is not None:
+            part.told.append(line)
+            content.left[link] = part
+    else:
+        if line.change == "rename_partition" and link in content.left:
+            part = content.partitions[line.partition] = content.left.pop(link)
+            part.told.append(line)
+        put(content.partitions.setdefault(line.partition, Part()), line)
+
+
+def put(part: Part, line: Line) -> None:
+    if line.files:
+        part.files = line
+    if line.defines:
+        part.said = line
+
+
+def needed(lines: Iterable[Line]) -> set[int]:
+    """The lines, by index, without which `contents` of these and later lines would be others."""
+    return {line.index for content in contents(lines).values() for line in content.lines()}

@@ -1,0 +1,92 @@
+"""Rows for the ledger of what a target shows and the ledger may not say: what attempts did that were not recorded, and
+tables that were there before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from calque.core.contents import FOUND, UNSURE
+from calque.core.definition import text_of_partition, text_of_table
+from calque.core.image import INCARNATION
+from calque.engine.apply.hand import batches, row_of
+from calque.engine.observe import Shown, observe, read_files
+from calque.engine.world import TargetSide
+from calque.model.files import Listing
+from calque.model.hive import Partition, is_partitioned, is_view, location_of
+from calque.model.ledger import ObjectRow, TableRow
+from calque.model.names import EventId, TableName
+
+READ, ADOPT, CREATED = "read", "adopt", "create_table"
+PAGE = 2000
+"""Partitions that are held at a time."""
+
+
+def found(
+    side: TargetSide,
+    shown: Mapping[TableName, Shown | None],
+    looked_for: Mapping[TableName, Collection[str]],
+    recorded: EventId,
+) -> list[ObjectRow]:
+    """Rows of what a group's tables show before it goes on: attempts since event `recorded` may have changed what was
+    looked for. Where they may have renamed a table, all of it gets rows."""
+    if len(shown) > 1:
+        return [row for name in shown for row in as_it_is(side, name, recorded)]
+    rows: list[ObjectRow] = []
+    for name, table in shown.items():
+        if table is None:
+            rows.append(row_of(name, "", "", recorded, "drop_table", None))
+            continue
+        incarnation = table.incarnation()
+        created = incarnation.isdecimal() and int(incarnation) > recorded
+        rows += whole(name, table, recorded, CREATED if created else FOUND)
+        gone = sorted(set(looked_for.get(name, ())) - table.partitions.keys())
+        rows += [row_of(name, partition, "", recorded, "drop_partition", None) for partition in gone]
+    return rows
+
+
+def whole(name: TableName, shown: Shown | None, event_id: EventId, change: str) -> list[ObjectRow]:
+    """A row of the table and of each of its partitions that are known here, as the target shows them."""
+    if shown is None:
+        return [row_of(name, "", "", event_id, "drop_table", None)]
+    table, incarnation = shown.table, shown.incarnation()
+    place = Listing(location_of(table) or "", ()) if not is_view(table) and is_partitioned(table) else None
+    listing = shown.listings.get("", place)
+    return [
+        row_of(name, "", incarnation, event_id, change, listing, text_of_table(table)),
+        *of_partitions(name, shown.partitions, shown.listings, event_id),
+    ]
+
+
+def of_partitions(
+    name: TableName, partitions: Mapping[str, Partition], listings: Mapping[str, Listing], event_id: EventId
+) -> Iterator[ObjectRow]:
+    for key, partition in partitions.items():
+        incarnation = (partition.parameters or {}).get(INCARNATION, "")
+        text = text_of_partition(partition)
+        yield row_of(name, key, incarnation, event_id, FOUND, listings.get(key), text)
+
+
+def unsure(rows: Iterable[TableRow], cursor: EventId, reached: EventId) -> list[ObjectRow]:
+    """Rows of tables that attempts may have changed without a record, where the events that would tell which are lost:
+    a window may have come up to event `reached` while the ledger says less of the table."""
+    return [
+        row_of(TableName(row.database, row.table), "", "", cursor, UNSURE, None)
+        for row in rows
+        if row.kind == "table" and min(cursor, row.shows if row.shows is not None else cursor) < reached
+    ]
+
+
+def as_it_is(side: TargetSide, name: TableName, event_id: EventId, page: int = PAGE) -> list[ObjectRow]:
+    """The same for all that the table has, read from the target `page` partitions at a time."""
+    with_files = side.policy.data != "none"
+    shown = observe(side, [name], {}, with_files)[name]
+    rows = whole(name, shown, event_id, READ)
+    if shown is None or not is_partitioned(shown.table):
+        return rows
+    at = side.admission.name_at_target(name)
+    for names in batches(list(side.catalog.partition_names(at)), page):
+        some = Shown(shown.table, dict(side.catalog.partitions(at, names)))
+        if with_files:
+            read_files(side, {name: some})
+        rows += of_partitions(name, some.partitions, some.listings, event_id)
+    return rows
