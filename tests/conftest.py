@@ -31,6 +31,7 @@ LONG = (
     *("integration/test_layout.py", "integration/test_scans.py", "integration/test_reload.py"),
     *("integration/test_bootstrap_under_load.py", "integration/test_awkward.py", "integration/test_sandbox.py"),
     *("integration/test_bootstrap_goes_on.py", "integration/test_wheel.py", "integration/test_check.py"),
+    *("integration/test_open_epoch.py", "property/test_recorded.py"),
 )
 """Files that begin before all others, the longest first, so that several processes end together."""
 

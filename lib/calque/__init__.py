@@ -6,8 +6,23 @@ the world, `engine` acts through ports, `adapters` plug real systems in, `wiring
 """
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 try:
     __version__ = version("calque")
 except PackageNotFoundError:
     __version__ = "0"
+
+if TYPE_CHECKING:
+    from calque.snapshot import OpenEpoch, open_epoch
+
+__all__ = ["OpenEpoch", "__version__", "open_epoch"]
+
+
+def __getattr__(name: str) -> object:
+    """`open_epoch` and what it returns, loaded when they are asked for."""
+    if name in ("OpenEpoch", "open_epoch"):
+        from calque import snapshot
+
+        return getattr(snapshot, name)
+    raise AttributeError(f"module 'calque' has no attribute {name!r}")

@@ -20,10 +20,12 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable
 from calque.adapters.memory.ledger import MemoryLedger
+from calque.core.contents import contents, line_of
 from calque.core.digest import is_intact, sealed
 from calque.errors import Broken
 from calque.model.files import File
 from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
+from calque.model.names import TableName
 from calque.ports import Ledger
 
 EARLIER = "6ff7972e12c2bd0c90638c4c0d2b7b278fe9d59d51e0d99f20608f1c42d40311"
@@ -119,6 +121,7 @@ def test_an_epoch_comes_back_as_it_was_published(world: World) -> None:
         in_parts=("sales.big",),
         rebasing=("sales",),
         gap=(3, 8),
+        set_aside=("sales.y",),
     )
     objects = [row("t", "p=2", 9, "b", "ü/a"), row("t", "p=1", 8, delta_version=4), row("日本", "", 7)]
     world.open().publish(full, objects, [])
@@ -220,6 +223,55 @@ def test_of_two_rows_of_an_object_in_one_epoch_the_later_event_counts(world: Wor
     world.open().publish(epoch(1), [row("t", "", 5, "b"), row("t", "", 3, "a")], [])
     assert tuple(world.open().objects(1)) == (row("t", "", 3, "a"), row("t", "", 5, "b"))
     assert world.open().latest_objects([("sales", "t", "")]) == {("sales", "t", ""): row("t", "", 5, "b")}
+
+
+def test_the_rows_of_tables_come_in_the_order_in_which_things_were_done(world: World) -> None:
+    made = row("t", "", 5, change="create_table", definition="{}", step=0)
+    first, second = row("t", "p=2", 5, "a", step=1), row("t", "p=1", 4, "b", step=2)
+    away = row("t", "", 9, change="rename_away", step=0)
+    there = row("u", "", 9, change="rename_table", definition="{}", step=1)
+    ledger = world.open()
+    ledger.publish(epoch(1), [made, first, second], [])
+    ledger.publish(epoch(2), [away, there], [])
+    reader = world.open()
+    assert list(reader.headers(1)) == [made]
+    assert list(reader.headers(2)) == [made, away, there]
+    assert list(reader.rows_of({TableName("sales", "t")}, 2)) == [made, first, second, away]
+    assert list(reader.rows_of({TableName("hr", "t")}, 2)) == []
+
+
+def test_forgetting_epochs_keeps_what_tables_consist_of_and_nothing_of_what_is_gone(world: World) -> None:
+    made = row("t", "", 5, change="create_table", definition="{}", step=0)
+    one, two = row("t", "p=1", 5, "a", step=1), row("t", "p=2", 5, "b", step=2)
+    gone = row("t", "p=1", 8, change="drop_partition", step=0)
+    away = row("t", "", 9, change="rename_away", step=1)
+    there = row("u", "", 9, change="rename_table", definition="{}", step=2)
+    ledger = world.open()
+    ledger.publish(epoch(1), [made, one, two], [])
+    ledger.publish(epoch(2), [gone, away, there], [])
+    ledger.publish(epoch(3), [], [])
+    assert ledger.forget(3) == 2
+    both = {TableName("sales", "t"), TableName("sales", "u")}
+    for holder in (ledger, world.open()):
+        rows = holder.rows_of(both, 3)
+        assert {made, two, away, there} <= {*holder.headers(3), *rows}
+        found = contents(line_of(index, each) for index, each in enumerate(rows))
+        assert {name: [*content.partitions] for name, content in found.items()} == {TableName("sales", "u"): ["p=2"]}
+
+
+def test_a_row_that_ended_an_object_stays_as_long_as_others_of_that_object(world: World) -> None:
+    ledger = world.open()
+    others = [row("t", f"p={number}", 5, "a", step=number) for number in range(1, 10)]
+    ledger.publish(epoch(1), [row("t", "", 5, change="create_table", definition="{}"), *others], [])
+    gone = row("t", "p=3", 8, change="drop_partition")
+    more = [row("x", f"p={number}", 8, change="drop_partition", step=number) for number in range(1, 10)]
+    ledger.publish(epoch(2), [gone, *more], [])
+    ledger.publish(epoch(3), [], [])
+    ledger.forget(3)
+    rows = world.open().rows_of({TableName("sales", "t")}, 3)
+    found = contents(line_of(index, each) for index, each in enumerate(rows))[TableName("sales", "t")]
+    assert "p=3" not in found.partitions
+    assert len(found.partitions) == 8
 
 
 def test_the_newest_state_of_a_table_wins(world: World) -> None:

@@ -59,10 +59,12 @@ def run(settings: Settings, config: Config, targets: Sequence[str]) -> int:
 def sweep_one(wiring: Wiring, name: str) -> Swept:
     from calque.engine.sweep import sweep_target
     from calque.engine.world import SystemClock
+    from calque.holds import held_since
 
-    noted = noted_before(wiring, name)
+    noted, now = noted_before(wiring, name), SystemClock().now_ns()
     side = wiring.target_behind(wiring.deputy(name), name)
-    swept = sweep_target(side, wiring.source().journal, SystemClock().now_ns(), noted, neighbours(wiring.config, name))
+    held = held_since(wiring.control, name, now)
+    swept = sweep_target(side, wiring.source().journal, now, noted, neighbours(wiring.config, name), held)
     if dict(swept.noted) != noted:
         wiring.control.put(record_of(name), {"noted": swept.noted})
     return swept

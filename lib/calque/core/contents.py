@@ -16,6 +16,8 @@ from calque.model.names import TableName
 
 BEGINNINGS = frozenset({"create_table", "replace", "read", "adopt"})
 """Changes of a table after which its rows say all that it has."""
+ENDINGS = BEGINNINGS | {"drop_table", "drop_partition", "rename_away"}
+"""Changes after which rows before them may mean nothing any more."""
 FOUND = "found"
 """The change of what was seen at the target and had not been recorded."""
 UNSURE = "unsure"

@@ -67,29 +67,32 @@ def sweep_target(
     now_ns: int,
     noted: Mapping[str, int],
     others: Sequence[Admission] = (),
+    held_ns: int | None = None,
 ) -> Swept:
     """Sweep one target. `noted` is what its last sweep returned; `others` are the admissions of other targets whose
-    warehouse overlaps this one's: what they may have made is left to them. A target without epochs, or whose data stay
+    warehouse overlaps this one's: what they may have made is left to them. What was shown at `held_ns` or later is held
+    by readers, and stays. A target without epochs, or whose data stay
     at the source, keeps all. Raises `Unavailable` and `Refused`; what was removed by then is gone."""
     standing = standing_of(side.ledger, journal)
     if standing is None or side.policy.data == "none":
         return Swept(noted=noted)
-    grace_ns = int(side.policy.grace * 1e9)
+    before_ns = now_ns - int(side.policy.grace * 1e9)
+    before_ns = before_ns if held_ns is None else min(before_ns, held_ns)
     hidden = hidden_tables(side) if standing.idle else []
-    unneeded = Unneeded(side, standing, references_of(side), now_ns - grace_ns, others)
+    unneeded = Unneeded(side, standing, references_of(side), before_ns, others)
     unneeded.look()
     if not unneeded.directories and not unneeded.staging and not hidden:
-        return Swept(epochs=forget_epochs(side.ledger, now_ns - grace_ns))
+        return Swept(epochs=forget_epochs(side.ledger, before_ns))
     # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
     references = references_of(side)
     again = standing_of(side.ledger, journal)
     doubtful = again is None or not again.aside <= standing.aside
-    since = ended_ns(side.ledger, now_ns - grace_ns) if standing.idle and again == standing else now_ns
+    since = ended_ns(side.ledger, before_ns) if standing.idle and again == standing else now_ns
     kept: dict[str, int] = {}
     removed = [remove_staging(side.storage, node) for node in unneeded.staging]
     for name in hidden:
         first = noted.get(str(name), since)
-        if again == standing and first <= now_ns - grace_ns:
+        if again == standing and first <= before_ns:
             removed.append(drop_hidden(side.catalog, name))
         else:
             kept[str(name)] = first
@@ -97,11 +100,11 @@ def sweep_target(
         if references.within(node.key):
             continue
         first = noted.get(node.key, since)
-        if not doubtful and first <= now_ns - grace_ns and node.newest_ns() <= now_ns - grace_ns:
+        if not doubtful and first <= before_ns and node.newest_ns() <= before_ns:
             removed.append(remove_directory(side.storage, node))
         else:
             kept[node.key] = first
-    return Swept(tuple(removed), kept, forget_epochs(side.ledger, now_ns - grace_ns))
+    return Swept(tuple(removed), kept, forget_epochs(side.ledger, before_ns))
 
 
 # What is still to be done

@@ -24,7 +24,7 @@ from calque.adapters.delta.latest import LatestEpochs, ObjectKey, RecentRows, ke
 from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
 from calque.adapters.delta.states import DeltaStates, StateKey
 from calque.adapters.delta.table import RangedTable
-from calque.core.contents import Line, needed
+from calque.core.contents import ENDINGS, Line, needed
 from calque.core.continuity import carries_files, next_epoch
 from calque.core.digest import in_order
 from calque.errors import Broken
@@ -45,10 +45,11 @@ LINE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """Which rows of a file `forget` keeps, how many, and the forgotten epochs that they belong to."""
+    """Which rows of a file `forget` keeps, whether it is written anew with these alone, and the forgotten epochs that
+    they belong to."""
 
     mask: pa.Array
-    rows: int
+    sparse: bool
     epochs: frozenset[int]
 
 
@@ -178,7 +179,7 @@ class DeltaLedger:
         with self._lock:
             worth = self._objects.consistently(lambda snapshot: self._worth_keeping(snapshot, before))
         owners = pa.array(sorted({epoch for mask in worth.values() for epoch in mask.epochs}), pa.int64())
-        sparse = {file: mask for file, mask in worth.items() if mask.rows < file.rows / 2}
+        sparse = {file: found for file, found in worth.items() if found.sparse}
         self._epochs.rewrite(
             lambda snapshot: [file for file in snapshot.files if file.low < before],
             lambda file: retained(self._epochs.read_files([file]), before, owners),
@@ -278,19 +279,30 @@ class DeltaLedger:
         if not files:
             return {}
         whole = pa.concat_tables(rows)
-        ends = list(accumulate(piece.num_rows for piece in rows))
+        epochs, changes = whole[EPOCH].to_pylist(), whole["change"].to_pylist()
         numbered = whole.append_column("index", pa.array(range(whole.num_rows), pa.int64()))
         old = numbered.filter(pc.less(numbered[EPOCH], before))
         keep = needed(lines_of(old.sort_by([(EPOCH, "ascending"), ("step", "ascending")])))
-        epochs = whole[EPOCH].to_pylist()
-        mask = [epoch >= before or index in keep for index, epoch in enumerate(epochs)]
+        ends = list(accumulate(file.num_rows for file in rows))
+        spans = dict(zip(files, map(range, [0, *ends], ends), strict=False))
+        sparse = {
+            file
+            for file, span in spans.items()
+            if sum(epochs[row] >= before or row in keep for row in span) < len(span) / 2
+        }
+        left = [epochs[row] for file in spans.keys() - sparse for row in spans[file] if row not in keep]
+        ended = min(left, default=before)
         found = {}
-        for file, start, end in zip(files, [0, *ends], ends, strict=False):
-            own = mask[start:end]
+        for file, span in spans.items():
+            # What ended an object stays while rows of one that has ended may be left in other files.
+            mask = [
+                epochs[row] >= before or row in keep or (epochs[row] >= ended and changes[row] in ENDINGS)
+                for row in span
+            ]
             owners = frozenset(
-                epoch for epoch, kept in zip(epochs[start:end], own, strict=True) if kept and epoch < before
+                epochs[row] for row, kept in zip(span, mask, strict=True) if kept and epochs[row] < before
             )
-            found[file] = Worth(pa.array(own, pa.bool_()), sum(own), owners)
+            found[file] = Worth(pa.array(mask, pa.bool_()), file in sparse, owners)
         return found
 
 

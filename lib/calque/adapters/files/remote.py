@@ -25,15 +25,21 @@ def open_remote(
 ) -> tuple[System, Callable[[str, str], str]]:
     """The file system of a scheme and authority, and how an (authority, path) is called there. `options` are those of
     the configuration; `noted` is for object stores (`ObjectSystem`)."""
+    found = open_fsspec(scheme, authority, options)
+    if scheme in OBJECT_STORES:
+        store = S3Store(found) if _PROTOCOLS.get(scheme, scheme) == "s3" else FsspecStore(found)
+        return ObjectSystem(store, noted=noted), lambda container, path: f"{container}{path}".rstrip("/")
+    return RemoteSystem(found), lambda _, path: path
+
+
+def open_fsspec(scheme: str, authority: str, options: Mapping[str, str]) -> AbstractFileSystem:
+    """fsspec's file system of a scheme and authority."""
     protocol = _PROTOCOLS.get(scheme, scheme)
     if scheme in OBJECT_STORES:
-        found = _filesystem(protocol, filesystem_options(protocol, options))
-        store = S3Store(found) if protocol == "s3" else FsspecStore(found)
-        return ObjectSystem(store, noted=noted), lambda container, path: f"{container}{path}".rstrip("/")
+        return _filesystem(protocol, filesystem_options(protocol, options))
     host, _, port = authority.partition(":")
     server = {"host": host, **({"port": int(port)} if port.isdigit() else {})} if host else {}
-    found = _filesystem(protocol, {**server, **filesystem_options(protocol, options)})
-    return RemoteSystem(found), lambda _, path: path
+    return _filesystem(protocol, {**server, **filesystem_options(protocol, options)})
 
 
 class RemoteSystem:

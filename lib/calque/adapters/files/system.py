@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from calque.core.layout import place
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import File
+
+if TYPE_CHECKING:
+    from fsspec.spec import AbstractFileSystem
 
 
 class Durability(Enum):
@@ -103,6 +106,14 @@ class Systems:
                 found = self._open.get(key) or self._open.setdefault(key, self._opened(*key))
         system, path = found
         return system, path(where.authority, where.path)
+
+    def fsspec(self, location: str) -> AbstractFileSystem:
+        """fsspec's file system for a location that is not local."""
+        from calque.adapters.files.remote import open_fsspec
+
+        where = place(location)
+        own = any(each.contains(where) for each in self._places)
+        return open_fsspec(where.scheme, where.authority, self._own.options if own else self._options)
 
     def _opened(self, scheme: str, authority: str, own: bool) -> tuple[System, Callable[[str, str], str]]:
         if scheme == "file":

@@ -1,0 +1,131 @@
+"""The files of a table as one `pyarrow.dataset.Dataset`, partition keys as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+
+from calque.adapters.files.system import Systems
+from calque.arrow_types import arrow_type
+from calque.core.definition import Format
+from calque.core.formats import Kind, Lines, kind_of, lines_of
+from calque.core.layout import place
+from calque.errors import Refused
+from calque.snapshot import Directory, TableFiles
+
+
+def dataset_of(table: TableFiles, systems: Systems) -> ds.Dataset:
+    """Raises `Refused` for formats and types that Arrow can't read."""
+    if table.version is not None:
+        return version_of(table, table.version)
+    definition = table.definition
+    of_text = kind_of(table.name, definition.format) is Kind.CSV
+    columns = [
+        pa.field(name, pa.string() if of_text else arrow_type(f"{table.name}.{name}", kind))
+        for name, kind in definition.columns
+    ]
+    keys = [pa.field(name, arrow_type(f"{table.name}.{name}", kind)) for name, kind in definition.keys]
+    schema = pa.schema([*columns, *keys])
+    formats: list[Format] = []
+    for directory in table.directories:
+        if directory.format not in formats:
+            formats.append(directory.format)
+    found = [
+        of_format(table, [at for at in table.directories if at.format == how], how, columns, keys, systems)
+        for how in formats or [definition.format]
+    ]
+    return found[0] if len(found) == 1 else ds.UnionDataset(schema, found)
+
+
+def of_format(
+    table: TableFiles,
+    directories: Sequence[Directory],
+    how: Format,
+    columns: Sequence[pa.Field],
+    keys: Sequence[pa.Field],
+    systems: Systems,
+) -> ds.Dataset:
+    reader = reader_of(table, how, columns)
+    filesystem = filesystem_of(directories[0].location if directories else "/", systems)
+    fragments = [
+        reader.make_fragment(path_of(file), filesystem, partition_expression=values_are(keys, directory.values))
+        for directory in directories
+        for file in directory.files
+    ]
+    return ds.FileSystemDataset(fragments, pa.schema([*columns, *keys]), reader, filesystem)
+
+
+def values_are(keys: Sequence[pa.Field], values: Sequence[str | None]) -> ds.Expression | None:
+    """What is true of all rows of a partition."""
+    found: ds.Expression | None = None
+    for key, value in zip(keys, values, strict=True):
+        one = pc.field(key.name).is_null() if value is None else pc.field(key.name) == scalar(key, value)
+        found = one if found is None else found & one
+    return found
+
+
+def scalar(key: pa.Field, value: str) -> pa.Scalar:
+    try:
+        return pa.scalar(value).cast(key.type)
+    except pa.ArrowInvalid as error:
+        why = f"it is of the type {key.type}"
+        raise Refused(f"{value!r} is no value of the partition key {key.name}", why, "Rename the partition") from error
+
+
+def reader_of(table: TableFiles, how: Format, columns: Sequence[pa.Field]) -> ds.FileFormat:
+    match kind_of(table.name, how):
+        case Kind.PARQUET:
+            return ds.ParquetFileFormat()
+        case Kind.ORC:
+            return ds.OrcFileFormat()
+        case Kind.JSON:
+            return ds.JsonFileFormat()
+        case Kind.TEXT | Kind.CSV:
+            return text_reader(table.name, lines_of(table.definition, how), columns)
+
+
+def text_reader(table: str, lines: Lines, columns: Sequence[pa.Field]) -> ds.FileFormat:
+    nested = [column.name for column in columns if pa.types.is_nested(column.type)]
+    if nested:
+        why = f"its column {nested[0]} has a nested type in delimited text"
+        raise Refused(f"{table} can't be read with Arrow", why, "Read it through the metastore")
+    return ds.CsvFileFormat(
+        parse_options=pcsv.ParseOptions(
+            delimiter=lines.delimiter, quote_char=lines.quote or False, escape_char=lines.escape or False
+        ),
+        read_options=pcsv.ReadOptions(column_names=[column.name for column in columns], skip_rows=lines.header),
+        convert_options=pcsv.ConvertOptions(
+            column_types={column.name: column.type for column in columns},
+            null_values=[lines.null],
+            strings_can_be_null=bool(lines.null),
+            true_values=["true", "TRUE", "True"],
+            false_values=["false", "FALSE", "False"],
+        ),
+    )
+
+
+def version_of(table: TableFiles, version: int) -> ds.Dataset:
+    from deltalake import DeltaTable
+
+    at = place(table.directories[0].location)
+    if at.scheme != "file":
+        what = f"{table.name} is a Delta table in a store"
+        raise Refused(what, "calque opens local ones with Arrow", f"Open version {version} at {at} with a Delta reader")
+    return DeltaTable(at.path, version=version).to_pyarrow_dataset()
+
+
+def filesystem_of(location: str, systems: Systems) -> pafs.FileSystem:
+    at = place(location)
+    if at.scheme == "file":
+        return pafs.LocalFileSystem()
+    return pafs.PyFileSystem(pafs.FSSpecHandler(systems.fsspec(location)))
+
+
+def path_of(location: str) -> str:
+    at = place(location)
+    return at.path if at.scheme == "file" else f"{at.authority}{at.path}"

@@ -1,0 +1,62 @@
+"""Hive's types as Arrow's."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+from calque.errors import Refused
+
+PLAIN = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "double precision": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("ns"),
+}
+PARAMETRIC = re.compile(r"(decimal|numeric|varchar|char)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+NESTED = re.compile(r"(array|map|struct)\s*<(.*)>")
+
+
+def arrow_type(column: str, kind: str) -> pa.DataType:
+    """`Refused` for a type that Arrow has no match for; `column` is for the error."""
+    text = kind.strip().lower()
+    if text in PLAIN:
+        return PLAIN[text]
+    if found := PARAMETRIC.fullmatch(text):
+        name, precision, scale = found.groups()
+        if name in ("decimal", "numeric"):
+            return pa.decimal128(int(precision or 10), int(scale or 0))
+        return pa.string()
+    if found := NESTED.fullmatch(kind.strip(), re.IGNORECASE) or NESTED.fullmatch(text):
+        name, inner = found.groups()
+        parts = split(inner)
+        if name == "array" and len(parts) == 1:
+            return pa.list_(arrow_type(column, parts[0]))
+        if name == "map" and len(parts) == 2:
+            return pa.map_(arrow_type(column, parts[0]), arrow_type(column, parts[1]))
+        if name == "struct":
+            pairs = [part.partition(":") for part in parts]
+            return pa.struct([(field.strip(), arrow_type(column, inside)) for field, _, inside in pairs])
+    raise Refused(f"{column} can't be read with Arrow", f"it has the type {kind}", "Read the table with Spark")
+
+
+def split(text: str) -> list[str]:
+    """At the commas that are in no brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

@@ -1,0 +1,267 @@
+"""A target's tables exactly as of an epoch, for readers: `open_epoch`.
+
+Everything comes from the ledger: which files each table had, and how they are read. The target's metastore is not
+asked, so nothing that is being changed there shows. Files are never changed in place, and while an epoch is held
+`sweep` removes none of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from calque.config import load
+from calque.core.admit import Admission
+from calque.core.contents import Content, contents, line_of
+from calque.core.definition import Definition, Format, definition_of, format_of
+from calque.core.iceberg import METADATA
+from calque.core.layout import join
+from calque.engine.sweep import published_ns
+from calque.errors import Refused, Unavailable
+from calque.holds import hold
+from calque.model.hive import VIEW_TYPES
+from calque.model.ledger import Epoch, ObjectRow
+from calque.model.names import DEFAULT_PARTITION, EventId, TableName, partition_values, table_name
+from calque.nearest import nearest
+from calque.wiring import Wiring
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+    from pyspark.sql import DataFrame, SparkSession
+
+HOLD = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Files that lie together, by full path, with the values of the partition keys (None: the default partition). Of a
+    Delta table `version` is the one to be read, and `files` are empty."""
+
+    location: str
+    values: tuple[str | None, ...]
+    files: tuple[str, ...]
+    format: Format
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """What a table consists of at an epoch. The name is the source's."""
+
+    name: str
+    definition: Definition
+    directories: tuple[Directory, ...]
+
+    @property
+    def version(self) -> int | None:
+        """Of a Delta table."""
+        return self.directories[0].version if self.directories else None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All files, by full path."""
+        return tuple(file for directory in self.directories for file in directory.files)
+
+
+def open_epoch(
+    config: str | Path = "calque.toml",
+    target: str | None = None,
+    *,
+    tables: Collection[str] = (),
+    at: EventId | None = None,
+    hold: float = HOLD,
+) -> OpenEpoch:
+    """The newest epoch of a target that covers all of `tables`, with `at` the newest such one at or below that event
+    id. `target` may be left out where the configuration has one. Its files stay for `hold` seconds, or until it is
+    closed; 0 holds nothing, and writes nothing to the state folder.
+
+    Raises `Refused` for an epoch that is not kept any more and what does not exist, `Unavailable` where there is no
+    such epoch yet, and for an event that the target has not reached.
+    """
+    loaded = load(config)
+    wiring = Wiring(loaded)
+    if target is None and len(loaded.targets) != 1:
+        raise Refused(
+            "No target is named", f"There are {len(loaded.targets)}", f"Name one: {', '.join(loaded.targets)}"
+        )
+    name = loaded.select([target] if target is not None else [])[0]
+    return OpenEpoch.of(wiring, name, {table.lower() for table in tables}, at, hold)
+
+
+@dataclass(slots=True)
+class OpenEpoch:
+    """An epoch of a target. Tables are called by their names at the source. Use it as a context, or `close` it."""
+
+    wiring: Wiring
+    target: str
+    epoch: Epoch
+    record: str = ""
+    _headers: dict[TableName, Content] = field(default_factory=dict)
+
+    @staticmethod
+    def of(wiring: Wiring, target: str, tables: Set[str], at: EventId | None, seconds: float) -> OpenEpoch:
+        now = time.time_ns()
+        # Everything is held until it is known which epoch it is.
+        record = hold(wiring.control, target, 0, now + int(seconds * 1e9)) if seconds else ""
+        try:
+            ledger = wiring.ledger(target)
+            epochs = ledger.epochs()
+            epoch = chosen(epochs, target, tables, at, now - int(wiring.config.target(target).grace * 1e9))
+            if record:
+                wiring.control.put(record, {"since": published_ns(epoch), "until": now + int(seconds * 1e9)})
+            rows = ledger.headers(epoch.epoch)
+        except BaseException:
+            if record:
+                wiring.control.remove(record)
+            raise
+        admission = Admission(wiring.config.policy(target))
+        found = contents(line_of(index, row) for index, row in enumerate(rows))
+        taken = {name: content for name, content in found.items() if admission.takes(name)}
+        return OpenEpoch(wiring, target, epoch, record, taken)
+
+    def __enter__(self) -> OpenEpoch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of its files."""
+        if self.record:
+            self.wiring.control.remove(self.record)
+            self.record = ""
+
+    @property
+    def number(self) -> int:
+        """Its number in the ledger."""
+        return self.epoch.epoch
+
+    @property
+    def event_id(self) -> EventId:
+        """The source's event that its tables show."""
+        return self.epoch.event_id
+
+    def tables(self) -> tuple[str, ...]:
+        """The tables and views that the epoch covers, sorted."""
+        aside = {*self.epoch.quarantined, *self.epoch.set_aside}
+        return tuple(sorted(str(name) for name in self._headers if str(name) not in aside))
+
+    def files(self, table: str) -> TableFiles:
+        """Which files the table has, and how they are read. Raises `Refused` where that can't be told."""
+        name = table_name(*table.partition(".")[::2])
+        header = self._headers.get(name)
+        self._require_covered(name, header)
+        assert header is not None
+        names = {line.name for line in header.table.told} | {name}
+        rows = self.wiring.ledger(self.target).rows_of(names, self.number)
+        content = contents(line_of(index, row) for index, row in enumerate(rows)).get(name)
+        policy = self.wiring.config.policy(self.target)
+        if policy.data == "none":
+            raise Refused(
+                f"{name} can't be read as of event {self.event_id}",
+                'with data = "none" its files stay at the source, where they change',
+                "Read it through the metastore",
+            )
+        if content is None or not content.whole or content.table.said is None:
+            raise Refused(
+                f"Which files {name} has at event {self.event_id} is not recorded",
+                "the target had it before calque came, or an earlier version wrote the ledger, or a crash met a gap",
+                f"Say calque repair --target {self.target} --tables {name}, and open a later epoch",
+            )
+        return table_files(name, content, rows)
+
+    def arrow(self, table: str) -> ds.Dataset:
+        """The table as a `pyarrow.dataset.Dataset`; `.to_table()` reads it. Raises `Refused`."""
+        from calque.arrow_reader import dataset_of
+
+        return dataset_of(self.files(table), self.wiring.systems(self.target))
+
+    def spark(self, session: SparkSession, table: str) -> DataFrame:
+        """The table as a DataFrame of that session, which must reach the warehouse. Raises `Refused`."""
+        from calque.spark_reader import frame_of
+
+        return frame_of(self.files(table), session)
+
+    def _require_covered(self, name: TableName, header: Content | None) -> None:
+        if str(name) in {*self.epoch.quarantined, *self.epoch.set_aside}:
+            why = "was quarantined" if str(name) in self.epoch.quarantined else "was being read, copied or held back"
+            raise Refused(
+                f"{name} is no part of epoch {self.number} of {self.target}",
+                f"It {why} then, and showed another event",
+                "Open a later epoch, once `calque status` lists it as live",
+            )
+        if header is None:
+            raise Refused(
+                f"There is no table {name} in epoch {self.number} of {self.target}",
+                nearest(str(name), self.tables()) or "It has none",
+                "Use the name that the table has at the source",
+            )
+
+
+def chosen(epochs: Sequence[Epoch], target: str, tables: Set[str], at: EventId | None, before_ns: int) -> Epoch:
+    """Of those that `sweep` leaves: what was replaced before `before_ns` may be gone."""
+    if not epochs:
+        raise Unavailable(f"{target} has no epochs yet", "Its bootstrap is not through", "Wait for it: calque wait")
+    last = epochs[-1]
+    if at is not None and at > last.event_id:
+        raise Unavailable(
+            f"{target} has not reached event {at}",
+            f"Its newest epoch is of event {last.event_id}",
+            f"Say calque wait --target {target} --event-id {at}",
+        )
+    kept = [epoch for epoch, after in pairwise(epochs) if published_ns(after) > before_ns] + [last]
+    early = [epoch for epoch in kept if at is None or epoch.event_id <= at]
+    if not early:
+        raise Refused(
+            f"{target} has no epoch at or below event {at} any more",
+            "Replaced files are removed after `grace`",
+            f"Open one of event {kept[0].event_id} or later, or give the target a longer grace",
+        )
+    for epoch in reversed(early):
+        if not tables & {*epoch.quarantined, *epoch.set_aside}:
+            return epoch
+    missing = sorted(tables & {*early[-1].quarantined, *early[-1].set_aside})
+    raise Unavailable(
+        f"{target} keeps no epoch that covers all of {', '.join(sorted(tables))}",
+        f"In the newest one these showed another event: {', '.join(missing)}",
+        "Try again later; calque status says what they wait for",
+    )
+
+
+def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) -> TableFiles:
+    assert content.table.said is not None
+    said = rows[content.table.said.index].definition
+    definition = definition_of(said)
+    if definition.type in VIEW_TYPES:
+        raise Refused(f"{name} is a view", "It has a text instead of files", "Read the tables that it shows")
+    if metadata := definition.parameters.get(METADATA):
+        raise Refused(
+            f"{name} is an Iceberg table", "calque does not read these", f"Read its metadata file {metadata} as a table"
+        )
+    parts = content.partitions.items() if definition.keys else [("", content.table)]
+    directories = []
+    for partition, part in sorted(parts):
+        if part.files is None or part.said is None:
+            raise Refused(
+                f"Which files {name} {partition} has is not recorded",
+                "An earlier version of calque wrote it",
+                f"Say calque repair --tables {name}, and open a later epoch",
+            )
+        row = rows[part.files.index]
+        values = (
+            tuple(None if value == DEFAULT_PARTITION else value for value in partition_values(partition))
+            if partition
+            else ()
+        )
+        files = () if row.delta_version is not None else tuple(join(row.location, file.path) for file in row.files)
+        directories.append(
+            Directory(row.location, values, files, format_of(rows[part.said.index].definition), row.delta_version)
+        )
+    return TableFiles(str(name), definition, tuple(directories))
