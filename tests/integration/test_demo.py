@@ -18,6 +18,8 @@ from calque.config import load
 from calque.sandbox.demo import configuration
 
 DEMO = (sys.executable, "-m", "calque.cli", "demo")
+IGNORING = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+"""Starts a command as a shell starts what runs in the background: it ignores interrupts unless it says otherwise."""
 MARK = "CALQUE_TEST_MARK"
 ENDED_SECONDS = 30.0
 
@@ -56,7 +58,7 @@ def test_the_demo_ends_with_every_target_equal(tmp_path: Path) -> None:
 def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after: str, journal: str) -> None:
     mark = uuid.uuid4().hex
     demo = subprocess.Popen(
-        [*DEMO, "--targets", "1", "--journal", journal],
+        [*IGNORING, *DEMO, "--targets", "1", "--journal", journal],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -71,7 +73,7 @@ def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after:
         folder = Path(first.split()[-1])
         assert folder.is_dir()
         demo.send_signal(ended_by)
-        code = demo.wait()
+        code = demo.wait(120)
     deadline = time.monotonic() + ENDED_SECONDS
     while marked(mark) and time.monotonic() < deadline:
         time.sleep(0.1)

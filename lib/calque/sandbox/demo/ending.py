@@ -46,12 +46,12 @@ def kept_folder(keep: Path) -> Iterator[Path]:
 
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """What asks a process to end does here what Ctrl-C does."""
+    """What asks a process to end does here what Ctrl-C does; that too, where the process was started to ignore it."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

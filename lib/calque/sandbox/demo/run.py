@@ -37,6 +37,7 @@ from calque.wiring import Wiring
 START_SECONDS, DRAIN_SECONDS = 120.0, 60.0
 STARTER = "starting"
 BEGIN_SECONDS = 5.0
+"""For a thread."""
 PAUSE_SECONDS = 0.05
 """Between two changes: what is shown is how changes travel, not how many a laptop can make."""
 SOURCE = "source"
@@ -90,10 +91,10 @@ def started(names: Sequence[str], directory: Path, stack: ExitStack) -> dict[str
         with ThreadPoolExecutor(len(names), thread_name_prefix=STARTER) as pool:
             return dict(zip(names, pool.map(start, names), strict=True))
     finally:
-        # A signal that comes while the pool makes a thread leaves one that the pool does not know, or one that is made
-        # and never begins.
-        begun_by = time.monotonic() + BEGIN_SECONDS
-        while any(thread.is_alive() or time.monotonic() < begun_by for thread in starters()):
+        # A signal that comes while the pool makes a thread leaves one that the pool does not know, and that may stay
+        # listed although it never begins.
+        begun = time.monotonic() + BEGIN_SECONDS
+        while any(thread.is_alive() or time.monotonic() < begun for thread in starters()):
             time.sleep(0.02)
 
 
