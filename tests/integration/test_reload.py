@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from calque.adapters.metastore.catalog import HiveCatalog
+from calque.adapters.metastore.client import Client
 from calque.config import load
 from calque.core.layout import join
+from calque.engine.leases import CatalogLeases
 from calque.engine.verify import verify
 from calque.model.facets import ColumnStatistics, Counted, Longs
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
@@ -221,13 +223,24 @@ def test_policies_and_targets_change_under_a_running_calque(deployment: Deployme
     deployment.process.send_signal(signal.SIGHUP)
     until(deployment, lambda: f"{second}_dr" not in catalog.databases())
     until(deployment, lambda: tables_at(deployment, f"{first}_two") == ["kept"])
+    assert lease_of(deployment, "two") is False
+    opened = deployment.log.read_text().count("dr opens at event")
     configured(deployment, f'include = ["{first}.*"]')
     reloaded(deployment)
+    assert lease_of(deployment, "two") is True
     source.plain(TableName(first, "late"))
     check_equal(deployment)
     assert tables_at(deployment, f"{first}_two") == ["kept"]
+    assert deployment.log.read_text().count("dr opens at event") == opened
     assert deployment.end(signal.SIGTERM) == 0
     assert not list((deployment.root / "state" / "control" / "processes").iterdir())
+
+
+def lease_of(deployment: Deployment, target: str) -> bool | None:
+    """Whether the lease on a target below the deployment's folder was given back; None before the first."""
+    catalog = HiveCatalog(Client(deployment.targets[0].uri), Abilities())
+    newest = CatalogLeases(catalog, "hq", target, f"file://{deployment.root}/{target}").newest()
+    return newest.released if newest is not None else None
 
 
 def partitions(catalog: Any, name: TableName) -> dict[str, Partition]:
