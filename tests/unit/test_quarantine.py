@@ -10,6 +10,7 @@ import pytest
 
 from calque.core.patterns import chosen, covering
 from calque.core.standing import Standing, standing
+from calque.engine.blame import RELEASE
 from calque.engine.release import release
 from calque.engine.replica import TRIES
 from calque.errors import CalqueError, Failing, Refused, Unavailable
@@ -24,6 +25,7 @@ from worlds import World
 
 REFUSED = Refused("The metastore refused it", "it is too much for it", "Leave it out")
 FAILING = Failing("The metastore failed", "NullPointerException", "Look into its log")
+REASONS = {REFUSED: str(REFUSED), FAILING: f"The metastore failed. NullPointerException. {RELEASE}"}
 X = TableName("d1", "x")
 SETTLED = (TableState.LIVE, TableState.QUARANTINED)
 FAILURES = pytest.mark.parametrize("error", [REFUSED, FAILING], ids=["refused", "failing"])
@@ -89,7 +91,7 @@ def test_a_table_that_the_target_does_not_take_is_set_aside_and_the_others_go_on
     create(world, "y")
     add(world, "t0", "new")
     settled(world)
-    assert aside(world) == {"d1.x": (str(error), since if error is REFUSED else world.source.current())}
+    assert aside(world) == {"d1.x": (REASONS[error], since if error is REFUSED else world.source.current())}
     assert at_target(world) == sorted({*world.source.tables("d1")} - {"x"})
     epoch = world.ledger.last_epoch()
     assert epoch is not None
@@ -169,7 +171,7 @@ def test_a_database_that_can_not_be_made_costs_itself_and_its_tables(error: Calq
     create(world, "y")
     settled(world)
     assert aside(world).keys() == {"d3", "d3.x"}
-    assert aside(world)["d3"] == (str(error), since)
+    assert aside(world)["d3"] == (REASONS[error], since)
     assert "y" in at_target(world)
     epoch = world.ledger.last_epoch()
     assert epoch is not None
@@ -193,7 +195,7 @@ def test_a_database_that_can_not_be_changed_stays_as_it_is_and_its_tables_go_on(
     since = world.source.current()
     create(world, "x")
     settled(world)
-    assert aside(world) == {"d1": (str(error), since)}
+    assert aside(world) == {"d1": (REASONS[error], since)}
     assert "x" in at_target(world)
     dislike.on = False
     let_go(world, "d1.x")
@@ -275,7 +277,7 @@ def test_a_function_that_the_target_does_not_take_is_set_aside(error: CalqueErro
     since = world.source.current()
     create(world, "x")
     settled(world)
-    assert aside(world) == {"d1.f": (str(error), since)}
+    assert aside(world) == {"d1.f": (REASONS[error], since)}
     assert "x" in at_target(world)
     dislike.on = False
     let_go(world)

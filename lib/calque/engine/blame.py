@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from calque.engine.world import SourceSide, TargetSide
-from calque.errors import Failing, Refused, Unavailable
+from calque.errors import Failing, Refused, Unavailable, sentence
 from calque.model.names import OURS
 
 TRIES = 5
 """How often a call may fail in a row, by an answer that fits no other call."""
+RELEASE = "It is not tried again: mend that, and release it."
 PATIENCE_SECONDS = 30.0
 """How long something else that a thing needs, as its files, may be out of reach."""
 
@@ -54,3 +55,13 @@ class Blame:
         except Unavailable:
             return False
         return True
+
+
+def facts(error: Unavailable) -> str:
+    """What is wrong, and why; the rest is for who tries again."""
+    return " ".join(sentence(part) for part in (error.what, error.why) if part)
+
+
+def reason(error: Refused | Unavailable) -> str:
+    """Why something is set aside, and what to do."""
+    return f"{facts(error)} {RELEASE}" if isinstance(error, Unavailable) else str(error)

@@ -13,7 +13,7 @@ from calque.core.image import SOURCE, STATE, is_ours, same_definition
 from calque.core.layout import natural_location
 from calque.core.policies import databases_of, marked
 from calque.engine.apply import Applied
-from calque.engine.blame import Blame
+from calque.engine.blame import Blame, reason
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Database
@@ -138,7 +138,7 @@ class Databases:
                 return
             except (Refused, Unavailable) as error:
                 self.blame.take(name, error)
-                self.quarantine(name, str(error), event_id)
+                self.quarantine(name, reason(error), event_id)
                 return
             self.known.discard(at)
         self.rejoin(name)
@@ -152,11 +152,14 @@ class Databases:
             return False
         return marks == table_name(name) or at not in databases_of(self.side.admission, marks.database)
 
-    def quarantine(self, name: str, reason: str, event_id: EventId) -> None:
+    def quarantine(self, name: str, why: str, event_id: EventId) -> None:
         """Set the database aside: it stays at the target as it is, and its tables go on."""
-        LOG.warning("%s: database %s is quarantined at event %d: %s", self.side.policy.target, name, event_id, reason)
+        row = TableRow(name, "", TableState.QUARANTINED, None, why, event_id, DATABASE)
+        if self.aside.get(name) == row:
+            return
+        LOG.warning("%s: database %s is quarantined at event %d: %s", self.side.policy.target, name, event_id, why)
         self.held.discard(name)
-        row = self.aside[name] = TableRow(name, "", TableState.QUARANTINED, None, reason, event_id, DATABASE)
+        self.aside[name] = row
         self.side.ledger.put_tables([row])
 
     def rejoin(self, name: str) -> None:
@@ -204,7 +207,7 @@ class Databases:
             self.make(database, event_id, applied)
         except (Refused, Unavailable) as error:
             self.blame.take(name, error)
-            self.quarantine(name, str(error), event_id)
+            self.quarantine(name, reason(error), event_id)
         else:
             self.rejoin(name)
 

@@ -10,7 +10,7 @@ from calque.core import decode
 from calque.core.decode import Undecodable
 from calque.engine.apply import Applied
 from calque.engine.attached import Attachments
-from calque.engine.blame import Blame
+from calque.engine.blame import Blame, reason
 from calque.engine.stage import ContentLost
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused, Unavailable
@@ -137,7 +137,7 @@ class Functions:
             self.conflict(name, at, event_id)
         except (Refused, Unavailable) as error:
             self.blame.take(name, error)
-            self.quarantine(name, str(error), event_id)
+            self.quarantine(name, reason(error), event_id)
         else:
             self.blame.succeeded(name)
 

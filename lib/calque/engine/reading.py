@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from calque.core.decode import Undecodable
 from calque.core.kinds import obstacle
 from calque.engine.apply import Applied
-from calque.engine.blame import Blame
+from calque.engine.blame import Blame, facts
 from calque.engine.building import BATCH, build
 from calque.engine.databases import Databases
 from calque.engine.facets import copy_facets
@@ -110,7 +110,9 @@ def row_of(read: Read) -> TableRow:
 def failed(name: TableName, error: Exception) -> Read:
     """What becomes of a table whose read ended so."""
     match error:
-        case Forgotten() | Unavailable() | Unreachable() | ContentLost():
+        case Unavailable():
+            return Read(name, problem=facts(error), retry=True)
+        case Forgotten() | Unreachable() | ContentLost():
             return Read(name, problem=str(error), retry=True)
         case NotOurs() | TooBusy() | Refused() | Undecodable():
             return Read(name, problem=str(error))

@@ -23,7 +23,7 @@ from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
 from calque.engine.asked import How
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
-from calque.engine.blame import Blame
+from calque.engine.blame import RELEASE, Blame
 from calque.engine.building import BATCH
 from calque.engine.cascade import cascaded
 from calque.engine.comparing import Comparing
@@ -45,7 +45,7 @@ from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Sta
 from calque.engine.start import start_at
 from calque.engine.tables import ASIDE, OUT, Tables
 from calque.engine.world import SourceSide, TargetSide
-from calque.errors import Forgotten, Refused, Unavailable
+from calque.errors import Forgotten, Refused, Unavailable, sentence
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
@@ -60,7 +60,8 @@ WAITING_SECONDS = 30.0
 EVIDENCE_SECONDS = 5.0
 IDLE_SECONDS = 60.0
 """At most so often an epoch is published for nothing but events of calque's own objects, leases that are renewed."""
-TRIES = 9
+TRIES, LAST_TRIES = 9, 4
+"""How often a read may fail, and how often that of a table that failed in the windows already."""
 FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
 """What may keep a group from going through a window."""
 SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
@@ -440,7 +441,8 @@ class Replica:
         if (not outcome.retry and not outcome.world) or tries >= TRIES:
             self.failures.pop(name, None)
             self.reading.reads.leave(name)
-            self.quarantine(name, outcome.problem, self.cursor)
+            why = f"{sentence(outcome.problem)} {RELEASE}" if outcome.retry else outcome.problem
+            self.quarantine(name, why, self.cursor)
             return
         LOG.info("%s: reading %s failed and is tried again: %s", self.name, name, outcome.problem)
         self.failures[name] = tries
@@ -818,8 +820,9 @@ class Replica:
         except Forgotten:
             raise
         except (*FAILED, Unavailable) as error:
-            if isinstance(error, Unavailable) and not self.blame.gives_up(self.admitted(group.entries)[0], error):
-                raise
+            if isinstance(error, Unavailable):
+                self.blame.take(self.admitted(group.entries)[0], error)
+                self.failures |= dict.fromkeys(self.admitted(group.entries), TRIES - LAST_TRIES)
             culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
             if parts := self.consistency.parts(group.entries, culprit):
                 self.unrecorded = max(self.unrecorded, upto)
