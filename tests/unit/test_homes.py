@@ -11,7 +11,7 @@ from calque.engine.asked import How
 from calque.engine.check import Findings, Listeners, Severity, Source, Target, carried_to
 from calque.engine.homes import PREFIX, known_at
 from calque.errors import Refused
-from calque.model.hive import Column, Database, Function, SerDe, Storage, Table
+from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from rings import Link, Metastores
@@ -238,3 +238,28 @@ def test_check_tells_of_two_metastores_with_one_name() -> None:
     assert [(finding.severity, finding.what) for finding in found] == [
         (Severity.ERROR, 'Two metastores are called "a"')
     ]
+
+
+def test_a_hidden_build_of_another_calque_is_followed_by_its_events_and_not_read() -> None:
+    world = Metastores(0, "a", "b", "c")
+    first, second = world.link("a", "b"), world.link("b", "c")
+    world.stores["a"].create_database(Database("d"))
+    world.settle()
+    storage = Storage((Column("x", "int"),), "file:/a/t", INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+    keys = (Column("p", "string"),)
+    world.stores["a"].create_table(Table("t", "d", storage=storage, partition_keys=keys, parameters={}))
+    for value in ("1", "2"):
+        world.storage.write(f"file:/a/t/p={value}/part-0", value.encode())
+    parts = [Partition((v,), "d", "t", storage=replace(storage, location=f"file:/a/t/p={v}")) for v in ("1", "2")]
+    world.stores["a"].add_partitions(T, parts)
+    first.turn()
+    second.capture_all()
+    second.window()
+    assert [event.event_type for event in world.stores["b"].events(0)][-3:] == [
+        "CREATE_TABLE",
+        "ADD_PARTITION",
+        "ALTER_TABLE",
+    ]
+    assert second.replica.tables.rows[T].state is TableState.LIVE
+    assert len(world.stores["c"].the_table(T).partitions) == 2
+    assert not second.verify().differences

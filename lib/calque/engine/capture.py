@@ -21,7 +21,7 @@ from calque.engine.world import SourceSide
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, agree
 from calque.model.journal import Entry, Kind
-from calque.model.names import EventId, Span, TableName
+from calque.model.names import OURS, EventId, Span, TableName
 
 LOG = logging.getLogger(__name__)
 ObjectKey = tuple[TableName, str]
@@ -152,7 +152,7 @@ class Gatherer:
         if keys.kind in ENDS_PARTITIONS:
             for partition in (*keys.partitions, *keys.others):
                 self.pending.pop((table, partition), None)
-        if keys.kind in (Kind.DROP_PARTITIONS, Kind.DROP_TABLE) or not self.takes(table):
+        if keys.kind in (Kind.DROP_PARTITIONS, Kind.DROP_TABLE) or not (is_hidden(table) or self.takes(table)):
             return
         for partition, location in zip(keys.partitions or ("",), keys.locations, strict=False):
             if location:
@@ -257,3 +257,8 @@ class Gatherer:
         """Until capture has appended up to `event_id`; False when it does not get there."""
         with self.changed:
             return self.changed.wait_for(lambda: self.stopped or self.upto >= event_id, timeout=30) and not self.stopped
+
+
+def is_hidden(table: TableName) -> bool:
+    """Whether it is a hidden build of another calque: what it will be called is not known yet."""
+    return table.database == OURS
