@@ -856,9 +856,16 @@ class TargetPart(Part):
             copying=copying_of(copying),
             reading=reading_of(replica.reading.reads.look() if replica is not None else None, copying),
         )
-        self.is_held = self.paused()
-        if replica is not None and not self.is_held and (has_more(replica) or self.is_behind()):
+        was_held, self.is_held = self.is_held, self.paused()
+        if replica is None or self.is_held:
+            return
+        if was_held or has_more(replica) or self.is_behind() or self.is_told():
             bump(self.wake_file)
+
+    def is_told(self) -> bool:
+        """Whether operators want something that no window has taken up: who died before it woke the query, too."""
+        control = self.wiring.control
+        return bool(asked(self.wiring, self.name)) or stamp_of(control, self.name) != self.rules
 
     def take_back(self) -> None:
         self.wiring.control.remove(record_of(self.name))

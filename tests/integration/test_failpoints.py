@@ -14,6 +14,7 @@ import pytest
 
 from calque.adapters.metastore import messages
 from calque.engine.failpoints import RECORDS
+from calque.requests import asked as requested
 from calque.sandbox import Metastore
 from deaths import REACHES, UNTIL, Site
 from deployments import Deployment, pair
@@ -92,6 +93,12 @@ def test_answers_that_are_lost_after_a_server_did_what_was_asked_keep_nothing_fr
                     time.sleep(0.05)
                 proxy.losing.clear()
             site.deployment.settle(120)
+            # Nor does a command that dies before it has woken the run, whose source is idle now.
+            assert site.killed("record.requests.put.after", ("bootstrap", "--target", "dr", "--tables", "*.plain"), 60)
+            deadline = time.monotonic() + 30
+            while left := requested(site.wiring, "dr"):
+                assert time.monotonic() < deadline, f"not taken up: {left}"
+                time.sleep(0.05)
             assert site.deployment.process is not None
             assert site.deployment.process.poll() is None
             assert site.deployment.end(signal.SIGTERM) == 0
