@@ -191,3 +191,11 @@ def test_whoever_dies_or_hears_nothing_twice_anywhere_goes_on_copies_nothing_twi
         shutil.rmtree(root, ignore_errors=True)
     assert {f"{effect}.{side}" for effect in ENGINE for side in ("before", "after", LOST)} <= happened.keys()
     assert all(happened.values()), sorted(happened)
+
+
+def test_an_epoch_whose_answer_was_lost_is_taken_up_by_the_process_that_published_it(tmp_path: Path) -> None:
+    play = played("files", tmp_path, Death("ledger.publish.lost", 3, times=2))
+    epochs = play.world.ledger.epochs()
+    assert play.world.starts == 1
+    assert [epoch.epoch for epoch in epochs] == list(range(1, len(epochs) + 1))
+    check(play)
