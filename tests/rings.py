@@ -109,12 +109,19 @@ class Link:
             stores.clock,
             gaps=MemoryGaps(),
         )
-        self.side = TargetSide.of(policy, MemoryCatalog(stores.stores[target]), self.ledger, stores.storage)
+        self.catalog = MemoryCatalog(stores.stores[target])
+        self.side = TargetSide.of(policy, self.catalog, self.ledger, stores.storage)
         self.begin = self.store.current()
         self.gatherer = Gatherer(self.source, self.side.admission.takes)
         self.gatherer.resume(self.begin, self.begin)
         self.capture = Capture(self.source, self.begin, self.gatherer)
         self.background = DeferredExecutor()
+        self.restart()
+
+    def restart(self) -> None:
+        """A process that died is replaced by another one, which knows what the ledger says."""
+        self.background.waiting.clear()
+        self.side = TargetSide.of(self.side.policy, self.catalog, self.ledger, self.stores.storage)
         self.replica = Replica(self.source, self.side, lambda: self.begin, lambda: None, self.pool)
 
     def pool(self, _: int, name: str) -> Executor:

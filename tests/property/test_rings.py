@@ -14,13 +14,15 @@ SEEDS = range(FIRST, FIRST + HISTORIES)
 
 
 def play(world: Metastores) -> None:
-    """Writers at all of them, while the calques come to know each other in any order."""
+    """Writers at all of them, while the calques come to know each other in any order, and start again now and then."""
     world.write(world.rng.randrange(20))
     for _ in range(world.rng.randrange(2, 7)):
         world.write(world.rng.randrange(10))
         for link in world.links:
             if world.rng.random() < 0.7:
                 link.turn()
+            if world.rng.random() < 0.2:
+                link.restart()
     world.settle()
 
 
