@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.config import load
 from calque.core.image import STATE
-from calque.core.keys import keys_of
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
@@ -31,28 +30,12 @@ from histories import (
     Write,
     differences,
 )
-from worlds import ABSENT, State, World
+from proof import Past, touched
+from worlds import ABSENT, World
 from writers import OPERATIONS, RARER
-
-Together = dict[TableName, State]
-"""All tables of a database that are there."""
 
 WHOLE = replace(PLAIN, consistency="database")
 REPLICATED = sorted({*OPERATIONS, *RARER} - {"make_acid"})
-
-
-@dataclass
-class Past:
-    """Every state that a database of the source was in, between the events of one call too; how far readers got."""
-
-    states: list[Together] = field(default_factory=lambda: [{}])
-    reached: int = 0
-
-    def see(self, state: Together) -> bool:
-        """Whether a reader may see that now."""
-        found = next((i for i in range(self.reached, len(self.states)) if self.states[i] == state), None)
-        self.reached = self.reached if found is None else found
-        return found is not None
 
 
 class WholeWorld(World):
@@ -71,17 +54,11 @@ class WholeWorld(World):
         after = self.source_states()
         events = self.source.events(self.noted)
         self.noted = self.source.current()
-        order = [name for event in events for name in (keys_of(event).table, keys_of(event).other) if name is not None]
-        last = {name: place for place, name in enumerate(order)}
-        steps = [order] if len(events) == 1 else [[name] for name in sorted(last, key=lambda name: last[name])]
+        order = touched(events)
         for database in {name.database for name in (*after, *order)} | self.databases.keys():
-            known = self.databases.setdefault(database, Past()).states
             whole = {name: state for name, state in after.items() if name.database == database}
-            for names in [*steps, [*whole, *known[-1]]]:
-                changed = {name: whole.get(name, ABSENT) for name in names if name.database == database}
-                now = {name: state for name, state in {**known[-1], **changed}.items() if state is not ABSENT}
-                if now != known[-1]:
-                    known.append(now)
+            of_it = [name for name in order if name.database == database]
+            self.databases.setdefault(database, Past()).note(of_it, whole, len(events))
 
     def looked(self, method: str) -> None:
         super().looked(method)
