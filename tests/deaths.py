@@ -32,8 +32,10 @@ from deployments import Deployment
 COLUMNS, DAY = (Column("id", "bigint"), Column("name", "string")), (Column("day", "string"),)
 SPARE = 6
 """What is to be dropped, that often."""
-UNTIL = ("run", "--until", "head")
+RUN, UNTIL = ("run",), ("run", "--until", "head")
 SWEEP = ("sweep",)
+LONG = 400.0
+"""Seconds in which whatever ends by itself has ended."""
 RESUME, RESUME_PLAIN = ("resume",), ("resume", "--tables", "*.plain")
 
 
@@ -187,13 +189,14 @@ class Site:
         return code == -signal.SIGKILL
 
     def twice(self, name: str, seconds: float = 60) -> int:
-        """How often, of two times, one after the other, a process is killed at the failpoint."""
+        """How often, of two times, one after the other, a process is killed at the failpoint. One that would not end by
+        itself is ended after so many seconds."""
         reach = REACHES[name.rpartition(".")[0]]
         found = 0
         for _ in range(2):
             reach.change(self)
             self.note()
-            found += self.killed(name, reach.command, seconds)
+            found += self.killed(name, reach.command, seconds if reach.command == RUN else LONG)
         if reach.undo:
             self.calque(*reach.undo)
         return found
@@ -275,10 +278,10 @@ REACHES: Mapping[str, Reach] = {
     "storage.make_directories": Reach(table),
     "storage.date": Reach(Site.lose_times),
     "storage.write": Reach(Site.write_version),
-    "pins.keep": Reach(insert, ("run",)),
-    "pins.release": Reach(insert, ("run",)),
-    "scans.append": Reach(Site.change_without_event, ("run",)),
-    "scans.remember": Reach(Site.change_without_event, ("run",)),
+    "pins.keep": Reach(insert, RUN),
+    "pins.release": Reach(insert, RUN),
+    "scans.append": Reach(Site.change_without_event, RUN),
+    "scans.remember": Reach(Site.change_without_event, RUN),
     "storage.remove": Reach(Site.leave_waste, SWEEP),
     "scans.forget": Reach(Site.leave_waste, SWEEP),
     "ledger.forget": Reach(Site.leave_waste, SWEEP),

@@ -64,7 +64,7 @@ def test_whoever_is_killed_twice_at_failpoints_goes_on_copies_no_file_twice_and_
     try:
         site.begin()
         site.calque(*UNTIL)
-        assert {name: site.twice(name, 240) > 0 for name in names} == dict.fromkeys(names, True)
+        assert {name: site.twice(name) > 0 for name in names} == dict.fromkeys(names, True)
         site.check()
         assert site.records() <= {*RECORDS, "gaps"}
     finally:
