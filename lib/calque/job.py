@@ -19,6 +19,7 @@ from calque.engine.failpoints import NAMES, is_known
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.journals import agree
 from calque.model.names import EventId
+from calque.pausing import is_paused
 from calque.reloading import Reread
 from calque.roles import Roles, roles
 from calque.serving import Pages, serve
@@ -29,6 +30,7 @@ from calque.supported import unsupported
 from calque.wiring import Wiring
 
 EXIT_WITHOUT = 75
+HELD_BACK = "an operator has paused it", "Let it go on with `calque resume`"
 
 
 def run_job(
@@ -83,6 +85,8 @@ def run_job(
                 "these tables are set aside",
                 "See `calque status`",
             )
+        if is_paused(run.wiring.control, name):
+            raise Unavailable(f"{name} does not show event {goal}", *HELD_BACK)
     return EXIT_WITHOUT
 
 

@@ -816,6 +816,11 @@ class TargetPart(Part):
             LOG.info("%s: tables: %s", self.name, ", ".join(f"{rule} {text}" for rule, text in rules) or "all go on")
 
     def standing(self, event_id: EventId) -> Standing:
+        """A target that is held back is not waited for."""
+        found = self.standing_unless_paused(event_id)
+        return Standing.WITHOUT if found is Standing.GOING and self.paused() else found
+
+    def standing_unless_paused(self, event_id: EventId) -> Standing:
         replica = self.replica
         if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
             return Standing.GOING

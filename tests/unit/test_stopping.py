@@ -12,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from calque.commands import wait
+from calque.commands.options import Settings
 from calque.config import load
-from calque.errors import Broken
+from calque.core.standing import Standing
+from calque.errors import Broken, Unavailable
 from calque.model.names import EventId
+from calque.pausing import whole
 from calque.status import snapshot
 from calque.streams import Part, Run, TargetPart
 from calque.wiring import Wiring
@@ -127,3 +131,12 @@ def test_a_signal_that_comes_while_the_configuration_is_read_ends_it_in_order(tm
         written.write('[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n')
         written.write('[serve]\naddress = ""\n')
     assert process.wait(60) == 0
+
+
+def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
+    part = Ending(run, run.begin, "dr")
+    assert part.standing(5) is Standing.GOING
+    run.wiring.control.put(whole("dr"), {})
+    assert part.standing(5) is Standing.WITHOUT
+    with pytest.raises(Unavailable, match="An operator has paused it"):
+        wait.run(Settings(), run.wiring.config, "dr", 5, None)

@@ -41,6 +41,7 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     from calque.core.standing import Reached, Standing, standing
     from calque.engine.gaps import newest
     from calque.errors import Unavailable
+    from calque.pausing import is_paused
     from calque.telling import position_of
     from calque.wiring import Wiring
 
@@ -63,6 +64,9 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
                 "These tables are set aside",
                 "See `calque status`",
             )
+        if is_paused(wiring.control, target):
+            what = f"{target} does not show event {event_id}"
+            raise Unavailable(what, "An operator has paused it", f"Let it go on: calque resume --target {target}")
         if time.monotonic() >= deadline:
             raise Unavailable(
                 f"{target} does not show event {event_id} after {timeout:g} s",

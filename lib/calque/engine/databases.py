@@ -241,13 +241,13 @@ class Databases:
     def left_over(self, found: set[TableName]) -> list[TableName]:
         """Tables of ours at the target whose source is not among `found`: by their source's names."""
         left: list[TableName] = []
-        mine = f"{self.side.policy.source}:"
+        mine, admission = f"{self.side.policy.source}:", self.side.admission
+        apart = {new.database for old, new in admission.tables.items() if admission.takes(old)}
         for at in self.side.catalog.databases():
-            source_database = self.side.admission.source_of(TableName(at))
-            if source_database is None:
+            if at not in apart and admission.source_of(TableName(at)) is None:
                 continue
             for table in self.side.catalog.tables(at):
-                name = self.side.admission.source_of(table_name(at, table))
+                name = admission.source_of(table_name(at, table))
                 if name is None or name in found:
                     continue
                 there = self.side.catalog.table(table_name(at, table))
