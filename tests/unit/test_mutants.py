@@ -28,7 +28,7 @@ TRIED = MUTANTS[:: len(MUTANTS) // 3] if settings.get_current_profile_name() == 
 def killers(mutants: list[Mutant | None]) -> list[str]:
     """The first test that fails with each mutant, or with the sources as they are; empty where all pass."""
     run = [sys.executable, mutation.__file__]
-    done = subprocess.run(run, input=json.dumps(mutants), capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(run, input=json.dumps(mutants), capture_output=True, text=True, timeout=580, check=False)
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout))
 
@@ -39,6 +39,7 @@ def test_a_mutant_alters_one_place_of_its_module(mutant: Mutant) -> None:
     assert found == 1, f"{mutant.old!r} is {found} times in {mutant.module}: say in mutants.toml what is there now"
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("half", [0, 1])
 def test_every_mutant_is_killed_and_the_sources_as_they_are_survive(half: int) -> None:
     tried = TRIED[half::2]
