@@ -393,7 +393,7 @@ def carried_to(
 def tell_namesake(where: str, one: Known, here: str, findings: Findings) -> None:
     findings.add(
         where,
-        Severity.ERROR,
+        Severity.WARNING,
         f'Two metastores are called "{one.name}"',
         f"one has the id {one.id}, the source {here}; their objects carry the same marks",
         "Give each source a [source] name of its own; if the source has taken the other's place, drop the view "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from calque.core.origins import as_carried, path_after, path_of, to_ask
 from calque.engine.own import ensure_own_database, own_view
-from calque.errors import Refused, Unavailable
+from calque.errors import Unavailable
 from calque.model.hive import Table
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState
@@ -57,7 +57,7 @@ class Home:
 
 def meet(source: SourceSide, side: TargetSide) -> None:
     """Learn, and tell the target. Where source or target does not answer, a target that was begun with goes by what was
-    learned before: what has been written down since then comes as an event. Raises `Unavailable`, `Refused`."""
+    learned before: what has been written down since then comes as an event. Raises `Unavailable`."""
     before = side.ledger.tables().get(HOME)
     try:
         announce(source, side, learn(source, side))
@@ -83,21 +83,16 @@ def learn(source: SourceSide, side: TargetSide) -> frozenset[Known]:
 
 
 def announce(source: SourceSide, side: TargetSide, known: Iterable[Known]) -> None:
-    """Write down at the target how its source is called, and `known`, what the source knows of others. `Refused` where
-    another metastore has the source's name there: its objects could not be told from ours."""
+    """Write down at the target how its source is called, and `known`, what the source knows of others. Another
+    metastore that has the source's name there may be one that it took the place of."""
     identity = source.catalog.identity()
     if not identity:
         return
     there = known_at(side.catalog)
-    others = [one for one in there if one.name == source.name and one.id != identity]
-    if others:
-        raise Refused(
-            f'Another metastore replicates to {side.policy.target} under the name "{source.name}"',
-            f"it has the id {others[0].id}, and the source {identity}; objects of both carry the same marks",
-            "Give each source a [source] name of its own; if this metastore has taken the other's place, drop the "
-            f"view {record_of(others[0])} at the target",
-        )
-    for one in sorted({*known, Known(source.name, identity)} - there):
+    mine = Known(source.name, identity)
+    if mine not in there and any(one.name == source.name for one in there):
+        LOG.warning('%s: source "%s" is another metastore than before', side.policy.target, source.name)
+    for one in sorted({*known, mine} - there):
         put(side.catalog, side.policy.warehouse, one)
 
 
