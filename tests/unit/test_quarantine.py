@@ -18,6 +18,7 @@ from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.ports import Conflict
 from gapped import add, at_target, create, world_of
 from histories import differences
 from picky import Picky, picky
@@ -35,7 +36,7 @@ FAILURES = pytest.mark.parametrize("error", [REFUSED, FAILING], ids=["refused", 
 class Dislike:
     """Against calls that change what the test says, as long as it is on."""
 
-    error: CalqueError
+    error: CalqueError | Conflict
     what: Callable[[str, tuple[Any, ...]], bool]
     on: bool = True
 
@@ -184,6 +185,21 @@ def test_a_database_that_can_not_be_made_costs_itself_and_its_tables(error: Calq
     let_go(world, "d3.*")
     world.settle()
     assert (differences(world), aside(world), world.problems) == ([], {}, [])
+
+
+def test_a_database_that_is_not_there_though_the_target_says_so_is_not_taken_for_made() -> None:
+    world = world_of()
+    dislike = Dislike(Conflict("failed to create database d3"), creates_database)
+    picky(world, dislike)
+    world.writer.source.create_database(Database("d3"))
+    create(world, "x", database="d3")
+    settled(world)
+    assert aside(world).keys() == {"d3", "d3.x"}
+    assert "failed to create database d3" in aside(world)["d3"][0]
+    dislike.on = False
+    let_go(world)
+    world.settle()
+    assert (differences(world), aside(world)) == ([], {})
 
 
 @FAILURES

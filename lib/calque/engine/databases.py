@@ -15,7 +15,7 @@ from calque.core.policies import databases_of, marked
 from calque.engine.apply import Applied
 from calque.engine.blame import Blame, reason
 from calque.engine.world import SourceSide, TargetSide
-from calque.errors import Refused, Unavailable
+from calque.errors import Failing, Refused, Unavailable
 from calque.model.hive import Database
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState
@@ -230,8 +230,11 @@ class Databases:
         try:
             self.side.catalog.create_database(image)
             applied.calls += 1
-        except Conflict:
-            pass
+        except Conflict as error:
+            # 3.1 says of a directory that it can't make what others say of a database that is there.
+            if self.side.catalog.database(at) is None:
+                what, todo = f"The metastore does not make database {at}", "Look into its log"
+                raise Failing(what, str(error), todo) from error
 
     def image(self, database: Database, event_id: EventId, location: str | None) -> Database:
         """The policy's image, saying what the database has to say."""
