@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from calque.adapters.delta import states
-from calque.adapters.delta.columns import EPOCHS, TABLES, epoch_record, table_record
+from calque.adapters.delta.columns import EPOCHS, OBJECTS, TABLES, epoch_record, object_record, table_record
 from calque.adapters.delta.latest import FRESH, LatestEpochs, RecentRows
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.snapshot import Change
@@ -469,6 +469,33 @@ def test_a_ledger_without_the_column_for_gaps_goes_on_and_gets_it(tmp_path: Path
     found = RangedTable(f"{folder}/epochs", EPOCHS, ("epoch",))
     assert found.merge(found.snapshot().files) == 2
     assert [one.gap for one in DeltaLedger(folder).epochs()] == [None, (6, 8)]
+
+
+def test_a_ledger_whose_rows_do_not_say_how_files_are_read_goes_on_and_knows_no_table_whole(tmp_path: Path) -> None:
+    folder, lacking = str(tmp_path), ("definition", "step", "set_aside")
+    before = [row("t", "", 5, change="create_table"), row("t", "p=1", 5, "a")]
+    first = sealed(epoch(1, 5), before, None)
+    for name, schema, marks, records in (
+        ("epochs", EPOCHS, {"epoch": 1, "writer": 1}, [epoch_record(first)]),
+        ("objects", OBJECTS, {"writer": 1}, [object_record(each, 1) for each in before]),
+    ):
+        old_schema = pa.schema([field for field in schema if field.name not in lacking])
+        old = RangedTable(f"{folder}/{name}", old_schema, (*marks, "forgotten"))
+        kept = [{key: value for key, value in record.items() if key not in lacking} for record in records]
+        files = old.write([pa.Table.from_pylist(kept, schema=old_schema)])
+        old.commit(lambda _, files=files, marks=marks: Change(add=files, marks=marks))  # type: ignore[misc]
+    ledger = DeltaLedger(folder)
+    assert is_intact(ledger.epochs()[0], ledger.objects(1))
+    after = row("t", "", 8, change="alter_table", definition="{}", step=1)
+    ledger.publish(epoch(2, 9, set_aside=("sales.u",)), [after], ())
+    for reader in (ledger, DeltaLedger(folder)):
+        assert [one.set_aside for one in reader.epochs()] == [(), ("sales.u",)]
+        rows = reader.rows_of({TableName("sales", "t")}, 2)
+        assert sorted(rows, key=str) == sorted([*before, after], key=str)
+        [content] = contents(line_of(index, each) for index, each in enumerate(rows)).values()
+        assert not content.whole
+    assert ledger.forget(2) == 1
+    assert ledger.latest_objects([("sales", "t", "p=1")]) == {("sales", "t", "p=1"): before[1]}
 
 
 def test_a_ledger_whose_rows_do_not_say_why_tables_are_not_live_goes_on_and_says_it(tmp_path: Path) -> None:
