@@ -473,3 +473,12 @@ def test_a_journal_that_can_not_be_written_for_a_while_is_taken_up_where_it_ends
     dislike.on = False
     world.settle()
     assert (differences(world), world.problems) == ([], [])
+
+
+def test_a_database_that_is_changed_by_another_at_the_same_moment_is_changed_again() -> None:
+    world = world_of()
+    conflicts = [Conflict("database d1 was modified")]
+    picky(world, lambda method, _: conflicts.pop() if conflicts and method == "alter_database" else None)
+    world.writer.source.alter_database("d1", replace(world.source.the_database("d1"), description="new"))
+    settled(world)
+    assert (differences(world), aside(world), conflicts) == ([], {}, [])

@@ -80,7 +80,7 @@ class Databases:
     def state(self, name: str, at: str, wanted: Database) -> None:
         """One whose changes the target does not take says nothing."""
         try:
-            self.side.catalog.alter_database(at, wanted)
+            self.alter(at, wanted)
         except (Refused, Unavailable) as error:
             self.blame.take((name, STATE), error)
             LOG.warning("%s: database %s can't say how it is: %s", self.side.policy.target, name, error)
@@ -219,8 +219,14 @@ class Databases:
         elif is_ours(there.parameters, self.side.policy.source):
             wanted = self.image(database, event_id, there.location)
             if not same_definition(there, wanted):
-                self.side.catalog.alter_database(at, owned(wanted, there))
+                self.alter(at, owned(wanted, there))
                 applied.calls += 1
+
+    def alter(self, at: str, wanted: Database) -> None:
+        try:
+            self.side.catalog.alter_database(at, wanted)
+        except Conflict as error:
+            raise Failing(f"Database {at} was changed by another", str(error), "It is looked at again") from error
 
     def create(self, at: str, database: Database, event_id: EventId, applied: Applied) -> None:
         location = natural_location(self.side.policy.warehouse, at)
