@@ -10,10 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from datetime import datetime
+from io import StringIO
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +25,7 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.messages import Fault
+from calque.cli import main
 from calque.commands import wait
 from calque.commands.options import Settings
 from calque.config import load
@@ -31,26 +34,17 @@ from calque.core.image import Imaging
 from calque.core.layout import join, place
 from calque.errors import Unavailable
 from calque.model.hive import Database
-from calque.model.names import TableName
+from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.status import snapshot
 from calque.wiring import Wiring
-from worlds import History, Looker, Noting, State, Writer
+from proof import Look, Proof, Reader, places_of, read_tables, touched
+from worlds import ABSENT, Looker, Noting, State, Writer, nothing
 
-
-@contextmanager
-def pair(root: Path) -> Iterator[Mapping[str, Metastore]]:
-    """A source and a target of 3.1.3, started at once."""
-    names, settings = ("source", "target"), MetastoreSettings(version="3.1.3")
-    with ThreadPoolExecutor(len(names)) as pool:
-        found = dict(zip(names, pool.map(lambda name: Metastore.start(settings, root / name), names), strict=True))
-    try:
-        yield found
-    finally:
-        for server in found.values():
-            server.stop()
+NUMBERS = count(1)
+"""Of deployments, whose databases are called after them."""
 
 
 class RealSource:
@@ -114,47 +108,34 @@ class RealFiles:
 
 @dataclass
 class Target:
-    """A target's side, as its readers have it. `seen` counts observations."""
+    """A target's side, as its readers have it: of some databases of the source."""
 
     name: str
     uri: str
     policy: Policy
+    databases: Sequence[str]
+    proof: Proof = field(default_factory=Proof)
+    content: Callable[[str], State] = field(default_factory=lambda: RealFiles().content)
     log: HiveLog = field(init=False)
     catalog: HiveReader = field(init=False)
     looker: Looker = field(init=False)
     admission: Admission = field(init=False)
-    history: History = field(default_factory=History)
-    problems: list[str] = field(default_factory=list)
-    seen: int = 0
 
     def __post_init__(self) -> None:
         client = Client(self.uri)
         self.log, self.catalog = HiveLog(client), HiveReader(client)
         self.admission = Admission(self.policy)
-        self.looker = Looker(Imaging(self.admission), RealFiles().content)
+        self.looker = Looker(Imaging(self.admission), nothing)
 
-    def states(self, names: Sequence[TableName]) -> dict[TableName, State]:
-        found = {}
-        for name in names:
-            there = whole_table(self.catalog, self.admission.name_at_target(name))
-            if there.table is None:
-                found[name] = None
-            else:
-                found[name] = self.looker.target(name, there.table, list(there.partitions.values()))
-        return found
+    def reader(self) -> Reader:
+        return Reader(self.catalog, self.log, self.admission, self.databases, self.content)
 
-    def observe(self) -> None:
-        """One look at each table, bracketed by the target's unchanged event id. Files that are appended to live
-        directories change no event id, so a look counts when a second one sees the same."""
-        for name in list(self.history.states):
-            before = self.log.current()
-            try:
-                state, again = self.states([name]), self.states([name])
-            except FileNotFoundError:
-                continue
-            if self.log.current() == before and state == again:
-                self.seen += 1
-                self.problems += [problem for _, problem in self.history.check(state)]
+    def at_rest(self) -> Look:
+        """What there is, when nothing changes any more."""
+        reader, deadline = self.reader(), time.monotonic() + 30
+        while (look := reader.look()) is None:
+            assert time.monotonic() < deadline
+        return look
 
 
 class Deployment:
@@ -174,12 +155,17 @@ class Deployment:
             self.databases,
             outside,  # type: ignore[arg-type]
         )
+        self.noted: EventId | None = None
+        """The newest event whose tables `note` has looked at."""
         self.targets = [
-            Target(name, server.uri, self.policy(name, index)) for index, (name, server) in enumerate(targets.items())
+            Target(name, server.uri, self.policy(name, index), self.databases)
+            for index, (name, server) in enumerate(targets.items())
         ]
         self.config = root / "calque.toml"
         self.config.write_text(self.text(source))
         self.process: subprocess.Popen[bytes] | None = None
+        self.program: Sequence[str] = ("-m", "calque.cli")
+        """What Python runs as calque."""
         self.watching = threading.Event()
         self.log = root / "run.log"
 
@@ -204,6 +190,7 @@ class Deployment:
     # The source
 
     def write(self, steps: int, pause: float = 0.0) -> None:
+        self.noted = self.source.current() if self.noted is None else self.noted
         for _ in range(steps):
             try:
                 self.writer.step()
@@ -215,26 +202,36 @@ class Deployment:
     def note(self) -> None:
         """After every call of the writer: what the source shows."""
         event_id = self.source.current()
-        states = {}
-        for database in self.source.databases():
-            for table in self.source.tables(database):
-                name = TableName(database, table)
-                states[name] = self.source.the_table(name)
+        events = self.source.client.events(event_id if self.noted is None else self.noted)
+        order, self.noted = touched(events), event_id
+        found = {
+            TableName(database, name): table
+            for database in self.source.databases()
+            for name, table in read_tables(self.source.client.catalog, database).items()
+        }
         for target in self.targets:
-            seen = {
-                name: target.looker.source(name, found.table, list(found.partitions.values()))
-                for name, found in states.items()
-            }
-            target.history.note(event_id, seen)
+            contents = {place: target.content(place) for place in places_of(found.values())}
+            look = Look(event_id, found, contents, frozenset())
+            target.proof.note(event_id, look.source_states(target.looker), order, len(events))
 
     # The process
 
     def calque(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """The command's end. `run` has a process of its own; others would spend a second of a processor on imports."""
+        if arguments[0] == "run":
+            return self.alone(*arguments, timeout=timeout)
+        command, said, told = [*arguments, "-c", str(self.config)], StringIO(), StringIO()
+        with redirect_stdout(said), redirect_stderr(told):
+            code = main(command)
+        return subprocess.CompletedProcess(command, code, said.getvalue(), told.getvalue())
+
+    def alone(self, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
+        """The end of the command in a process of its own."""
         command = [sys.executable, "-m", "calque.cli", *arguments, "-c", str(self.config)]
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=self.root, check=False)
 
     def start(self, **environment: str) -> None:
-        command = [sys.executable, "-m", "calque.cli", "run", "-c", str(self.config)]
+        command = [sys.executable, *self.program, "run", "-c", str(self.config)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, cwd=self.root, env={**os.environ, **environment}
@@ -274,24 +271,52 @@ class Deployment:
         """A reader at each target, until `close`."""
 
         def look(target: Target) -> None:
+            reader = target.reader()
             while not self.watching.is_set():
-                target.observe()
+                if (seen := reader.look()) is not None:
+                    self.see(target, seen)
 
         threads = [threading.Thread(target=look, args=(target,), daemon=True) for target in self.targets]
         for thread in threads:
             thread.start()
         return threads
 
+    def see(self, target: Target, look: Look) -> None:
+        target.proof.see(look.event_id, time.time(), look.states(target.looker), look.vague)
+
+    def problems(self) -> list[str]:
+        """Of all readers."""
+        found = [(target.name, self.problems_of(target, target.proof)) for target in self.targets]
+        return [f"{name} {problem}" for name, problems in found for problem in problems]
+
+    def problems_of(self, target: Target, proof: Proof) -> list[str]:
+        bridges = self.bridges(target)
+        return proof.problems(
+            lambda name, at: any(name in tables and since <= at <= until for tables, since, until in bridges)
+        )
+
+    def bridges(self, target: Target) -> list[tuple[frozenset[TableName], float, float]]:
+        """Tables and their databases of which the target's ledger tells a bridge, and between which times it was."""
+        found, before = [], 0.0
+        for epoch in Wiring(load(self.config)).ledger(target.name).epochs():
+            at = datetime.fromisoformat(epoch.published_at).timestamp()
+            tables = {TableName(*bridge.table.split(".", 1)) for bridge in epoch.bridges}
+            if tables:
+                found.append((frozenset(tables | {TableName(name.database) for name in tables}), before, at + 1))
+            before = at
+        return found
+
     def check_equal(self) -> None:
         """Every target shows exactly what the source has."""
         self.note()
         for target in self.targets:
-            names = list(target.history.states)
-            shown = target.states(names)
-            wanted = {name: target.history.states[name][-1][1] for name in names}
-            different = [name for name in names if shown[name] != wanted[name]]
+            shown, names = target.at_rest().states(target.looker), list(target.proof.history.states)
+            wanted = {name: target.proof.history.states[name][-1][1] for name in names}
+            different = [name for name in names if target.proof.shape(shown.get(name, ABSENT)) != wanted[name]]
             assert not different, (
-                "\n".join(f"{target.name} {name}: source {wanted[name]}\n target {shown[name]}" for name in different)
+                "\n".join(
+                    f"{target.name} {name}: source {wanted[name]}\n target {shown.get(name)}" for name in different
+                )
                 + "\n".join(self.writer.done)
                 + self.tail()
             )

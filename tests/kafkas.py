@@ -22,14 +22,14 @@ def delete_records(topic: Topic, name: str, before: int) -> None:
     """As retention does: what has lower offsets is gone."""
     admin = AdminClient(topic.settings())
     for future in admin.delete_records([TopicPartition(name, 0, before)]).values():
-        future.result()
+        future.result(60)
 
 
 def delete_topics(topic: Topic, *names: str) -> None:
     """And wait until they are gone."""
     admin = AdminClient(topic.settings())
     for future in admin.delete_topics(list(names), operation_timeout=10).values():
-        future.result()
+        future.result(60)
 
 
 def reader(topic: Topic) -> Consumer:

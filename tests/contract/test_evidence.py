@@ -117,7 +117,7 @@ def test_writers_in_several_threads_lose_nothing(open_store: Open) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert open_store().evidence(range(40)) == {(number, "/t"): listing("/t", f"f{number}") for number in range(40)}
     assert open_store().considered() == 39
 

@@ -191,7 +191,7 @@ def test_writers_racing_for_each_event_never_double_or_lose_one(open_journal: Op
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert sorted(outcomes) == list(range(1, 31))
     assert tuple(open_journal().entries(Span(0, 30))) == entries(range(1, 31))
 
@@ -282,7 +282,7 @@ def test_a_reader_sees_each_append_at_once_and_whole(open_journal: Open) -> None
             assert reader.last() == number + 1
     finally:
         done.set()
-        thread.join()
+        thread.join(60)
     assert problems == []
 
 

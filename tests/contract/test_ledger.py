@@ -323,7 +323,7 @@ def test_states_put_by_several_threads_are_all_there(world: World) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert set(world.open().tables()) == {key(f"{name}{number}") for name in "abc" for number in range(20)}
 
 

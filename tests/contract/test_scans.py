@@ -89,7 +89,7 @@ def test_writers_in_several_threads_get_numbers_of_their_own(open_scans: Open) -
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert [entry.scans[0] for entry in open_scans().entries(0)] == list(range(1, 81))
 
 

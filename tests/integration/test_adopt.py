@@ -7,10 +7,8 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -21,29 +19,20 @@ from calque.core.layout import place
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.sandbox.demo.source import Source
 from calque.sandbox.writer import HiveClient
 from calque.wiring import Wiring
-from deployments import Deployment, whole_table
+from deployments import NUMBERS, Deployment, whole_table
+from servers import Shared
 
-NUMBERS = count(1)
 COLUMNS, DAY = (Column("id", "bigint"), Column("name", "string")), (Column("day", "string"),)
 REPL = {"repl.last.id": "7", "hive.repl.ckpt.key": "file:/dump", "repl.scope": "all"}
-VERSIONS = {"source": "3.1.3", "three": "3.1.3", "four": "4.2.0"}
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
-    root = tmp_path_factory.mktemp("servers")
-    with ThreadPoolExecutor(len(VERSIONS)) as pool:
-        started = pool.map(
-            lambda item: Metastore.start(MetastoreSettings(version=item[1]), root / item[0]), VERSIONS.items()
-        )
-        found = dict(zip(VERSIONS, started, strict=True))
-    yield found
-    for server in found.values():
-        server.stop()
+@pytest.fixture
+def servers(shared: Shared) -> Mapping[str, Metastore]:
+    return dict(zip(("source", "three", "four"), shared("source-3", "target-3", "target-4").values(), strict=True))
 
 
 class Filled:

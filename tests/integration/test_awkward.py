@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from calque.core.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
 from calque.sandbox import Metastore
-from deployments import Deployment, pair
+from deployments import NUMBERS, Deployment
 from writers import INPUT, OUTPUT, SERDE
 
 NAMES = (
@@ -140,16 +140,9 @@ def files_of(location: str) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Metastore]]:
-    with pair(tmp_path_factory.mktemp("servers")) as found:
-        yield (found["source"], found["target"])
-
-
-@pytest.fixture(scope="module")
-def world(servers: Sequence[Metastore], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def world(servers: Mapping[str, Metastore], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     root = tmp_path_factory.mktemp("awkward")
-    source, target = servers
-    deployment = Deployment(root, 1, source, {"dr": target}, seed=1)
+    deployment = Deployment(root, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1)
     made = Place(deployment, root / "data")
     home = made.root / "home.db"
     home.mkdir(parents=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,26 +15,15 @@ import pytest
 from calque.config import load
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.wiring import Wiring
-from deployments import Deployment
+from deployments import NUMBERS, Deployment
 from thriftproxy import asked
 from worlds import INPUT, OUTPUT, SERDE
 
 TABLES, CONNECTIONS = 24, 2
 NAME = re.compile(rb"t\d\d\d\d")
-
-
-@pytest.fixture
-def servers(tmp_path: Path) -> Iterator[Mapping[str, Metastore]]:
-    names = ("source", "target")
-    with ThreadPoolExecutor() as pool:
-        started = pool.map(lambda name: Metastore.start(MetastoreSettings(version="3.1.3"), tmp_path / name), names)
-        found = dict(zip(names, started, strict=True))
-    yield found
-    for server in found.values():
-        server.stop()
 
 
 def make(client: HiveClient, database: str, root: Path) -> None:
@@ -62,7 +50,7 @@ def test_a_bootstrap_that_is_killed_goes_on_and_reads_only_what_was_not_exact(
 ) -> None:
     with asked(servers["source"].uri) as source:
         through = cast(Metastore, SimpleNamespace(uri=source.uri))
-        deployment = Deployment(tmp_path, 1, through, {"dr": servers["target"]}, seed=1)
+        deployment = Deployment(tmp_path, next(NUMBERS), through, {"dr": servers["target"]}, seed=1)
         text = deployment.config.read_text().replace("poll", f"connections = {CONNECTIONS}\npoll")
         deployment.config.write_text(text + '\ndata = "none"\n')
         make(HiveClient(servers["source"].uri), deployment.databases[0], tmp_path / "data")

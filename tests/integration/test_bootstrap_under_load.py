@@ -6,15 +6,13 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from calque.model.hive import Database
-from calque.sandbox import Metastore, MetastoreSettings
-from deployments import Deployment
+from calque.sandbox import Metastore
+from deployments import NUMBERS, Deployment
 from stampede import Onlooker, Past, Stampeder
 
 TABLES = 15
@@ -23,21 +21,10 @@ SECONDS = 3.0
 """How long calque goes on under load before it is killed, and after while everything is compared."""
 
 
-@pytest.fixture
-def servers(tmp_path: Path) -> Iterator[Mapping[str, Metastore]]:
-    names = ("source", "target")
-    with ThreadPoolExecutor(len(names)) as pool:
-        started = pool.map(lambda name: Metastore.start(MetastoreSettings(version="3.1.3"), tmp_path / name), names)
-        found = dict(zip(names, started, strict=True))
-    yield found
-    for server in found.values():
-        server.stop()
-
-
 def test_a_warehouse_that_changes_all_the_time_is_bootstrapped_killed_verified_and_shows_nothing_it_never_was(
     servers: Mapping[str, Metastore], tmp_path: Path
 ) -> None:
-    deployment = Deployment(tmp_path, 1, servers["source"], {"dr": servers["target"]}, seed=1)
+    deployment = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1)
     first, second = deployment.databases
     for database in deployment.databases:
         deployment.source.client.create_database(Database(database, location=f"file:{tmp_path}/none/{database}"))
@@ -61,18 +48,18 @@ def test_a_warehouse_that_changes_all_the_time_is_bootstrapped_killed_verified_a
         deployment.start()
         wait_until_listed(deployment, times=2)
         with ThreadPoolExecutor(1) as pool:
-            verifying = pool.submit(deployment.calque, "verify", "--json", timeout=180)
+            verifying = pool.submit(deployment.alone, "verify", "--json", timeout=180)
             time.sleep(SECONDS)
             stop.set()
-            under_load = verifying.result()
+            under_load = verifying.result(180)
         for thread in threads:
-            thread.join()
+            thread.join(60)
         calls, seconds = sum(writer.calls for writer in writers) - filled, time.monotonic() - begun
         print(f"{calls} calls of the writers in {seconds:.0f} s, {past.seen} looks at the target")
         assert [writer.failed for writer in writers if writer.failed] == []
         deployment.settle()
         watched.set()
-        onlooker.join()
+        onlooker.join(60)
         assert past.problems == [], deployment.tail()
         assert past.seen > 100
         assert under_load.returncode in (0, 75), under_load.stdout + under_load.stderr

@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,14 @@ from calque.core.deltalog import log_of
 from calque.core.layout import place
 from calque.model.hive import location_of
 from calque.model.names import TableName
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.status import snapshot
 from calque.wiring import Wiring
-from deployments import Deployment
+from deployments import NUMBERS, Deployment
 from sparksql import SparkSql
 
-D = "d1x1"
+NUMBER = next(NUMBERS)
+D = f"d1x{NUMBER}"
 STATEMENTS = (
     f"INSERT INTO {D}.t VALUES (1, 'x'), (2, 'a b%/=é'), (3, NULL)",
     f"INSERT INTO {D}.t SELECT id + 10, 'x' FROM range(20)",
@@ -43,22 +43,11 @@ CREATE = (
 )
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
-    root = tmp_path_factory.mktemp("servers")
-    with ThreadPoolExecutor(2) as pool:
-        start = MetastoreSettings(version="3.1.3")
-        source, target = pool.map(lambda name: Metastore.start(start, root / name), ("source", "target"))
-    yield {"source": source, "target": target}
-    source.stop()
-    target.stop()
-
-
 class Rig:
     """A deployment with a writer and a reader."""
 
     def __init__(self, servers: Mapping[str, Metastore], root: Path) -> None:
-        self.deployment = Deployment(root, 1, servers["source"], {"dr": servers["target"]}, seed=1)
+        self.deployment = Deployment(root, NUMBER, servers["source"], {"dr": servers["target"]}, seed=1)
         self.source = SparkSql(servers["source"].uri, root / "spark-source")
         self.target = SparkSql(servers["target"].uri, root / "spark-target")
         self.catalog = self.deployment.targets[0].catalog
@@ -135,7 +124,7 @@ def test_a_reader_sees_only_versions_of_the_source_one_after_the_other(rig: Rig)
         rig.settle()
     finally:
         done.set()
-        reader.join()
+        reader.join(60)
     assert problems == []
     rig.same("t")
     newest = max(row[0] for row in rig.source.sql(f"DESCRIBE HISTORY {D}.t"))

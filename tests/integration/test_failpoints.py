@@ -6,7 +6,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ from calque.engine.failpoints import RECORDS
 from calque.requests import asked as requested
 from calque.sandbox import Metastore
 from deaths import REACHES, UNTIL, Site
-from deployments import Deployment, pair
+from deployments import NUMBERS, Deployment
 from thriftproxy import asked
 
 SEED = int(os.environ.get("CALQUE_SEED") or time.strftime("%Y%m%d"))
@@ -43,12 +43,6 @@ LOSABLE: Mapping[str, Callable[[Site], object]] = {
 """Calls that change something at a metastore, with what has calque make them."""
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
-    with pair(tmp_path_factory.mktemp("servers")) as found:
-        yield found
-
-
 @pytest.mark.timeout(600)
 def test_whoever_is_killed_twice_at_failpoints_goes_on_copies_no_file_twice_and_leaves_nothing(
     servers: Mapping[str, Metastore], tmp_path: Path
@@ -60,7 +54,9 @@ def test_whoever_is_killed_twice_at_failpoints_goes_on_copies_no_file_twice_and_
     )
     names = [f"{name}.{rng.choice(['before', 'after'])}" for name in chosen]
     print(f"CALQUE_SEED={SEED}: {names}")
-    site = Site(Deployment(tmp_path, 1, servers["source"], {"dr": servers["target"]}, seed=1), servers["source"])
+    site = Site(
+        Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1), servers["source"]
+    )
     try:
         site.begin()
         site.calque(*UNTIL)
@@ -77,7 +73,7 @@ def test_answers_that_are_lost_after_a_server_did_what_was_asked_keep_nothing_fr
 ) -> None:
     with asked(servers["target"].uri) as proxy:
         target = SimpleNamespace(uri=proxy.uri)
-        site = Site(Deployment(tmp_path, 2, servers["source"], {"dr": target}, seed=1), servers["source"])  # type: ignore[dict-item]
+        site = Site(Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": target}, seed=1), servers["source"])  # type: ignore[dict-item]
         try:
             site.begin()
             site.deployment.start()

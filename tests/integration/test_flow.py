@@ -8,8 +8,6 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -20,29 +18,18 @@ from calque.model.hive import Column, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Abilities
 from calque.sandbox import Metastore, MetastoreSettings
-from deployments import Deployment
+from deployments import NUMBERS, Deployment
+from servers import Shared
 from worlds import INPUT, OUTPUT, SERDE
 
-NUMBERS = count(1)
-SERVERS = {
-    "source-3": MetastoreSettings(version="3.1.3"),
-    "target-3": MetastoreSettings(version="3.1.3"),
-    "target-4": MetastoreSettings(version="4.2.0"),
-    "stock-4": MetastoreSettings(version="4.2.0", message_format="gzip", stock=True),
-}
+STOCK_4 = MetastoreSettings(version="4.2.0", message_format="gzip", stock=True)
 Deploy = Callable[..., Deployment]
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
-    root = tmp_path_factory.mktemp("servers")
-    with ThreadPoolExecutor(len(SERVERS)) as pool:
-        found = dict(
-            zip(SERVERS, pool.map(lambda item: Metastore.start(item[1], root / item[0]), SERVERS.items()), strict=True)
-        )
-    yield found
-    for server in found.values():
-        server.stop()
+def servers(shared: Shared, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+    with Metastore.start(STOCK_4, tmp_path_factory.mktemp("stock")) as stock:
+        yield {"stock-4": stock, **shared("source-3", "target-3", "target-4")}
 
 
 @pytest.fixture
@@ -79,8 +66,8 @@ def test_readers_see_only_states_of_the_source_while_calque_is_killed_and_its_ch
     deployment.settle()
     deployment.check_equal()
     for target in deployment.targets:
-        assert target.seen > 100
-        assert not target.problems, "\n".join([target.problems[0], *deployment.writer.done])
+        assert target.proof.observations > 100
+    assert not (problems := deployment.problems()), "\n".join([problems[0], *deployment.writer.done])
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert deployment.end(signal.SIGTERM) == 0
@@ -195,7 +182,7 @@ def test_a_target_that_does_not_answer_is_tried_again_and_told(
         event_id = str(deployment.source.current())
         waited = deployment.calque("wait", "--target", "three", "--event-id", event_id, "--timeout", "60")
         assert waited.returncode == 0, waited.stderr + deployment.tail()
-        assert status_of(deployment)["last_error"] is None
+        deployment.wait_for(lambda status: status["last_error"] is None)
         assert deployment.end(signal.SIGTERM) == 0
     finally:
         deployment.close()

@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -29,14 +28,13 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.streams import Beginning
 from calque.wiring import Wiring
-from deployments import Deployment
+from deployments import NUMBERS, Deployment
+from servers import Shared
 from worlds import INPUT, OUTPUT, SERDE
 
-NUMBERS = count(700)
 SERVERS = {
     "source": MetastoreSettings(version="3.1.3"),
     "cleaned": MetastoreSettings(version="4.2.0", event_ttl=1, cleaner_interval=0.2),
-    "target": MetastoreSettings(version="4.2.0"),
 }
 SAVE = """
 DROP SCHEMA IF EXISTS saved CASCADE; CREATE SCHEMA saved;
@@ -58,12 +56,13 @@ Deploy = Callable[..., Deployment]
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+def servers(shared: Shared, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+    """Sources of this file's own, whose logs it changes."""
     root = tmp_path_factory.mktemp("servers")
     with ThreadPoolExecutor(len(SERVERS)) as pool:
         started = pool.map(lambda item: Metastore.start(item[1], root / item[0]), SERVERS.items())
         found = dict(zip(SERVERS, started, strict=True))
-    yield found
+    yield {"target": shared("target-4")["target-4"], **found}
     for server in found.values():
         server.stop()
 
@@ -120,14 +119,18 @@ def wait_for_gaps(deployment: Deployment, number: int) -> tuple[int, int, Cause]
     return *found(deployment)[-1].span, found(deployment)[-1].cause
 
 
+def told(deployment: Deployment) -> list[tuple[int, int, str]]:
+    """The gaps that the status tells of."""
+    gaps = json.loads(deployment.calque("status", "--json").stdout)["journal"]["gaps"]
+    return [(gap["from"], gap["to"], gap["state"]) for gap in gaps]
+
+
 def check_repaired(deployment: Deployment) -> None:
     """The target has dealt with every gap, and shows what the source has."""
     deployment.settle(300)
-    status = json.loads(deployment.calque("status", "--json").stdout)
     spans = [gap.span for gap in found(deployment)]
-    assert [(gap["from"], gap["to"], gap["state"]) for gap in status["journal"]["gaps"]] == [
-        (min(span), max(span), "repaired") for span in spans
-    ]
+    repaired = [(min(span), max(span), "repaired") for span in spans]
+    wait_until(deployment, lambda: told(deployment) == repaired, 60)
     deployment.check_equal()
     verified = deployment.calque("verify", "--data", "checksum")
     assert verified.returncode == 0, verified.stdout + verified.stderr

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -20,12 +19,12 @@ from calque.adapters.control import ControlStore
 from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.presence import processes
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.sandbox.demo import Source
 from calque.sandbox.writer import HiveClient
 from thriftproxy import Asked, asked
 
-FREE, HELD, LATE = TableName("sales", "free"), TableName("sales", "held"), TableName("late", "free")
+FREE, HELD, LATE = TableName("healthy", "free"), TableName("healthy", "held"), TableName("healthy_late", "free")
 STOP_SECONDS = 10.0
 SEEN_SECONDS = 6.0
 
@@ -101,27 +100,15 @@ class Service:
         return self.process.wait(60), time.monotonic() - began
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Metastore, Metastore]]:
-    """A source and a target."""
-    root = tmp_path_factory.mktemp("servers")
-    with ThreadPoolExecutor() as pool:
-        settings = MetastoreSettings(version="3.1.3")
-        source, target = pool.map(lambda name: Metastore.start(settings, root / name), ("source", "target"))
-    yield source, target
-    for server in (source, target):
-        server.stop()
-
-
 @pytest.fixture
-def service(servers: tuple[Metastore, Metastore], tmp_path: Path) -> Iterator[Service]:
-    with asked(servers[1].uri) as proxy:
-        found = Service(tmp_path, *servers, proxy)
+def service(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Service]:
+    with asked(servers["target"].uri) as proxy:
+        found = Service(tmp_path, servers["source"], servers["target"], proxy)
         yield found
         proxy.answering.set()
         if found.process is not None and found.process.poll() is None:
             found.process.kill()
-            found.process.wait()
+            found.process.wait(60)
 
 
 def test_a_process_tells_truly_how_it_is_and_stops_when_it_is_asked_to(service: Service) -> None:

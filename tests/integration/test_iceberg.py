@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,28 +20,18 @@ from calque.core.layout import place
 from calque.model.hive import Column, Database, Function, Resource, SerDe, Storage
 from calque.model.hive import Table as HiveTable
 from calque.model.names import TableName
-from calque.sandbox import Metastore, MetastoreSettings
-from deployments import Deployment, Target
+from calque.sandbox import Metastore
+from deployments import NUMBERS, Deployment, Target
 from lakes import Rows, data_files, delete_positions, rows_of
+from servers import Shared
 
-NUMBERS = count(1)
-VERSIONS = {"source": "3.1.3", "dr": "3.1.3", "four": "4.2.0"}
 URL = "avro.schema.url"
 SCHEMA = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", StringType()))
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Metastore]]:
-    root = tmp_path_factory.mktemp("servers")
-
-    def start(name: str) -> Metastore:
-        return Metastore.start(MetastoreSettings(version=VERSIONS[name]), root / name)
-
-    with ThreadPoolExecutor(len(VERSIONS)) as pool:
-        found = dict(zip(VERSIONS, pool.map(start, VERSIONS), strict=True))
-    yield found
-    for server in found.values():
-        server.stop()
+@pytest.fixture
+def servers(shared: Shared) -> Mapping[str, Metastore]:
+    return dict(zip(("source", "dr", "four"), shared("source-3", "target-3", "target-4").values(), strict=True))
 
 
 @dataclass
@@ -83,7 +71,7 @@ def values(*numbers: int) -> pa.Table:
 
 
 @pytest.fixture
-def deployment(servers: dict[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
+def deployment(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
     targets = {name: servers[name] for name in ("dr", "four")}
     made = Deployment(tmp_path, next(NUMBERS), servers["source"], targets, 1)
     yield made
@@ -91,7 +79,7 @@ def deployment(servers: dict[str, Metastore], tmp_path: Path) -> Iterator[Deploy
 
 
 def test_readers_at_targets_see_the_sources_snapshots_and_these_only_advance(
-    servers: dict[str, Metastore], deployment: Deployment
+    servers: Mapping[str, Metastore], deployment: Deployment
 ) -> None:
     first, second = deployment.databases
     source = HiveCatalog("source", uri=servers["source"].uri)
@@ -116,7 +104,7 @@ def test_readers_at_targets_see_the_sources_snapshots_and_these_only_advance(
     for reader in readers:
         reader.stopping.set()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     order = [name_of(at) for at in (*made, *[entry.metadata_file for entry in table.metadata.metadata_log])]
     truth = {name_of(entry.metadata_file): entry.metadata_file for entry in table.metadata.metadata_log}
     truth |= {name_of(at): at for at in made}

@@ -7,42 +7,29 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from calque.model.hive import Column
 from calque.model.names import TableName
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.sandbox.demo import Source
 from calque.sandbox.writer import HiveClient
 
 ROOT = Path(__file__).parents[2]
 SUBMIT = Path(sys.executable).with_name("spark-submit")
-BLAH = TableName("sales", "blah")
+BLAH = TableName("submitted", "blah")
 SMALL = ("spark.ui.enabled=false", "spark.driver.bindAddress=127.0.0.1", "spark.driver.host=127.0.0.1")
 
 pytestmark = pytest.mark.skipif(not SUBMIT.exists(), reason=f"there is no {SUBMIT}")
 
 
-@pytest.fixture(scope="module")
-def metastores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Metastore, Metastore]]:
-    """A source and a target."""
-    folder = tmp_path_factory.mktemp("jobs")
-    with ThreadPoolExecutor() as pool:
-        settings = MetastoreSettings(version="3.1.3")
-        started = list(pool.map(lambda name: Metastore.start(settings, folder / name), ("source", "target")))
-    yield started[0], started[1]
-    for metastore in started:
-        metastore.stop()
-
-
 @pytest.fixture
-def config(metastores: tuple[Metastore, Metastore], tmp_path: Path) -> Path:
-    """A target that starts empty, at the beginning of the log."""
-    source, target = metastores
+def config(servers: Mapping[str, Metastore], tmp_path: Path) -> Path:
+    """A target that starts empty, where the log is now."""
+    source, target = servers["source"], servers["target"]
     file = tmp_path / "calque.toml"
     file.write_text(
         f"""
@@ -53,7 +40,7 @@ def config(metastores: tuple[Metastore, Metastore], tmp_path: Path) -> Path:
         metastore = "{target.uri}"
         warehouse = "file://{tmp_path}/dr"
         include = ["{BLAH.database}.*"]
-        start = 0
+        start = {HiveClient(source.uri).current()}
         """
     )
     return file
@@ -78,7 +65,7 @@ def submit(job: str, config: Path, *arguments: str) -> subprocess.Popen[str]:
 def end(job: subprocess.Popen[str], driver: Path) -> int:
     """Ask the Python process, whose number stands in the lock of its role: spark-submit's own ends it in mid-call."""
     os.kill(int(driver.read_text()), signal.SIGTERM)
-    return job.wait(30)
+    return job.wait(60)
 
 
 def log_of(config: Path, job: str) -> str:
@@ -96,14 +83,14 @@ def write_example(client: HiveClient, root: Path) -> None:
 
 
 def test_capture_and_replicate_are_two_processes_that_share_a_state_folder(
-    metastores: tuple[Metastore, Metastore], config: Path
+    servers: Mapping[str, Metastore], config: Path
 ) -> None:
-    client = HiveClient(metastores[0].uri)
+    client = HiveClient(servers["source"].uri)
     write_example(client, config.parent / "data")
     capture = submit("capture.py", config)
     replicate = submit("replicate.py", config, "--target", "dr", "--until", "head")
     try:
-        reached = replicate.wait(60)
+        reached = replicate.wait(200)
         another = run_here("jobs/capture.py", "-c", str(config))
         verified = run_here("-m", "calque.cli", "verify", "--json", "-c", str(config))
         ended = end(capture, config.parent / "state" / "locks" / "capture.lock")
@@ -111,7 +98,7 @@ def test_capture_and_replicate_are_two_processes_that_share_a_state_folder(
         for job in (capture, replicate):
             if job.poll() is None:
                 os.killpg(job.pid, signal.SIGKILL)
-                job.wait()
+                job.wait(60)
         client.close()
     assert reached == 0, log_of(config, "replicate.py")
     assert verified.returncode == 0, verified.stdout + verified.stderr
@@ -123,5 +110,5 @@ def test_capture_and_replicate_are_two_processes_that_share_a_state_folder(
 
 def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=60, cwd=ROOT
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=120, cwd=ROOT
     )

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,9 +27,9 @@ from calque.journals import Place
 from calque.model.files import Evidence, File, Listing
 from calque.model.names import EventId, Span
 from calque.ports import EvidenceStore, Journal
-from calque.sandbox import Broker, Metastore, MetastoreSettings
+from calque.sandbox import Broker, Metastore
 from calque.wiring import Wiring
-from deployments import Deployment
+from deployments import NUMBERS, Deployment
 from logs import Log, plain
 
 PASSWORD = "geheim"
@@ -177,7 +176,7 @@ def test_check_says_what_is_wrong_with_a_topic_and_how_to_mend_it(broker: Broker
         "unclean.leader.election.enable": "true",
     }
     admin = AdminClient({"bootstrap.servers": broker.address, **broker.options})
-    admin.create_topics([NewTopic(name, 3, config=settings)])[name].result()
+    admin.create_topics([NewTopic(name, 3, config=settings)])[name].result(60)
     alter = f"Run `kafka-configs.sh --alter --topic {name} --add-config "
     found = [finding for finding in findings_of(configure(broker, "kafka", topic=name)) if f" {name} " in finding[1]]
     assert [(severity, what) for severity, what, _ in found] == [
@@ -277,15 +276,10 @@ def test_a_killed_move_goes_on(folder: Path, broker: Broker, say: Say, name: str
 
 
 @pytest.fixture
-def deployment(folder: Path) -> Iterator[Deployment]:
-    with ThreadPoolExecutor(2) as pool:
-        settings = MetastoreSettings(version="3.1.3")
-        source, target = pool.map(lambda name: Metastore.start(settings, folder / name), ("source", "target"))
-    deployment = Deployment(folder, 1, source, {"dr": target}, 7)
+def deployment(servers: Mapping[str, Metastore], folder: Path) -> Iterator[Deployment]:
+    deployment = Deployment(folder, next(NUMBERS), servers["source"], {"dr": servers["target"]}, 7)
     yield deployment
     deployment.close()
-    source.stop()
-    target.stop()
 
 
 def test_a_running_deployment_moves_to_kafka_and_back_and_its_target_goes_on_where_it_was(

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,8 @@ import pytest
 from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.topic import Topic
 from calque.model.names import Span
-from calque.sandbox import Broker, Metastore, MetastoreSettings
-from deployments import Deployment
+from calque.sandbox import Broker, Metastore
+from deployments import NUMBERS, Deployment
 
 TOPIC = "hq.events"
 JOB = Path(__file__).parents[2] / "jobs" / "replicate.py"
@@ -29,15 +29,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def deployment(broker: Broker, tmp_path: Path) -> Iterator[Deployment]:
-    servers = [Metastore.start(MetastoreSettings(version="3.1.3"), tmp_path / name) for name in ("source", "target")]
-    found = Deployment(tmp_path, 1, servers[0], {"dr": servers[1]}, seed=3)
+def deployment(broker: Broker, servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
+    found = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=3)
     text = found.config.read_text()
     found.config.write_text(f'{text}\n[journal]\nformat = "kafka"\nbrokers = "{broker.address}"\ntopic = "{TOPIC}"\n')
     yield found
     found.close()
-    for server in servers:
-        server.stop()
 
 
 @pytest.mark.timeout(600)
@@ -46,7 +43,7 @@ def test_a_busy_run_survives_deaths_of_capture_and_of_the_broker(broker: Broker,
     assert deployment.process is not None
     while deployment.process.poll() is None:
         deployment.write(1, pause=0.1)
-    assert deployment.process.wait() == -signal.SIGKILL, deployment.tail()
+    assert deployment.process.wait(60) == -signal.SIGKILL, deployment.tail()
     deployment.start()
     writing = threading.Thread(target=deployment.write, args=(40, 0.1))
     writing.start()
@@ -54,7 +51,7 @@ def test_a_busy_run_survives_deaths_of_capture_and_of_the_broker(broker: Broker,
     broker.kill()
     time.sleep(1)
     broker.restart()
-    writing.join()
+    writing.join(120)
     deployment.settle(timeout=400)
     deployment.check_equal()
     journal = KafkaJournal(Topic(broker.address, TOPIC))

@@ -126,7 +126,7 @@ def test_a_record_without_calque_s_headers_is_an_error_that_names_it(topic: Topi
     journal.append(rows(1, 2))
     producer = producer_of(topic, 1_000_000)
     producer.produce(topic.name, b"hello")
-    producer.flush()
+    producer.flush(60)
     for found in (journal, KafkaJournal(topic)):
         with pytest.raises(Broken, match=r"record at offset 2 of topic .+ is not calque's\. .+ Give calque a topic of"):
             found.last()
@@ -227,7 +227,7 @@ def test_brokers_that_die_and_come_back_under_a_writer_lose_and_double_nothing(t
                 reached(reader, 100 + (last_of(reader) or 0))
         finally:
             done.set()
-            writer.join()
+            writer.join(60)
         last = journal.last() or 0
         assert ids(reader, Span(0, last)) == ids(KafkaJournal(topic), Span(0, last)) == list(range(1, last + 1))
 
@@ -343,7 +343,7 @@ def test_a_writer_killed_at_any_point_or_in_the_middle_of_an_append_goes_on_wher
         goal = (KafkaJournal(topic).last() or 0) + (100 if not death else 0)
         reached(KafkaJournal(topic), goal)
         writer.kill()
-        writer.join()
+        writer.join(60)
         assert writer.exitcode == -signal.SIGKILL
     journal, evidence = KafkaJournal(topic), KafkaEvidence(topic)
     last, considered = journal.last() or 0, evidence.considered()

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from calque.model.names import TableName, partition_values
 from calque.sandbox import Metastore
 from calque.sandbox.demo.source import Source
 from calque.wiring import Wiring
-from deployments import Deployment, pair
+from deployments import NUMBERS, Deployment
 
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))
 DAY = (Column("day", "string"),)
@@ -56,17 +56,11 @@ def spark_says(uri: str, folder: Path, statements: Sequence[str]) -> list[list[l
     return json.loads(line.removeprefix("FOUND"))
 
 
-@pytest.fixture
-def servers(tmp_path: Path) -> Iterator[Mapping[str, Metastore]]:
-    with pair(tmp_path) as found:
-        yield found
-
-
 @pytest.mark.timeout(600)
 def test_spark_at_the_target_finds_the_sources_rows_and_repairing_partitions_changes_nothing(
     servers: Mapping[str, Metastore], tmp_path: Path
 ) -> None:
-    deployment = Deployment(tmp_path, 1, servers["source"], {"dr": servers["target"]}, seed=1)
+    deployment = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1)
     deployment.config.write_text(deployment.config.read_text() + '\ngrace = "0s"\n')
     database = deployment.databases[0]
     source = Source(deployment.source.client, tmp_path / "data")

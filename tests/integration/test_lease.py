@@ -5,36 +5,24 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from pathlib import Path
 
 import pytest
 
 from calque.model.hive import Column
 from calque.model.names import OURS, TableName
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.sandbox.demo.source import Source
-from deployments import Deployment
+from deployments import NUMBERS, Deployment
+from servers import Shared
 
-VERSIONS = {"source": "3.1.3", "3.1.3": "3.1.3", "4.2.0": "4.2.0"}
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))
 MANY = 60
-NUMBERS = count(1)
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
-    folder = tmp_path_factory.mktemp("lease")
-
-    def start(name: str) -> Metastore:
-        return Metastore.start(MetastoreSettings(version=VERSIONS[name]), folder / name)
-
-    with ThreadPoolExecutor() as pool:
-        found = dict(zip(VERSIONS, pool.map(start, VERSIONS), strict=True))
-    yield found
-    for server in found.values():
-        server.stop()
+@pytest.fixture
+def servers(shared: Shared) -> Mapping[str, Metastore]:
+    return dict(zip(("source", "3.1.3", "4.2.0"), shared("source-3", "target-3", "target-4").values(), strict=True))
 
 
 @pytest.fixture

@@ -10,25 +10,22 @@ import json
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
 
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import Own, Systems
-from calque.core.image import Imaging
 from calque.core.layout import join
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
-from deployments import Deployment
-from worlds import INPUT, OUTPUT, SERDE, Looker, State
+from deployments import NUMBERS, Deployment
+from servers import Shared
+from worlds import INPUT, OUTPUT, SERDE, State
 
-NUMBERS = count(1)
 VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 
 
@@ -70,7 +67,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 @pytest.fixture(scope="module")
-def servers(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
+def servers(
+    store: ObjectStore, shared: Shared, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, Metastore]]:
     root = tmp_path_factory.mktemp("servers")
     (root / "nobody").mkdir()
     mapped = {
@@ -78,12 +77,8 @@ def servers(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Ite
         "fs.viewfs.overload.scheme.target.s3a.impl": VIEW,
         f"fs.viewfs.mounttable.{store.bucket}.linkFallback": (root / "nobody").as_uri(),
     }
-    settings = {"source": MetastoreSettings(), "target": MetastoreSettings(extra=mapped)}
-    with ThreadPoolExecutor(2) as pool:
-        started = list(pool.map(lambda name: Metastore.start(settings[name], root / name), settings))
-    yield dict(zip(settings, started, strict=True))
-    for server in started:
-        server.stop()
+    with Metastore.start(MetastoreSettings(extra=mapped), root / "target") as target:
+        yield {"source": shared("source-3")["source-3"], "target": target}
 
 
 @pytest.fixture
@@ -100,7 +95,7 @@ def deployment(
         found = storage.list([location])[location].files
         return tuple((file.path, storage.read(join(location, file.path))) for file in found)
 
-    target.looker = Looker(Imaging(target.admission), content)
+    target.content = content
     yield made
     made.close()
 
@@ -125,8 +120,8 @@ def test_a_target_in_an_object_store_shows_only_states_of_the_source_and_ends_eq
     deployment.settle()
     deployment.check_equal()
     [target] = deployment.targets
-    assert target.seen
-    assert not target.problems, "\n".join([target.problems[0], *deployment.writer.done])
+    assert target.proof.observations
+    assert not (problems := deployment.problems()), "\n".join([problems[0], *deployment.writer.done])
     assert deployment.end(signal.SIGTERM) == 0
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr

@@ -23,7 +23,8 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.spark import spark_jars
 from calque.wiring import Wiring
-from deployments import Deployment, pair
+from deployments import Deployment
+from servers import shared_servers
 
 PARQUET = SerDe(class_name="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe", parameters={})
 FORMATS = (
@@ -117,8 +118,10 @@ class Bank:
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Metastore]]:
-    with pair(tmp_path_factory.mktemp("servers")) as found:
-        yield dict(found)
+    """Of its own: the databases have the names that the tables here have."""
+    with shared_servers(tmp_path_factory.mktemp) as start:
+        found = start("source-3", "target-3")
+        yield {"source": found["source-3"], "target": found["target-3"]}
 
 
 @pytest.fixture

@@ -5,29 +5,23 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from calque.sandbox import Metastore, MetastoreSettings
-from deployments import Deployment
+from calque.sandbox import Metastore
+from deployments import NUMBERS, Deployment
 
 SECONDS = 90
 
 
 @pytest.fixture
-def deployment(tmp_path: Path) -> Iterator[Deployment]:
-    with ThreadPoolExecutor(2) as pool:
-        settings = MetastoreSettings(version="3.1.3")
-        servers = list(pool.map(lambda name: Metastore.start(settings, tmp_path / name), ("source", "target")))
-    made = Deployment(tmp_path, 1, servers[0], {"three": servers[1]}, seed=6)
+def deployment(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
+    made = Deployment(tmp_path, next(NUMBERS), servers["source"], {"three": servers["target"]}, seed=6)
     yield made
     made.close()
-    for server in servers:
-        server.stop()
 
 
 def plan(deployment: Deployment) -> dict[str, Any]:

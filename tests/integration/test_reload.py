@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,27 +22,21 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Epoch, TableState
 from calque.model.names import TableName
 from calque.model.policy import Abilities
-from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox import Metastore
 from calque.wiring import Wiring
-from deployments import Deployment
+from deployments import NUMBERS, Deployment
 from worlds import INPUT, OUTPUT, SERDE
 
-SERVERS = {"source": MetastoreSettings(version="3.1.3"), "target": MetastoreSettings(version="3.1.3")}
 COUNTED = ColumnStatistics("x", "int", Counted(longs=Longs(1, 9, 2, 3)))
 HELD = Column("p", "string")
 
 
 @pytest.fixture
-def deployment(tmp_path: Path) -> Iterator[Deployment]:
+def deployment(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
     """Two databases at the source, of which the target takes one."""
-    with ThreadPoolExecutor(2) as pool:
-        started = pool.map(lambda item: Metastore.start(item[1], tmp_path / item[0]), SERVERS.items())
-        source, target = started
-    deployment = Deployment(tmp_path, 1, source, {"dr": target}, 1)
+    deployment = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, 1)
     yield deployment
     deployment.close()
-    source.stop()
-    target.stop()
 
 
 class Source:

@@ -115,7 +115,7 @@ threads = [threading.Thread(target=start, args=(version,)) for version in {VERSI
 for thread in threads:
     thread.start()
 for thread in threads:
-    thread.join()
+    thread.join(60)
 print(len(started), flush=True)
 time.sleep(600)
 """
@@ -131,7 +131,7 @@ time.sleep(600)
         assert parent.stdout.readline() == b"2\n"
         assert len(marked(mark)) > 8
         os.killpg(parent.pid, signalled)
-        parent.wait()
+        parent.wait(60)
     eventually(lambda: marked(mark) == [])
 
 
@@ -156,7 +156,7 @@ time.sleep(600)
     with parent.stdout:
         assert parent.stdout.readline() == b"ready\n"
         parent.kill()
-        parent.wait()
+        parent.wait(60)
     eventually(lambda: not any(line.startswith("sleep") for line in command_lines(marked(mark))), seconds=5)
 
 
@@ -232,7 +232,7 @@ time.sleep(600)
         assert parent.stdout.readline().startswith(b"http://127.0.0.1:")
         assert len(marked(mark)) > 2
         os.killpg(parent.pid, signalled)
-        parent.wait()
+        parent.wait(60)
     eventually(lambda: marked(mark) == [])
 
 
@@ -298,7 +298,7 @@ time.sleep(600)
         assert parent.stdout.readline().startswith(b"127.0.0.1:")
         assert len(marked(mark)) > 2
         os.killpg(parent.pid, signalled)
-        parent.wait()
+        parent.wait(60)
     eventually(lambda: marked(mark) == [])
 
 
@@ -319,7 +319,7 @@ def test_every_delta_jar_is_there() -> None:
 
 def make_topic(address: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic(name, 1)])[name].result()
+    admin.create_topics([NewTopic(name, 1)])[name].result(60)
 
 
 def leader(address: str, topic: str) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,23 +13,11 @@ import pytest
 from calque.core.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
-from calque.sandbox import Metastore, MetastoreSettings
-from deployments import Deployment
+from calque.sandbox import Metastore
+from deployments import NUMBERS, Deployment
 from worlds import INPUT, OUTPUT, SERDE
 
-NUMBERS = count(700)
 SECONDS = 120.0
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Metastore]]:
-    root = tmp_path_factory.mktemp("servers")
-    with ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda name: Metastore.start(MetastoreSettings(version="3.1.3"), root / name), ("one", "two"))
-        servers = dict(zip(("source", "target"), found, strict=True))
-    yield servers
-    for server in servers.values():
-        server.stop()
 
 
 @pytest.fixture

@@ -101,8 +101,9 @@ def play(deployment: Deployment, source: Metastore, rng: random.Random) -> None:
     deployment.settle(timeout=240)
     deployment.check_equal()
     for target in deployment.targets:
-        print(f"{target.name}: {target.seen} observations")
-        assert not target.problems, "\n".join([*target.problems[:2], *deployment.writer.done, deployment.tail()])
+        print(f"{target.name}: {target.proof.observations} observations")
+    problems = deployment.problems()
+    assert not problems, "\n".join([*problems[:2], *deployment.writer.done, deployment.tail()])
     verified = deployment.calque("verify", "--data", "checksum", "--json", timeout=300)
     assert verified.returncode == 0, verified.stdout + verified.stderr + "\n".join(deployment.writer.done)
     assert deployment.end(signal.SIGTERM) == 0
