@@ -1,25 +1,22 @@
-"""Rows instead of definitions: a writer that knows every set of rows its tables ever had, and readers at the targets
-that read files as any engine would. Every row has a number of its own, so a set of rows tells when it was.
+"""Rows instead of definitions: a writer that knows every set of rows its tables ever had. Every row has a number of its
+own, so a set of rows tells when it was.
 """
 
 from __future__ import annotations
 
 import random
 import shutil
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from calque.adapters.metastore.catalog import HiveReader
-from calque.adapters.metastore.client import Client
-from calque.adapters.metastore.log import HiveLog
 from calque.core.layout import place
-from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, is_partitioned, location_of
 from calque.model.names import TableName, partition_name
 from calque.sandbox.writer import HiveClient
-from worlds import History
+from proof import Found
+from worlds import State
 from writers import INPUT, OUTPUT, SERDE
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -29,15 +26,6 @@ KEYS = (Column("p", "string"),)
 ITSELF = ""
 Rows = tuple[tuple[str, int], ...] | None
 """Sorted pairs of a partition's name (`""` in a plain table) and a row, as often as it is there; None: no table."""
-
-
-def files_in(location: str) -> list[Path]:
-    root = Path(place(location).path)
-    return sorted(path for path in root.glob("*") if not path.name.startswith(("_", "."))) if root.is_dir() else []
-
-
-def rows_in(location: str, partition: str) -> list[tuple[str, int]]:
-    return [(partition, int(line)) for path in files_in(location) for line in path.read_text().splitlines()]
 
 
 @dataclass
@@ -302,62 +290,17 @@ CHANGES = (
 )
 
 
-@dataclass
-class RowReader:
-    """Reads tables of one database at a target, again and again, by metastore and files alone."""
-
-    uri: str
-    database: str
-    history: History = field(default_factory=History)
-    stop: threading.Event = field(default_factory=threading.Event)
-    counted: int = 0
-    changes: int = 0
-    """How often a table showed other rows than the time before."""
-    last: dict[TableName, Rows] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        client = Client(self.uri)
-        self.log, self.catalog = HiveLog(client), HiveReader(client)
-
-    def run(self) -> None:
-        while not self.stop.is_set():
-            for table in NAMES:
-                self.look(TableName(self.database, table))
-
-    def look(self, name: TableName) -> None:
-        """A read counts when the target's event id is the same before and after it. Files that appear under a listing
-        may be seen in any order, so directories are read until they are the same twice."""
-        before = self.log.current()
-        places = self.places(name)
-        try:
-            rows, again = rows_at(places), rows_at(places)
-        except FileNotFoundError:
-            return
-        if rows != again or self.log.current() != before:
-            return
-        self.counted += 1
-        self.changes += self.last.get(name, ()) != rows
-        self.last[name] = rows
-        self.problems += [
-            f"at event {before} of the target {problem}" for _, problem in self.history.check({name: rows})
-        ]
-
-    def places(self, name: TableName) -> Mapping[str, str] | None:
-        """Where the table's partitions lie (`""`: the plain table); None when there is no table."""
-        table = self.catalog.table(name)
-        if table is None:
-            return None
-        if not table.partition_keys:
-            return {ITSELF: location_of(table) or ""}
-        found = self.catalog.partitions(name, self.catalog.partition_names(name))
-        return {partition: location_of(thing) or "" for partition, thing in found.items()}
-
-    def rows(self, name: TableName) -> Rows:
-        return rows_at(self.places(name))
-
-
-def rows_at(places: Mapping[str, str] | None) -> Rows:
-    if places is None:
-        return None
-    return tuple(sorted(row for partition, at in places.items() for row in rows_in(at, partition)))
+def rows_of(found: Found, contents: Mapping[str, State]) -> Rows:
+    """The rows of a table as it was read, with its files as they were."""
+    parts = {ITSELF: location_of(found.table)}
+    if is_partitioned(found.table):
+        keys = [key.name for key in found.table.partition_keys or ()]
+        parts = {partition_name(keys, part.values): location_of(part) for part in found.partitions}
+    return tuple(
+        sorted(
+            (partition, int(row))
+            for partition, at in parts.items()
+            for _, content in contents[at or ""]
+            for row in content.split()
+        )
+    )

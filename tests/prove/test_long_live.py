@@ -1,0 +1,42 @@
+"""The live proof for long, and on real servers that it finds wrong planners out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import wrong
+from live import deployed, live, until_found_out
+from servers import Shared, shared_servers
+from wrong import WRONG
+
+OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "500000"))
+"""Of each source; all of them with rows."""
+SEED = int(os.environ.get("CALQUE_SEED", str(time.time_ns() % 100_000)))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    with shared_servers(tmp_path_factory.mktemp) as servers:
+        yield servers
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("version", [3, 4])
+def test_readers_see_only_what_the_source_had_and_in_its_order_for_long(
+    version: int, shared: Shared, tmp_path: Path
+) -> None:
+    with deployed(shared, version, tmp_path, SEED) as deployment:
+        live(deployment, OBSERVATIONS)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("planner", WRONG)
+def test_a_wrong_planner_is_found_out_on_real_servers(planner: str, shared: Shared, tmp_path: Path) -> None:
+    with deployed(shared, 3, tmp_path, SEED) as deployment:
+        deployment.program = (wrong.__file__, planner, "calque.cli")
+        until_found_out(deployment)
