@@ -170,7 +170,7 @@ class Hub:
                 mark, returned = self.change()
 
                 def visible(name: str, mark: str = mark) -> float:
-                    return wait_until(lambda: self.mark_at(name, number) == mark, seconds=60)
+                    return wait_until(lambda: self.mark_at(name, number) == mark)
 
                 found += [(seen - returned) * 1000 for seen in pool.map(visible, OTHERS)]
                 time.sleep(max(0.0, tick + EVERY_SECONDS - time.perf_counter()))
