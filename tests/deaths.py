@@ -271,7 +271,7 @@ REACHES: Mapping[str, Reach] = {
     "journal.append": Reach(insert),
     "evidence.append": Reach(insert),
     "ledger.publish": Reach(insert),
-    "ledger.put_tables": Reach(table),
+    "ledger.put_tables": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
     "ledger.remove_tables": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
     "storage.copy": Reach(insert),
     "storage.publish": Reach(insert),
