@@ -143,16 +143,21 @@ def deployed(shared: Shared, version: int, root: Path, seed: int) -> Iterator[Li
 
 
 def until_found_out(deployment: Live) -> None:
-    """Until a reader saw what it must not have seen. Raises `AssertionError`."""
+    """Until a reader saw what it must not have seen; calque is held up now and then, so that windows are large. Raises
+    `AssertionError`."""
     deployment.begin()
     deployment.start()
     deployment.watch()
-    until = time.monotonic() + SECONDS
+    assert deployment.process is not None
+    until = time.monotonic() + 2 * SECONDS
     while not (problems := deployment.problems()):
         assert time.monotonic() < until, f"{deployment.observations()} observations {deployment.tail()}"
+        deployment.process.send_signal(signal.SIGSTOP)
         for _ in range(BEFORE):
             deployment.step()
-        deployment.pause()
+        deployment.process.send_signal(signal.SIGCONT)
+        for _ in range(BEFORE):
+            deployment.pause()
     print(f"found out after {deployment.observations()} observations: {problems[0][:200]}")
 
 
