@@ -727,6 +727,8 @@ class TargetPart(Part):
         self.replica.paused.whole = self.paused
         self.replica.open()
         self.replica.passed = position_of(self.wiring, self.name, self.replica.epoch) or 0
+        if self.replica.epoch is None:
+            bump(self.wake_file)
         stream = JournalStream(
             self.wiring.open_journal(),
             after if self.gap else self.replica.cursor,
