@@ -746,12 +746,16 @@ class Replica:
         for group in found:
             if upto_drop(group.entries):
                 whole = self.whole(group, upto) if group.ready is not None else group.entries
+                going = upto_drop(whole)
                 try:
-                    window.add(self.advance(Group(upto_drop(whole)), upto))
+                    window.add(self.advance(Group(going), upto, going[-1].event_id))
                 except Unavailable as error:
                     if not self.blame.gives_up((Wave.VIEWS, self.admitted(group.entries)[0]), error):
                         problem = error
-                except (Ahead, Forgotten) as error:
+                except Ahead as error:
+                    # An attempt before this one has brought them back already.
+                    problem = error if error.event_id > upto else problem
+                except Forgotten as error:
                     problem = error
                 except FAILED:
                     continue
@@ -772,8 +776,9 @@ class Replica:
             self.tables.put(name, TableState.WAITING, shows, paused.reason_of_view(self, bases[0]), shows)
         return bool(bases)
 
-    def advance(self, group: Group, upto: EventId) -> Advanced:
-        entries = group.entries
+    def advance(self, group: Group, upto: EventId, end: EventId | None = None) -> Advanced:
+        """Take the group through the window to `upto`, or only to its last event, `end`."""
+        entries, end = group.entries, upto if end is None else end
         self.wait_for_evidence(max((entry.event_id for entry in entries if entry.keys.locations), default=0))
         for name in self.admitted(entries):
             self.databases.ensure(name)
@@ -786,7 +791,7 @@ class Replica:
             except (Conflict, ContentLost):
                 entries, tried = self.whole(group, upto), True
         changes, lost = cascaded(self.source, self.side, entries), self.lost_of(self.admitted(entries))
-        return advance(self.source, self.side, entries, cursor, upto, changes, applied, accept, lost, tried=tried)
+        return advance(self.source, self.side, entries, cursor, end, changes, applied, accept, lost, tried=tried)
 
     def may_be_shown(self, entries: Sequence[Entry]) -> bool:
         """Whether an attempt whose record was lost may have shown some of them."""
