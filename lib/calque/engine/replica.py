@@ -230,7 +230,8 @@ class Replica:
             self.learn()
         rows = self.side.ledger.tables()
         self.side.asked.load(rows.values())
-        self.tried = self.unrecorded = self.source.journal.last() or 0
+        self.tried = self.source.journal.last() or 0
+        self.unrecorded = max(self.tried, self.newest())
         self.tables.load(rows.values(), self.cursor)
         self.side.announced.load(rows.values(), self.cursor)
         ahead = [name for name, shows in self.tables.apart.items() if shows > self.cursor]
@@ -617,6 +618,13 @@ class Replica:
         elif found:
             self.learn_once()
         return list(carried(self.source.journal, self.side, self.tables, self.cursor, found))
+
+    def newest(self) -> EventId:
+        """The source's newest event, while it answers: a journal that lost its end had more than it has."""
+        try:
+            return self.source.log.current()
+        except Unavailable:
+            return 0
 
     def learn(self) -> None:
         """Which sources are the target itself may have been written down at the source, and is passed on."""
