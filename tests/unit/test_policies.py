@@ -71,12 +71,12 @@ def at_target(world: PolicyWorld) -> dict[str, list[str]]:
     return {name: list(store.tables(name)) for name in store.databases() if not name.startswith(("_", "default"))}
 
 
-def test_an_unchanged_policy_asks_nothing_of_source_or_target_but_who_they_are() -> None:
+def test_an_unchanged_policy_asks_nothing_of_source_or_target_but_who_they_are_and_where_the_log_ends() -> None:
     world = world_of(PLAIN)
     called: list[str] = []
     world.between = called.append
     world.change(0)
-    assert {*called} == {"identity"}
+    assert {*called} == {"identity", "current"}
 
 
 def test_a_changed_rename_moves_tables_functions_and_databases_and_copies_nothing() -> None:
