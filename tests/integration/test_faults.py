@@ -16,7 +16,6 @@ import pytest
 from calque.adapters.control import ControlStore
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import Own, Systems
-from calque.core.image import Imaging
 from calque.core.layout import join
 from calque.errors import Unavailable
 from calque.model.hive import is_partitioned
@@ -25,7 +24,7 @@ from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
 from calque.telling import CAPTURING, record_of
 from deployments import Deployment
 from thriftproxy import Asked, asked
-from worlds import Looker, State
+from worlds import State
 
 VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 SEEN_SECONDS = 45.0
@@ -96,8 +95,7 @@ class Faulty(Deployment):
         self.change()
         self.settle(180)
         self.check_equal()
-        [target] = self.targets
-        assert not target.problems, "\n".join([target.problems[0], *self.writer.done])
+        assert not (problems := self.problems()), "\n".join([problems[0], *self.writer.done])
         self.wait_until(lambda: not self.told(CAPTURING) and not self.told(record_of("dr")))
         assert self.process is not None
         assert self.process.poll() is None, self.tail()
@@ -128,9 +126,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Faulty, M
         made = Faulty(root / "run", 1, servers["source"], {"dr": servers["target"]}, seed=1)
         stack.callback(made.close)
         storage = FileStorage(Systems(own=Own((made.targets[0].policy.warehouse,), store.options)))
-        made.targets[0].looker = Looker(
-            Imaging(made.targets[0].admission), lambda location: contents(storage, location)
-        )
+        made.targets[0].content = lambda location: contents(storage, location)
         made.furnish()
         made.start()
         made.look_directly(servers["source"])
@@ -149,9 +145,12 @@ def watched(made: Faulty) -> Callable[[], None]:
     """A reader at the target, who is not put off by a metastore that is away; how to end it."""
 
     def look() -> None:
+        [target] = made.targets
+        reader = target.reader()
         while not made.watching.is_set():
             with suppress(Unavailable):
-                made.targets[0].observe()
+                if (seen := reader.look()) is not None:
+                    made.see(target, seen)
             made.watching.wait(0.1)
 
     thread = threading.Thread(target=look, daemon=True)

@@ -47,10 +47,10 @@ def start_at(replica: Replica, event_id: EventId) -> list[TableRow]:
     """Take what is at the target as the source's state at the event: the rows of its tables. Nothing is lost when it
     is done again. Raises `Refused` where events since then are not to be had."""
     source, side = replica.source, replica.side
-    if side.home.names:
+    if side.home.names and (returned := any_returned(replica)) is not None:
         raise Refused(
             f"The target can't start at event {event_id}",
-            "its metastore is a source of what is replicated to the source: which objects are whose is not known",
+            f"{returned} came to the source from there: which objects were whose at that event is not known",
             'Use start = "bootstrap"',
         )
     require_reach(source, replica.begin(), event_id)
@@ -68,6 +68,17 @@ def start_at(replica: Replica, event_id: EventId) -> list[TableRow]:
     rows += [TableRow(*name, TableState.UNKNOWN, None, reason, low) for name in sorted(here - there - touched)]
     LOG.info("%s starts at event %d with %d tables", side.policy.target, event_id, len(known))
     return rows
+
+
+def any_returned(replica: Replica) -> TableName | None:
+    """A table that the policy takes, and that came from the target."""
+    admission = replica.side.admission
+    for database in filter(admission.touches_database, replica.everywhere.catalog.databases()):
+        kept = {*replica.source.catalog.tables(database)}
+        for name in replica.everywhere.catalog.tables(database):
+            if name not in kept and admission.takes(TableName(database, name)):
+                return TableName(database, name)
+    return None
 
 
 def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None:
