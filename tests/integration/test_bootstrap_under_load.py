@@ -62,14 +62,14 @@ def test_a_warehouse_that_changes_all_the_time_is_bootstrapped_killed_verified_a
         onlooker.join(60)
         assert past.problems == [], deployment.tail()
         assert past.seen > 100
-        assert under_load.returncode in (0, 75), under_load.stdout + under_load.stderr
-        if under_load.stdout:
-            assert json.loads(under_load.stdout)["differences"] == []
         reader = Onlooker(servers["target"].uri, past)
         newest = past.newest()
         assert {name: reader.state(name) for name in newest} == newest
         verified = deployment.calque("verify", "--data", "checksum")
         assert verified.returncode == 0, verified.stdout + verified.stderr
+        assert under_load.returncode in (0, 75), under_load.stdout + under_load.stderr
+        if under_load.stdout:
+            assert json.loads(under_load.stdout)["differences"] == []
         assert deployment.end(signal.SIGTERM) == 0
     finally:
         stop.set()
