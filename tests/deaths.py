@@ -226,9 +226,8 @@ class Site:
                 table = catalog.table(name)
                 assert table is not None
                 parts = catalog.partitions(name, catalog.partition_names(name)).values()
-                leaves += [
-                    f"{place(location_of(thing) or '').path}/" for thing in (parts if table.partition_keys else [table])
-                ]
+                things = parts if table.partition_keys else [table]
+                leaves += [f"{place(location).path}/" for thing in things if (location := location_of(thing))]
         warehouse = Path(place(self.deployment.targets[0].policy.warehouse).path)
         files = [str(path) for path in warehouse.rglob("*") if path.is_file()]
         return [path for path in files if COPYING in path or STAGE in path or not path.startswith(tuple(leaves))]
