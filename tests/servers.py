@@ -28,13 +28,13 @@ def shared_servers(folder: Callable[[str], Path]) -> Iterator[Shared]:
     """Each lies in the folder of its name."""
     started: dict[str, Metastore] = {}
 
-    def start(name: str) -> Metastore:
-        return Metastore.start(SETTINGS[name], folder(name))
-
     def servers(*names: str) -> Mapping[str, Metastore]:
         missing = [name for name in names if name not in started]
+        # pytest's folders are made here: its first one is made anew by each thread that asks.
+        folders = [folder(name) for name in missing]
         with ThreadPoolExecutor(max(1, len(missing))) as pool:
-            started.update(zip(missing, pool.map(start, missing), strict=True))
+            settings = [SETTINGS[name] for name in missing]
+            started.update(zip(missing, pool.map(Metastore.start, settings, folders), strict=True))
         return {name: started[name] for name in names}
 
     try:
