@@ -30,7 +30,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     other = ObjectRow("hr", "u", "p=1", "9", 9, "drop_partition")
     ledger.publish(Epoch(1, 5, 2, AT, "bootstrap", tables=1, events=3, hops=1, files=1, bytes=1), [created], [])
     ledger.publish(Epoch(2, 8, 5, AT, "window", tables=1, events=3, hops=1, files=1, bytes=2), [replaced], [])
-    last = Epoch(3, 8, 8, AT, "repair", quarantined=("hr.x",), bridges=(Bridge("hr.u", 1, 8),))
+    last = Epoch(3, 8, 8, AT, "repair", quarantined=("hr.x",), set_aside=("hr.y",), bridges=(Bridge("hr.u", 1, 8),))
     ledger.publish(last, [other], [])
     return tmp_path
 
@@ -66,6 +66,12 @@ def test_show_takes_a_number_or_the_newest_epoch_at_or_below_an_event(
     capsys: pytest.CaptureFixture[str], reference: str, number: int
 ) -> None:
     assert said(capsys, "show", reference)["epoch"] == number
+
+
+@pytest.mark.usefixtures("configured")
+def test_show_says_which_tables_the_epoch_does_not_cover(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = said(capsys, "show", "3")
+    assert (shown["quarantined"], shown["set_aside"]) == (["hr.x"], ["hr.y"])
 
 
 @pytest.mark.usefixtures("configured")
