@@ -311,6 +311,18 @@ def test_without_its_checkpoint_a_query_starts_where_the_caller_says(
     assert seen.spans == [Span(8, 10)]
 
 
+def test_a_query_that_died_while_it_wrote_its_first_offset_starts_again(
+    world: World, running: Callable[..., Query]
+) -> None:
+    world.write(range(1, 11))
+    offsets = world.folder / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.2f1c7c5e.tmp").write_text("v1\n{")
+    seen = Seen()
+    assert running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
+    assert seen.spans == [Span(8, 10)]
+
+
 @pytest.mark.parametrize(
     ("written", "kind", "text"),
     [

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, Lost, fault, told
 from calque.adapters.kafka.record import Record, record_of
@@ -250,12 +251,21 @@ def producer_of(topic: Topic, largest: int) -> Producer:
         return Producer(settings)
 
 
+def is_missing(error: BaseException) -> bool:
+    return isinstance(error, KafkaException) and error.args[0].code() in MISSING
+
+
 def limit_of(topic: Topic, name: str) -> int:
     """Bytes that the topic lets a record's value have. Raises `Unavailable`, `Broken`."""
     asked = ConfigResource(ResourceType.TOPIC, name)
     try:
         admin = AdminClient(topic.settings())
-        found = admin.describe_configs([asked], request_timeout=PATIENCE)[asked].result()
+        # A topic that was just made is known to its leader before the other brokers hear of it.
+        for attempt in Retrying(
+            retry=retry_if_exception(is_missing), stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.05), reraise=True
+        ):
+            with attempt:
+                found = admin.describe_configs([asked], request_timeout=PATIENCE)[asked].result()
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return USUAL_LIMIT - ROOM
