@@ -1,0 +1,172 @@
+"""The source's log into the journal, and what goes on beside: evidence, retention, scans, the look for gaps."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from calque.adapters.metastore.log import HiveLog
+from calque.adapters.spark.contiguous import Gap as LogGap
+from calque.adapters.spark.contiguous import Repeated
+from calque.adapters.spark.log_source import LogStream
+from calque.adapters.spark.query import rows_of
+from calque.adapters.spark.watch import touch
+from calque.engine.beside import Beside
+from calque.engine.capture import Capture, Gatherer
+from calque.engine.fenced import fenced
+from calque.engine.gaps import Continuity, Interrupted, newest
+from calque.engine.retention import Limits, keep
+from calque.engine.scan import Chosen, Scanner
+from calque.engine.vigil import watch
+from calque.metrics import CaptureLook
+from calque.model.names import EventId, Span, TableName
+from calque.roles import CAPTURE
+from calque.streams.beginning import Beginning
+from calque.streams.part import Part
+from calque.telling import CAPTURING, tell
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from calque.core.admit import Admission
+    from calque.engine.world import SourceSide
+    from calque.streams.run import Run
+
+
+class CapturePart(Part):
+    """The source's log into the journal."""
+
+    def __init__(self, run: Run, begin: Beginning) -> None:
+        super().__init__(run, begin, CAPTURE)
+        self.gatherer: Gatherer | None = None
+        self.beside: list[Beside] = []
+        self.seam: Continuity | None = None
+        self.noticed = ""
+        self.log = HiveLog(self.client_to_ask(self.wiring.config.source.metastore))
+        self.last: EventId | None = None
+
+    def ask(self) -> EventId:
+        head = self.log.current()
+        self.run.heads.seen(head, time.time())
+        return head
+
+    def look(self) -> CaptureLook:
+        reachable = self.pulse.answered_at is not None and self.pulse.problem is None
+        return CaptureLook(self.state, self.problem(), reachable, self.run.heads.newest(), self.last)
+
+    def problem(self) -> str | None:
+        return super().problem() or (self.gatherer.problem if self.gatherer is not None else None)
+
+    def tell_state(self) -> None:
+        tell(self.wiring.control, CAPTURING, self.state, self.problem())
+
+    def take_back(self) -> None:
+        self.wiring.control.remove(CAPTURING)
+
+    def once(self) -> None:
+        """Capture; where the log does not continue the journal, let that begin anew, and go on."""
+        suspected = ""
+        while not self.stopped():
+            self.close()
+            try:
+                seam = self.seam = self.seam or self.new_seam()
+                seam.mend(suspected)
+            finally:
+                self.run.looked.set()
+            suspected = self.noticed = ""
+            try:
+                self.capture(seam)
+            except (Interrupted, LogGap, Repeated) as error:
+                suspected = str(error)
+            suspected = suspected or self.noticed
+            if not suspected:
+                return
+
+    def new_seam(self) -> Continuity:
+        source = self.wiring.config.source
+        stop, weak = source.gap == "stop", source.allow_weak_log
+        return Continuity(self.wiring.source(), self.begin.first(), stop=stop, weak=weak)
+
+    def notice(self, what: str) -> None:
+        self.noticed = what
+        if self.query is not None:
+            self.query.stop()
+
+    def halted(self) -> bool:
+        return bool(self.noticed) or self.stopped()
+
+    def capture(self, seam: Continuity) -> None:
+        """Run the query until it ends. Raises `Interrupted`, `LogGap`, `Repeated`."""
+        source, config, after = self.wiring.source(), self.wiring.config, self.begin.event()
+        admissions = [self.wiring.target(name).admission for name in config.targets]
+
+        def takes(name: TableName) -> bool:
+            return any(admission.takes(name) for admission in admissions)
+
+        self.gatherer = Gatherer(source, takes, lambda: touch(self.wiring.news_file))
+        capture = Capture(source, after, self.gatherer, seam)
+        self.gatherer.resume(after, capture.last())
+        self.gatherer.begin()
+        self.scan(source, admissions, after)
+        self.keep(source)
+        self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
+        stream = LogStream(self.wiring.open_log(), capture.last(), self.wake_file, poll=config.source.poll)
+
+        def apply(span: Span, frame: DataFrame | None, _: int) -> None:
+            self.state = "running"
+            if not len(span):
+                pass
+            elif frame is None:
+                capture.take(span.upto)
+            else:
+                capture.look()
+                capture.append(rows_of(frame, span))
+            self.last, self.last_error = max(self.last or 0, span.upto), None
+            self.run.heads.met(self.last, time.time())
+
+        self.run.gaps = newest(source.gaps)
+        self.last = capture.last()
+        self.follow(stream, apply, newest(source.gaps))
+
+    def go_on(self, name: str, work: Callable[[threading.Event], None]) -> None:
+        """Do the work beside capture, until `close`."""
+        self.beside.append(Beside(name, work))
+        self.beside[-1].begin()
+
+    def keep(self, source: SourceSide) -> None:
+        """Let go, beside capture, of what is past its retention."""
+        config = self.wiring.config
+        ledgers = [self.wiring.ledger(name) for name in config.targets]
+        retention, limits = config.journal.retention, Limits(config.source.pin_bytes, config.source.pin_age)
+        self.go_on("retention", lambda stopping: keep(fenced(source), ledgers, retention, limits, stopping))
+
+    def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
+        """Look for changes without events, beside capture, where the configuration asks for it."""
+        assert self.gatherer is not None
+        if source.scans is None:
+            return
+        interval = self.wiring.config.source.intervals()
+
+        def chosen(name: TableName) -> float | None:
+            return interval(name) if any(admission.takes(name) for admission in admissions) else None
+
+        def databases(name: str) -> bool:
+            return any(admission.touches_database(name) for admission in admissions)
+
+        def found() -> None:
+            for target in self.wiring.config.targets:
+                self.wiring.wake(target)
+
+        pending = self.gatherer.locations
+        begun_ns = self.begin.begun_ns()
+        scanner = Scanner(source, source.scans, Chosen(cache(chosen), databases), pending, after, begun_ns, found)
+        self.go_on("scan", scanner.run)
+
+    def close(self) -> None:
+        while self.beside:
+            self.beside.pop().stop()
+        if self.gatherer is not None:
+            self.gatherer.stop()

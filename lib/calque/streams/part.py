@@ -1,0 +1,190 @@
+"""What capture and targets have in common: a query that is kept up, and told about, until it is to end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_not_exception_type,
+    wait_random_exponential,
+)
+from tenacity.wait import wait_base
+
+from calque.adapters.metastore.client import Client
+from calque.adapters.spark.query import Apply, Query, Stream, start
+from calque.adapters.spark.watch import bump
+from calque.engine.lease import Held
+from calque.errors import Broken, CalqueError, Unavailable
+from calque.model.names import EventId
+from calque.pulse import PATIENCE_SECONDS, Pulse
+from calque.streams.beginning import Beginning
+
+if TYPE_CHECKING:
+    from calque.streams.run import Run
+
+LOG = logging.getLogger(__name__)
+BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
+TICK_SECONDS, SILENT_SECONDS = 0.5, 30.0
+BEGIN_SECONDS = 20.0
+
+
+class Part:
+    """A query that is started again whenever something does not answer."""
+
+    def __init__(self, run: Run, begin: Beginning, name: str) -> None:
+        self.run, self.begin, self.name = run, begin, name
+        self.wiring = run.wiring
+        self.ending = threading.Event()
+        self.query_name = name
+        self.query: Query | None = None
+        self.state = "starting"
+        self.last_error: str | None = None
+        self.pulse = Pulse(self.ask, name)
+        self.told_at = time.monotonic()
+        self.thread = threading.Thread(target=self.keep_up, name=name, daemon=True)
+        self.reported = threading.Thread(target=self.report, name=f"report-{name}", daemon=True)
+
+    @property
+    def wake_file(self) -> Path:
+        return self.wiring.wake_file(self.query_name)
+
+    def start(self) -> None:
+        self.thread.start()
+        self.reported.start()
+        self.pulse.begin()
+
+    def threads(self) -> Sequence[threading.Thread]:
+        """What is waited for at the end."""
+        return (self.thread, self.reported)
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self.ending.set()
+        self.pulse.stop()
+
+    def cut(self) -> None:
+        """Make no call any more, though a window may be in hand."""
+
+    def stopped(self) -> bool:
+        return self.ending.is_set() or self.run.stopping.is_set()
+
+    def halted(self) -> bool:
+        """Whether the query that runs is to end."""
+        return self.stopped()
+
+    def ask(self) -> EventId:
+        """Something of the part's metastore: of a source its newest event id. Raises `Unavailable`."""
+        raise NotImplementedError
+
+    def client_to_ask(self, metastore: Sequence[str]) -> Client:
+        seconds = PATIENCE_SECONDS
+        return Client(",".join(metastore), connect_timeout=seconds, call_timeout=seconds, connections=1)
+
+    def problem(self) -> str | None:
+        """What is wrong now, so that the part gets no further."""
+        return self.last_error or self.pulse.problem
+
+    def turns(self) -> bool:
+        """Whether the part's threads do what they are there for."""
+        return self.state == "failed" or (self.thread.is_alive() and time.monotonic() - self.told_at < SILENT_SECONDS)
+
+    def tell_state(self) -> None:
+        """Write what `calque status` is to know. Raises `Unavailable`."""
+        raise NotImplementedError
+
+    def take_back(self) -> None:
+        """The part has ended: its record goes, unless it failed."""
+        raise NotImplementedError
+
+    def report(self) -> None:
+        """Tell the status what only this process knows, until the part has ended."""
+        while True:
+            self.thread.join(TICK_SECONDS)
+            lives, self.told_at = self.thread.is_alive(), time.monotonic()
+            try:
+                if lives or self.state == "failed":
+                    self.tell_state()
+                else:
+                    self.take_back()
+            except (CalqueError, OSError) as error:
+                LOG.warning("status of %s: %s", self.name, error)
+            if not lives:
+                return
+
+    def keep_up(self) -> None:
+        try:
+            self.patiently(self.once)
+        except CalqueError as error:
+            self.failed(error)
+        except Exception as error:
+            LOG.exception("%s ended", self.name)
+            self.failed(Broken(f"{self.name} ended with {type(error).__name__}", str(error), "See the log"))
+        finally:
+            self.close()
+
+    def failed(self, error: CalqueError) -> None:
+        if not self.stopped():
+            self.state, self.last_error = "failed", str(error)
+            self.run.fail(error)
+
+    def patiently(self, action: Callable[[], None]) -> None:
+        """Try again with back-off while something does not answer."""
+        retrying = Retrying(
+            retry=retry_if_exception_type(Unavailable) & retry_if_not_exception_type(Held),
+            wait=BACK_OFF,
+            stop=lambda _: self.stopped(),
+            sleep=self.sleep,
+            before_sleep=self.tell,
+            reraise=True,
+        )
+        for attempt in retrying:
+            with attempt:
+                try:
+                    action()
+                except Unavailable as error:
+                    self.last_error = str(error)
+                    raise
+
+    def tell(self, state: RetryCallState) -> None:
+        self.run.meters.retries.labels(self.name).inc()
+        LOG.warning("%s is tried again: %s", self.name, state.outcome.exception() if state.outcome else "")
+
+    def sleep(self, seconds: float) -> None:
+        self.ending.wait(seconds)
+
+    def once(self) -> None:
+        """Open what is needed, run the query until it ends."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back what `once` opened."""
+
+    def follow(self, stream: Stream, apply: Apply, gap: int) -> None:
+        """Run a query, behind that gap, until it ends by itself or the process stops. Queries begin one after the
+        other: each starts several processes, which must answer within Spark's ten seconds. A query that is taken up
+        again runs no batch without news, hence the wake."""
+        with self.run.starting:
+            bump(self.wake_file)
+            deadline = time.monotonic() + BEGIN_SECONDS
+            query = start(
+                self.run.spark(),
+                stream,
+                apply,
+                name=self.query_name,
+                checkpoint=self.wiring.checkpoint(self.query_name, gap),
+            )
+            self.query = query
+            while query.active and not query.begun.wait(0.05):
+                if self.halted() or time.monotonic() > deadline:
+                    break
+        while not query.join(0.5):
+            if self.halted():
+                query.stop()

@@ -1,0 +1,206 @@
+"""What one process does: it keeps up capture and the named targets, takes over a new configuration, and ends them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING
+
+from calque.core.standing import Standing
+from calque.errors import CalqueError, Refused, Unavailable
+from calque.heads import Heads
+from calque.metrics import Look, Meters
+from calque.model.names import EventId
+from calque.presence import Answer, Presence
+from calque.reloading import Reread, difference, require_reloadable
+from calque.roles import CAPTURE, Roles, role_of
+from calque.session import own_session
+from calque.streams.beginning import Beginning
+from calque.streams.capture import CapturePart
+from calque.streams.part import Part
+from calque.streams.target import TargetPart
+from calque.wiring import Wiring
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from calque.config import Config
+
+LOG = logging.getLogger(__name__)
+CUT_SECONDS, LEAVE_SECONDS = 2.0, 8.0
+"""After a request to stop: how long windows in hand go on, and how long calls in hand are waited for."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One process: capture and the named targets. `until` is the event id to stop at, "head", or None for ever.
+    `reread` is how it reads its configuration again."""
+
+    wiring: Wiring
+    targets: Sequence[str]
+    capture: bool = True
+    held: InitVar[Roles | None] = None
+    reread: Reread | None = None
+    roles: Roles = field(init=False)
+    presence: Presence = field(init=False)
+    begin: Beginning = field(init=False)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    failure: CalqueError | None = None
+    parts: list[Part] = field(default_factory=list)
+    gaps: int = 0
+    """Found so far, as far as a part knows."""
+    starting: threading.Lock = field(default_factory=threading.Lock)
+    meters: Meters = field(init=False)
+    heads: Heads = field(default_factory=Heads)
+    looked: threading.Event = field(default_factory=threading.Event)
+    """Capture has looked whether the log goes on where the journal ends, or could not."""
+
+    def __post_init__(self, held: Roles | None) -> None:
+        self.roles = held or Roles(self.wiring.state)
+        self.wiring.session = self.spark
+        self.wiring.open_journal()
+        self.presence = Presence(self.wiring.control)
+        self.begin = Beginning(self.wiring)
+        self.meters = Meters(self.look)
+
+    def spark(self) -> SparkSession:
+        return own_session(self.wiring.state)
+
+    def start(self) -> None:
+        """Start every part on a thread of its own; whoever needs Spark first waits for it, while the others open what
+        they need. Returns at once."""
+        self.presence.begin(self.targets)
+        if self.capture:
+            self.begin_part(CapturePart(self, self.begin))
+        else:
+            self.looked.set()
+        for name in self.targets:
+            self.begin_part(TargetPart(self, self.begin, name))
+
+    def begin_part(self, part: Part) -> None:
+        self.parts.append(part)
+        part.start()
+
+    def stop(self, cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> bool:
+        """Finish the windows in hand if that takes no time, else the calls in hand; record, end. False where a call is
+        not answered: what runs then is left to end with the process, like after a crash. Idempotent."""
+        self.stopping.set()
+        began = time.monotonic()
+        for part in self.parts:
+            part.stop()
+        while (left := self.running()) and time.monotonic() < began + leave:
+            if time.monotonic() > began + cut:
+                self.wiring.ending.set()
+                for part in self.parts:
+                    part.cut()
+            left[0].join(0.1)
+        for part in self.parts:
+            if part.thread.is_alive():
+                LOG.warning("%s is left behind: a call of it is not answered", part.name)
+        self.presence.end()
+        return not left
+
+    def running(self) -> list[threading.Thread]:
+        return [thread for part in self.parts for thread in part.threads() if thread.is_alive()]
+
+    def look(self) -> Look:
+        """How the process is, without asking anybody."""
+        parts = list(self.parts)
+        capture = next((part.look() for part in parts if isinstance(part, CapturePart)), None)
+        targets = tuple(part.look() for part in parts if isinstance(part, TargetPart))
+        silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.turns())
+        return Look(self.wiring.config.source.name, capture, targets, self.gaps, silent)
+
+    def reload(self) -> None:
+        """Read the configuration again, and take over what it says; all is as before where that is refused."""
+        self.presence.asked.clear()
+        request = self.presence.request()
+        try:
+            if self.reread is None:
+                raise Refused("This process can't read its configuration again", "", "Stop it, and start it again")
+            config = self.reread.load()
+            self.take_over(config, self.reread.targets(config))
+        except CalqueError as error:
+            LOG.warning("the configuration is not taken over: %s", error)
+            self.presence.answer(Answer(request, error.exit_code, str(error)), self.targets)
+        else:
+            LOG.info("the configuration is taken over")
+            self.presence.answer(Answer(request), self.targets)
+
+    def take_over(self, config: Config, targets: Sequence[str]) -> None:
+        """End what has another configuration now, then begin it anew; the rest is not disturbed. Capture knows what
+        targets admit before they list it, so that no evidence is missed."""
+        require_reloadable(self.wiring.config, config)
+        found = difference(self.wiring.config, config, self.targets, targets)
+        self.take_roles(found.added)
+        self.wiring = Wiring(config, self.spark, self.wiring.hit)
+        captures = found.capture and self.capture
+        ending = {*found.ended, *([CAPTURE] if captures else [])}
+        self.end_parts([part for part in self.parts if part.name in ending])
+        for name in found.removed:
+            self.roles.give_back(role_of(name))
+        self.targets = tuple(targets)
+        if captures:
+            self.begin_part(CapturePart(self, self.begin))
+        for name in found.begun:
+            self.begin_part(TargetPart(self, self.begin, name))
+
+    def take_roles(self, targets: Sequence[str]) -> None:
+        """All or none."""
+        taken: list[str] = []
+        for name in targets:
+            try:
+                self.roles.take(role_of(name))
+            except Unavailable:
+                for role in taken:
+                    self.roles.give_back(role)
+                raise
+            taken.append(role_of(name))
+
+    def end_parts(self, parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
+        """Like `stop`, of some: a call that is not answered is left behind, and holds up nobody."""
+        for part in parts:
+            part.stop()
+        began = time.monotonic()
+        for part in parts:
+            for thread in part.threads():
+                thread.join(max(0.0, began + cut - time.monotonic()))
+            if part.thread.is_alive():
+                part.cut()
+        for part in parts:
+            for thread in part.threads():
+                thread.join(max(0.0, began + leave - time.monotonic()))
+            if part.thread.is_alive():
+                LOG.warning("%s is left behind: a call of it is not answered", part.name)
+            self.parts.remove(part)
+
+    def fail(self, error: CalqueError) -> None:
+        """Nothing can go on: the process ends with its error."""
+        self.failure = self.failure or error
+        self.stopping.set()
+
+    def wait(self, until: EventId | None, seconds: float = float("inf")) -> Standing:
+        """Until stopped, or every target shows `until`. WITHOUT: tables that are set aside are missing for good.
+        Raises what ended capture, or all targets that do not show it."""
+        deadline = time.monotonic() + seconds
+        while not self.stopping.wait(0.05):
+            if self.presence.asked.is_set():
+                self.reload()
+            targets = [part for part in self.parts if isinstance(part, TargetPart)]
+            failures = [part.failure for part in targets if part.failure is not None]
+            if failures and len(failures) == len(targets):
+                raise failures[0]
+            if until is not None:
+                found = [part.standing(until) for part in targets if part.failure is None]
+                if all(item is not Standing.GOING for item in found):
+                    if failures:
+                        raise failures[0]
+                    return Standing.WITHOUT if Standing.WITHOUT in found else Standing.REACHED
+            if time.monotonic() > deadline:
+                return Standing.GOING
+        if self.failure is not None:
+            raise self.failure
+        return Standing.GOING

@@ -1,0 +1,362 @@
+"""The journal into one target: who may write, which window is next, what operators asked for, what is told."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from calque.adapters.control import MISSING, Json, Stamp
+from calque.adapters.metastore.messages import GET_VERSION, Lacking
+from calque.adapters.spark.journal_source import JournalStream
+from calque.adapters.spark.watch import bump
+from calque.core.mended import dealt_with
+from calque.core.standing import Standing, standing
+from calque.engine.attended import ending_source
+from calque.engine.fenced import fenced
+from calque.engine.gaps import Interrupted, newest
+from calque.engine.paused import hold_back
+from calque.engine.replica import Replica
+from calque.engine.tables import OUT
+from calque.errors import Broken, CalqueError, Refused
+from calque.metrics import TargetLook
+from calque.model.lease import Writer
+from calque.model.ledger import TableState
+from calque.model.names import EventId, Span
+from calque.pausing import chosen_by, is_paused, rules_of, stamp_of
+from calque.requests import asked, done, take_up
+from calque.roles import role_of
+from calque.streams.beginning import Beginning
+from calque.streams.part import Part
+from calque.telling import HELD_BACK, copying_of, position_of, reading_of, record_of, tell
+from calque.wiring import query_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from calque.streams.run import Run
+
+LOG = logging.getLogger(__name__)
+LANDING_SECONDS = 0.5
+"""Tables that land are recorded, and let join the windows, together: single ones would cost a commit and a batch of
+Spark's each."""
+AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
+"""After which a target that was refused is tried again, while others go on: first, and in the end."""
+
+
+class TargetPart(Part):
+    """One target's replica, fed by the journal."""
+
+    def __init__(self, run: Run, begin: Beginning, name: str) -> None:
+        super().__init__(run, begin, name)
+        self.query_name = query_of(name)
+        self.replica: Replica | None = None
+        self.lease = self.wiring.lease(name)
+        self.writer: Writer | None = None
+        self.gap = 0
+        """The newest gap that the replica knows."""
+        self.mended = 0
+        self.most: int | None = None
+        """How many events a window may have held; None while that was not looked up."""
+        self.failure: CalqueError | None = None
+        """Why it gets nowhere, until it does again."""
+        self.over = False
+        """This attempt has failed, and begins no window any more."""
+        self.again = AGAIN_SECONDS
+        self.refused: str | None = None
+        """Why what was asked for last is not done."""
+        self.is_held = False
+        record = self.wiring.control.read(record_of(name)) or {}
+        self.told = {key: record[key] for key in ("position", "epoch") if key in record}
+        self.rules: Stamp = MISSING
+        """Of the record of held back tables that the replica goes by."""
+        self.metastore = self.client_to_ask(self.wiring.config.target(name).metastore)
+
+    def ask(self) -> EventId:
+        with suppress(Lacking):
+            self.metastore.call(GET_VERSION)
+        return 0
+
+    def stop(self) -> None:
+        super().stop()
+        if self.replica is not None:
+            self.replica.stopping.set()
+
+    def cut(self) -> None:
+        self.wiring.target(self.name).stopping.set()
+
+    def problem(self) -> str | None:
+        return super().problem() or self.refused
+
+    def once(self) -> None:
+        """Replicate; with each gap that is found, begin anew behind it."""
+        self.take_lease()
+        while not self.stopped():
+            self.close()
+            self.gap = newest(self.wiring.gaps())
+            try:
+                self.replicate(self.begin.event())
+            except Exception as error:
+                if not self.is_behind():
+                    raise
+                LOG.info("%s begins anew behind a gap: %s", self.name, error)
+            if not self.is_behind():
+                return
+
+    def keep_up(self) -> None:
+        """Nobody else writes to the target until all calls have ended. What was refused is tried again: somebody may
+        have mended it."""
+        delay = self.again
+        try:
+            while True:
+                super().keep_up()
+                if super().stopped() or self.failure is None or isinstance(self.failure, Broken):
+                    return
+                self.sleep(delay)
+                if super().stopped():
+                    return
+                delay, self.over = min(2 * delay, LONGEST_SECONDS), False
+        finally:
+            self.lease.release()
+
+    def stopped(self) -> bool:
+        return super().stopped() or self.over
+
+    def failed(self, error: CalqueError) -> None:
+        """The others go on."""
+        if not self.stopped():
+            self.over, self.failure = True, error
+            self.state, self.last_error = "failed", str(error)
+            LOG.warning("%s failed: %s", self.name, error)
+
+    def goes_on(self, state: str) -> None:
+        """It got somewhere."""
+        if not self.over:
+            self.state, self.last_error, self.failure = state, None, None
+
+    def take_lease(self) -> None:
+        """Wait until nobody else has it. Raises `Held`."""
+        lease = self.lease
+        if lease.keeper is not None:
+            return
+        self.writer = self.writer or self.wiring.writer(self.run.roles.proof(role_of(self.name)))
+        while not self.stopped():
+            watched = lease.attempt(self.writer)
+            if watched is None:
+                self.last_error = str(self.failure) if self.failure is not None else None
+                lease.keep(self.failed)
+                return
+            waiting = f"The lease on {self.name} is of {watched.holder.writer}, and taken over if that is dead"
+            if self.last_error != waiting:
+                LOG.warning("%s: %s, after %g s without a sign of it", self.name, waiting, watched.holder.seconds)
+                self.last_error = waiting
+            self.sleep(lease.pause())
+
+    def is_behind(self) -> bool:
+        """Whether a gap was found that the replica does not know."""
+        return newest(self.wiring.gaps()) != self.gap
+
+    def replicate(self, after: EventId) -> None:
+        """Run the query over the journal, which begins after that event, until it ends."""
+        side = self.wiring.target(self.name)
+        self.replica = Replica(
+            ending_source(fenced(self.wiring.source()), side.stopping),
+            side,
+            lambda: after,
+            lambda: bump(self.wake_file),
+            spread=self.wiring.spread(self.name),
+            readers=self.wiring.config.source.connections,
+            pace=LANDING_SECONDS,
+        )
+        self.rules = stamp_of(self.wiring.control, self.name)
+        self.replica.paused.takes = chosen_by(rules_of(self.wiring.control, self.name))
+        self.replica.paused.whole = self.paused
+        self.replica.open()
+        self.replica.passed = position_of(self.wiring, self.name, self.replica.epoch) or 0
+        if self.replica.epoch is None:
+            bump(self.wake_file)
+        stream = JournalStream(
+            self.wiring.open_journal(),
+            after if self.gap else self.replica.cursor,
+            self.wake_file,
+            self.wiring.news_file,
+            max_events=self.wiring.config.window.max_events,
+        )
+        self.follow(stream, self.apply, self.gap)
+
+    def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
+        """One window; while the target does not answer it is tried again here, so that the query lives on."""
+        replica = self.replica
+        if replica is not None and not self.is_behind():
+            self.patiently(lambda: self.windows(replica, span.upto))
+        if self.is_behind():
+            raise Interrupted("A gap was found")
+
+    def windows(self, replica: Replica, upto: EventId) -> None:
+        """Everything to `upto`. A batch may end far beyond the replica's position (after a pause, a new start): no
+        window holds more than `max_events`, and a stop waits for one window only."""
+        while not self.is_behind() and not self.paused():
+            most = self.longest()
+            self.window(replica, min(upto, replica.cursor + most))
+            self.keep_longest(self.wiring.config.window.max_events)
+            if replica.cursor >= upto or self.stopped():
+                return
+
+    def longest(self) -> int:
+        """How many events the next window may hold. Not fewer than one that died may have held, under another
+        configuration: what that one showed and dropped again carries no mark, and would come back."""
+        most = self.wiring.config.window.max_events
+        if self.most is None:
+            record = self.wiring.control.read(f"windows/{self.name}") or {}
+            self.most = int(str(record.get("max_events", 0)))
+        if most > self.most:
+            self.keep_longest(most)
+        return max(most, self.most)
+
+    def keep_longest(self, most: int) -> None:
+        """Windows from now on hold at most so many events."""
+        if most != self.most:
+            self.wiring.control.put(f"windows/{self.name}", {"max_events": most})
+            self.most = most
+
+    def window(self, replica: Replica, upto: EventId) -> None:
+        self.hold_back(replica)
+        for request in asked(self.wiring, self.name):
+            try:
+                names = take_up(replica, request)
+            except Refused as refused:
+                names, self.refused = (), str(refused)
+                LOG.warning("%s: %s", self.name, refused)
+            else:
+                self.refused = None
+            if names is None:
+                continue
+            LOG.info("%s: %s of %d tables", self.name, request.action.value, len(names))
+            replica.tables.record(replica.record_states)
+            done(self.wiring, request)
+        began = time.monotonic()
+        window = replica.window(upto)
+        if window is not None:
+            self.run.meters.window(self.name, window, time.monotonic() - began)
+        self.goes_on("running" if replica.epoch is not None else "bootstrapping")
+        if window is not None and window.epoch is not None:
+            LOG.info(
+                "%s: epoch %d at event %d: %d events, %d hops, %d calls, %d files",
+                self.name,
+                window.epoch.epoch,
+                window.epoch.event_id,
+                window.epoch.events,
+                window.epoch.hops,
+                window.epoch.calls,
+                window.epoch.files,
+            )
+
+    def paused(self) -> bool:
+        return is_paused(self.wiring.control, self.name)
+
+    def hold_back(self, replica: Replica) -> None:
+        """Take over which tables operators hold back, where that changed."""
+        stamp = stamp_of(self.wiring.control, self.name)
+        if stamp != self.rules:
+            rules = rules_of(self.wiring.control, self.name)
+            hold_back(replica, chosen_by(rules))
+            self.rules = stamp
+            LOG.info("%s: tables: %s", self.name, ", ".join(f"{rule} {text}" for rule, text in rules) or "all go on")
+
+    def standing(self, event_id: EventId) -> Standing:
+        """A target that is held back is not waited for."""
+        found = self.standing_unless_paused(event_id)
+        return Standing.WITHOUT if found is Standing.GOING and self.paused() else found
+
+    def standing_unless_paused(self, event_id: EventId) -> Standing:
+        replica = self.replica
+        if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
+            return Standing.GOING
+        if not replica.comparing.is_done() or replica.tables.in_state(*OUT) or asked(self.wiring, self.name):
+            return Standing.GOING
+        return standing(replica.position(), list(replica.tables.rows.values()), event_id).standing
+
+    def is_mended(self) -> bool:
+        """Whether the target has dealt with every gap: until then its position is of another history."""
+        if self.mended < self.gap:
+            self.mended = dealt_with(self.wiring.ledger(self.name).tables().values())
+        return self.mended >= self.gap
+
+    def reached(self) -> Mapping[str, Json]:
+        """The position, and the epoch that it goes on from; what was told last while that is not looked up."""
+        replica = self.replica
+        if replica is not None and replica.opened and replica.epoch is not None:
+            self.told = {"position": replica.position(), "epoch": replica.epoch.epoch}
+        return self.told
+
+    def tell_state(self) -> None:
+        """And wake the query while something waits."""
+        replica = self.replica
+        states: dict[str, Json] = {}
+        if replica is not None:
+            busy = replica.tables.in_state(TableState.READING, TableState.STAGING)
+            states |= {str(name): replica.tables.rows[name].state.value for name in busy}
+            beside = (name for job in list(replica.staging.jobs) for name in job.names)
+            states |= {str(name): TableState.STAGING.value for name in beside}
+        copying = self.wiring.target(self.name).copying.look()
+        tell(
+            self.wiring.control,
+            record_of(self.name),
+            self.state,
+            self.problem(),
+            states=states,
+            **self.reached(),
+            copying=copying_of(copying),
+            reading=reading_of(replica.reading.reads.look() if replica is not None else None, copying),
+        )
+        was_held, self.is_held = self.is_held, self.paused()
+        if replica is None or self.is_held:
+            return
+        if was_held or has_more(replica) or self.is_behind() or self.is_told():
+            bump(self.wake_file)
+
+    def is_told(self) -> bool:
+        """Whether operators want something that no window has taken up: who died before it woke the query, too."""
+        control = self.wiring.control
+        return bool(asked(self.wiring, self.name)) or stamp_of(control, self.name) != self.rules
+
+    def take_back(self) -> None:
+        self.wiring.control.remove(record_of(self.name))
+
+    def look(self) -> TargetLook:
+        replica = self.replica
+        reachable = self.pulse.answered_at is not None and self.pulse.problem is None
+        state = "paused" if self.state in HELD_BACK and self.is_held else self.state
+        if replica is None:
+            return TargetLook(self.name, state, self.problem(), reachable)
+        position, head = replica.position(), self.run.heads.newest()
+        behind = position is not None and head is not None and head > position
+        return TargetLook(
+            self.name,
+            state,
+            self.problem(),
+            reachable,
+            position,
+            replica.epoch.epoch if replica.epoch is not None else None,
+            (head or 0) - (position or 0) if behind else 0,
+            self.run.heads.lag_seconds(position or 0, time.time()) if behind else 0.0,
+            replica.tables.counts(),
+            self.wiring.target(self.name).copying.look(),
+            replica.reading.reads.look(),
+        )
+
+    def close(self) -> None:
+        if self.replica is not None:
+            if self.stopped() and self.state != "failed":
+                with suppress(CalqueError):
+                    self.replica.rest()
+            self.replica.close()
+            self.replica = None
+
+
+def has_more(replica: Replica) -> bool:
+    """Whether a window without events has something to do, now or in a moment."""
+    reading = not replica.reading.finished.empty() or replica.comparing.has_news()
+    return bool(replica.waiting_since or replica.later) or reading or replica.scanned.owes()
