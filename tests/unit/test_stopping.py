@@ -21,6 +21,7 @@ from calque.model.names import EventId
 from calque.pausing import whole
 from calque.status import snapshot
 from calque.streams import Part, Run, TargetPart
+from calque.streams.run import end, running
 from calque.wiring import Wiring
 
 
@@ -102,8 +103,24 @@ def test_what_is_not_answered_is_left_behind(run: Run) -> None:
     run.begin_part(Calling(run, "silent", answered))
     run.begin_part(Cut(run, "long", threading.Event()))
     assert not run.stop(0.1, 0.5)
-    assert [thread.name for thread in run.running()] == ["silent", "report-silent"]
+    assert [thread.name for thread in running(run.parts)] == ["silent", "report-silent"]
     answered.set()
+    assert run.stop(30, 30)
+
+
+def test_what_parts_share_ends_with_the_process_and_not_with_one_of_them(run: Run) -> None:
+    """Parts that a reload leaves alone have the wiring of before."""
+    before = run.wiring
+    run.begin_part(Calling(run, "slow", threading.Event()))
+    run.begin_part(Calling(run, "other", threading.Event()))
+    run.wiring = Wiring(before.config)
+    assert not end(run.parts[:1], 0.0, 0.3)
+    assert not before.ending.is_set()
+    assert not run.stop(0.0, 0.3)
+    assert before.ending.is_set()
+    for part in run.parts:
+        assert isinstance(part, Calling)
+        part.answered.set()
     assert run.stop(30, 30)
 
 

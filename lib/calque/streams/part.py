@@ -71,7 +71,9 @@ class Part:
         self.pulse.stop()
 
     def cut(self) -> None:
-        """Make no call any more, though a window may be in hand."""
+        """Make no call any more, though a window may be in hand. What parts share goes on until the process ends."""
+        if self.run.stopping.is_set():
+            self.wiring.ending.set()
 
     def stopped(self) -> bool:
         return self.ending.is_set() or self.run.stopping.is_set()

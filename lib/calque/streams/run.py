@@ -88,23 +88,9 @@ class Run:
         """Finish the windows in hand if that takes no time, else the calls in hand; record, end. False where a call is
         not answered: what runs then is left to end with the process, like after a crash. Idempotent."""
         self.stopping.set()
-        began = time.monotonic()
-        for part in self.parts:
-            part.stop()
-        while (left := self.running()) and time.monotonic() < began + leave:
-            if time.monotonic() > began + cut:
-                self.wiring.ending.set()
-                for part in self.parts:
-                    part.cut()
-            left[0].join(0.1)
-        for part in self.parts:
-            if part.thread.is_alive():
-                LOG.warning("%s is left behind: a call of it is not answered", part.name)
+        ended = end(self.parts, cut, leave)
         self.presence.end()
-        return not left
-
-    def running(self) -> list[threading.Thread]:
-        return [thread for part in self.parts for thread in part.threads() if thread.is_alive()]
+        return ended
 
     def look(self) -> Look:
         """How the process is, without asking anybody."""
@@ -161,21 +147,8 @@ class Run:
             taken.append(role_of(name))
 
     def end_parts(self, parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
-        """Like `stop`, of some: a call that is not answered is left behind, and holds up nobody."""
-        for part in parts:
-            part.stop()
-        began = time.monotonic()
-        for part in parts:
-            for thread in part.threads():
-                thread.join(max(0.0, began + cut - time.monotonic()))
-            if part.thread.is_alive():
-                part.cut()
-        for part in parts:
-            for thread in part.threads():
-                thread.join(max(0.0, began + leave - time.monotonic()))
-            if part.thread.is_alive():
-                LOG.warning("%s is left behind: a call of it is not answered", part.name)
-            self.parts.remove(part)
+        end(parts, cut, leave)
+        self.parts = [part for part in self.parts if part not in parts]
 
     def fail(self, error: CalqueError) -> None:
         """Nothing can go on: the process ends with its error."""
@@ -204,3 +177,24 @@ class Run:
         if self.failure is not None:
             raise self.failure
         return Standing.GOING
+
+
+def end(parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> bool:
+    """Stop the parts, and wait until they have ended; after `cut` seconds they make no further call. False where after
+    `leave` seconds one is not answered: that part is left behind, and holds up nobody."""
+    began = time.monotonic()
+    for part in parts:
+        part.stop()
+    while (left := running(parts)) and time.monotonic() < began + leave:
+        if time.monotonic() > began + cut:
+            for part in parts:
+                part.cut()
+        left[0].join(0.1)
+    for part in parts:
+        if part.thread.is_alive():
+            LOG.warning("%s is left behind: a call of it is not answered", part.name)
+    return not left
+
+
+def running(parts: Sequence[Part]) -> list[threading.Thread]:
+    return [thread for part in parts for thread in part.threads() if thread.is_alive()]

@@ -85,6 +85,7 @@ class TargetPart(Part):
             self.replica.stopping.set()
 
     def cut(self) -> None:
+        super().cut()
         self.wiring.target(self.name).stopping.set()
 
     def problem(self) -> str | None:
