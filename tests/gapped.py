@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import TypeVar
 
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Why
@@ -12,11 +13,16 @@ from calque.model.policy import Policy
 from worlds import INPUT, OUTPUT, SERDE, World
 
 POLICY = Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target")
+W = TypeVar("W", bound=World)
 
 
 def world_of(tables: int = 4, partitions: int = 3, policy: Policy = POLICY, *, opened: bool = True) -> World:
     """`d1` with so many partitioned tables and one plain one, a file in each directory; everything live."""
-    world = World(1, policy=policy)
+    return filled(World(1, policy=policy), tables, partitions, opened=opened)
+
+
+def filled(world: W, tables: int = 6, partitions: int = 3, *, opened: bool = True) -> W:
+    """The same, in that world."""
     world.writer.source.create_database(Database("d1"))
     for number in range(tables):
         create(world, f"t{number}", ("p",))

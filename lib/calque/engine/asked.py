@@ -22,6 +22,8 @@ class How(StrEnum):
     """What a read is to be. The values are kinds of rows in the ledger's tables."""
 
     READ = "read_again"
+    COUNT = "count_again"
+    """What the target would lose by it is counted first."""
     LOOK = "look_again"
     """The content of files is looked at, whatever their times say."""
     ADOPT = "adopt"
@@ -70,6 +72,9 @@ class Asked:
 
     def adopts(self, name: TableName) -> bool:
         return any(row.kind == How.ADOPT for row in self.of(name))
+
+    def counts(self, name: TableName) -> bool:
+        return any(row.kind == How.COUNT for row in self.of(name))
 
     def reasons(self) -> dict[TableName, str]:
         """The tables of which something is asked for, with why."""

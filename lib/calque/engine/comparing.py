@@ -46,6 +46,8 @@ class Comparing:
         self.source, self.side, self.tables = source, side, tables
         self.surveying = Surveying(source, side, reading, begin, wake)
         self.mended = Mended()
+        self.later: set[TableName] = set()
+        """Tables whose losses are to be counted when nothing else is."""
 
     def is_under_way(self) -> bool:
         """Whether it is not known yet what all would lose."""
@@ -61,7 +63,8 @@ class Comparing:
 
     def has_news(self) -> bool:
         """Whether `take` has something to do."""
-        return self.surveying.has_news() or self.is_repaired()
+        waits = bool(self.later) and not self.is_under_way()
+        return waits or self.surveying.has_news() or self.is_repaired()
 
     def begin(self, names: Sequence[TableName]) -> list[TableName]:
         """Compare those of the tables that may be what they were, or that the target would lose by difference; which
@@ -83,8 +86,19 @@ class Comparing:
         return [name for name in names if name not in first]
 
     def begin_all(self) -> None:
-        """All tables are to be read again: what they lose is counted anew. Not while that is under way."""
+        """Tables are to be read again: what they lose is counted anew. Not while that is under way."""
         self.record("")
+
+    def begin_later(self) -> list[TableName]:
+        """Count what had to wait for that; which of the tables are to be read at once."""
+        if self.is_under_way():
+            return []
+        names = sorted(name for name in self.later if self.tables.is_(name, OUT))
+        self.later.clear()
+        if not names:
+            return []
+        self.begin_all()
+        return self.begin(names)
 
     def take(self, databases: Databases, functions: Functions) -> Compared:
         """What is known by now. Once all tables are compared, so is what becomes of those that lose something."""
@@ -94,6 +108,7 @@ class Comparing:
         )
         if self.surveying.is_counted():
             self.take_losses(found)
+        found.read.extend(self.begin_later())
         if self.mended.drops == HELD and not self.held() and not found.held and not self.is_under_way():
             self.record(COUNTED)
         if self.is_repaired():
@@ -109,7 +124,7 @@ class Comparing:
         others = sum(row.shows is not None for name, row in rows if name not in compared)
         losses = Losses(gone, losses.objects + others)
         held = self.mended.drops != COUNTED and losses.are_too_many(self.side.policy.max_drop)
-        self.record(HELD if held else COUNTED)
+        self.record(HELD if held or self.held() else COUNTED)
         self.surveying.settle()
         for name, count in gone.items():
             if held:

@@ -70,7 +70,7 @@ def hold(replica: Replica, name: TableName, reason: str = REASON) -> None:
     if name in replica.staging.names or (row is not None and row.state is TableState.QUARANTINED):
         return
     if row is not None and row.state in OUT:
-        tables.put(name, row.state, row.shows, reason, row.since_event or 0)
+        tables.put(name, row.state, row.shows, reason, row.since_event or 0, row.why)
         return
     shows = row.shows or 0 if name in paused.names and row is not None else replica.shown(name)
     replica.waiting_since.pop(name, None)
@@ -83,7 +83,7 @@ def hold(replica: Replica, name: TableName, reason: str = REASON) -> None:
 
 
 def park(replica: Replica, name: TableName) -> None:
-    """The table is to be read when it goes on."""
+    """The table is to be read when it goes on. What it would lose by that is counted already where it is to be."""
     row = replica.tables.rows[name]
     replica.reading.reads.leave(name)
     replica.tables.put(name, TableState.UNKNOWN, row.shows, REASON, row.since_event or 0)
@@ -91,11 +91,12 @@ def park(replica: Replica, name: TableName) -> None:
 
 
 def let_go(replica: Replica, name: TableName) -> None:
-    """The table catches up from the journal, or is read where that does not reach back to what it shows."""
+    """The table catches up from the journal. Where that does not reach back to what it shows it is read, and drops that
+    the journal does not tell of any more are counted first."""
     tables, paused = replica.tables, replica.paused
     row = tables.rows[name]
     if row.state in OUT:
-        tables.put(name, row.state, row.shows, "it was paused before it was read", row.since_event or 0)
+        tables.put(name, row.state, row.shows, "it was paused before it was read", row.since_event or 0, row.why)
         if name in paused.parked:
             paused.parked.discard(name)
             replica.submit(name)
@@ -103,7 +104,7 @@ def let_go(replica: Replica, name: TableName) -> None:
     paused.names.discard(name)
     shows = row.shows or 0
     if shows < max(reach(replica.source.journal), replica.begin()):
-        replica.unknown(name, "it was paused for longer than the journal reaches back", replica.cursor)
+        replica.read_counted(name, "it was paused for longer than the journal reaches back")
         return
     paused.fresh = paused.fresh or row.reason != REASON
     tables.apart[name] = shows

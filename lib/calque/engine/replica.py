@@ -245,8 +245,7 @@ class Replica:
             if name in landed and name not in wanted:
                 self.reading.rejoin(name, landed[name])
         self.read([name for name in out if name not in landed or name in wanted])
-        for name, reason in wanted.items():
-            self.unknown(name, reason, self.cursor)
+        self.read_asked()
         paused.take_up(self)
         self.leave_late()
         self.opened = True
@@ -342,12 +341,32 @@ class Replica:
         held, beside = {*self.comparing.held()}, self.passed_by()
         found = [name for name in self.tables.in_state(*SETTLED) if name not in held]
         self.comparing.begin_all()
-        self.side.asked.add(self.side.ledger, How.READ, [name for name in found if name in beside], reason)
+        self.side.asked.add(self.side.ledger, How.COUNT, [name for name in found if name in beside], reason)
         free = [name for name in found if name not in beside]
         for name in free:
             self.becomes_unknown(name, reason, self.cursor, Why.ALL)
         self.read(free)
         return found
+
+    def read_asked(self) -> None:
+        """What operators asked for is begun with, but of tables that windows pass by, or whose drops wait."""
+        asked = self.side.asked.reasons()
+        beside = {*self.passed_by(), *self.comparing.held()} if asked else ()
+        for name, reason in asked.items():
+            if name in beside:
+                continue
+            if self.side.asked.counts(name):
+                self.read_counted(name, reason)
+            else:
+                self.unknown(name, reason, self.cursor)
+
+    def read_counted(self, name: TableName, reason: str) -> None:
+        """The table must be read again, and what the target would lose by that is counted first."""
+        if self.tables.is_(name, OUT):
+            return
+        self.becomes_unknown(name, reason, self.cursor, Why.ALL)
+        self.scanned.leave(name)
+        self.comparing.later.add(name)
 
     def release_drops(self, takes: Callable[[TableName], bool]) -> list[TableName]:
         """Tables that wait for an operator, and are chosen, are read again, and lose what the source has not."""
@@ -482,10 +501,7 @@ class Replica:
                     self.tables.apart[name] = job.upto
                     if self.is_held_back(name):
                         paused.hold(self, name)
-        beside = self.passed_by()
-        for name, reason in self.side.asked.reasons().items():
-            if name not in beside:
-                self.unknown(name, reason, self.cursor)
+        self.read_asked()
 
     def expire_waiting(self) -> None:
         """Tables that waited too long for evidence are read exactly; where they hold up a whole database, it is found

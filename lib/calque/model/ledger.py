@@ -28,7 +28,8 @@ class Why(StrEnum):
     OWN = ""
     """An event, a failure or an operator's wish that concerns it."""
     ALL = "all"
-    """All tables are to be read: what the target would lose by that is counted first."""
+    """All tables are to be read, or events that concern it are not to be had: what the target would lose by that is
+    counted first."""
     GAP = "gap"
     """All may have changed: it is compared before it is read, and counted too."""
     HELD = "held"
@@ -49,7 +50,7 @@ class TableRow:
     kind: str = "table"
     """"table", "database" or "function"; "cursor" where a bootstrap began; "gap" and "behind" (`engine.mending`);
     "policy", "admitted" and "kept" (`engine.policies`); "bridge" or "in_parts" is for the next epoch to list
-    (`engine.announced`); "read_again", "look_again" or "adopt" is asked for (`engine.asked`)."""
+    (`engine.announced`); "read_again", "count_again", "look_again" or "adopt" is asked for (`engine.asked`)."""
     owned: str = ""
     """The name at the target, of things that carry no parameters (functions)."""
     why: Why = Why.OWN
