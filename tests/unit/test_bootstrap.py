@@ -19,7 +19,7 @@ from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from histories import PLAIN, differences
-from worlds import INPUT, OUTPUT, SERDE
+from worlds import INPUT, OUTPUT, SERDE, Died
 
 A, B, X = TableName("d1", "a"), TableName("d1", "b"), TableName("d2", "x")
 
@@ -293,3 +293,37 @@ def test_a_table_that_was_renamed_onto_a_dropped_ones_name_while_that_was_read_i
     case.at("few_partitions", 1, replaced)
     case.settle()
     assert list(case.states()) == [A]
+
+
+# While processes die
+
+
+def test_what_a_dead_process_called_live_ahead_of_its_epoch_is_not_live_in_others_epochs() -> None:
+    case = Case()
+    for name in (A, B):
+        case.create(name, "p")
+        case.add(name, "1", "2")
+    case.open()
+    case.settle()
+    world = case.world
+    world.replica.reread(lambda name: name == A, "the test wants it", {TableState.LIVE})
+    case.add(B, "3")
+    world.capture_all()
+    world.background.run()
+
+    def die(failpoint: str) -> None:
+        if failpoint == "ledger.tables":
+            raise Died
+
+    before, world.ledger._failpoint = world.ledger._failpoint, die
+    with pytest.raises(Died):
+        world.window()
+    world.ledger._failpoint = before
+    world.restart()
+    case.source.drop_partitions(A, ["p=1"])
+    world.capture_all()
+    world.window()
+    assert world.replica.position() == world.source.current()
+    row = world.ledger.tables()["table", *A]
+    assert (row.state, row.shows) == (TableState.STAGING, world.source.current() - 1)
+    case.settle()

@@ -24,6 +24,7 @@ from calque.engine.reads import Reads
 from calque.engine.recorded import as_it_is
 from calque.engine.sifting import sift
 from calque.engine.stage import ContentLost
+from calque.engine.tables import landed_row
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken, Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState
@@ -33,7 +34,6 @@ from calque.ports import Clock, Ledger
 
 LOG = logging.getLogger(__name__)
 READERS = 4
-REASON = "it was read, and joins the stream at that event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Landed:
                 landed, self.waiting = self.waiting, []
             try:
                 if landed:
-                    self.ledger.put_tables([row_of(read) for read in landed])
+                    self.ledger.put_tables([landed_row(read.table, read.exact_at) for read in landed])
             except Exception as error:
                 world = isinstance(error, Unavailable)
                 landed = [replace(failed(read.table, error), world=world) for read in landed]
@@ -101,10 +101,6 @@ class Landed:
         """After the last one is written."""
         if self.writer is not None:
             self.writer.shutdown(wait=True)
-
-
-def row_of(read: Read) -> TableRow:
-    return TableRow(*read.table, TableState.STAGING, read.exact_at, REASON, read.exact_at)
 
 
 def failed(name: TableName, error: Exception) -> Read:

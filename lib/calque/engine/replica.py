@@ -238,6 +238,9 @@ class Replica:
         self.consistency.open(ahead, bootstrapping=self.bootstrapping(self.cursor))
         first = self.epoch is None and self.side.policy.start is None
         landed = self.tables.landed_before_any_epoch() if first else self.tables.landed(self.cursor)
+        if not first and (early := [self.tables.rows[name] for name in ahead if self.tables.is_(name, OUT)]):
+            # A death after their rows and before the epoch: the next epochs are not theirs until they join.
+            self.side.ledger.put_tables(early)
         wanted = self.side.asked.reasons()
         out = self.tables.in_state(*OUT)
         for name in out:

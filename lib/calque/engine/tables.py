@@ -13,6 +13,7 @@ OUT = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGING})
 """States in which a table is being read; the window passes it by."""
 LIVE = frozenset({TableState.LIVE})
 ASIDE = OUT | {TableState.QUARANTINED}
+JOINS = "it was read, and joins the stream at that event"
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class Tables:
         found = {name: shows for name, shows in self.apart.items() if shows > cursor and self.is_(name, LIVE)}
         for name in found:
             del self.apart[name]
-            self.rows[name] = replace(self.rows[name], state=TableState.STAGING)
+            self.rows[name] = landed_row(name, found[name])
             self.not_live.add(name)
         return self.staged()
 
@@ -108,6 +109,11 @@ class Tables:
         gone = [(TABLE, *name) for name in sorted(names) if name not in self.rows]
         write(kept, gone)
         self.changed -= names
+
+
+def landed_row(name: TableName, exact_at: EventId) -> TableRow:
+    """Of a table that shows an event which no window has reached."""
+    return TableRow(*name, TableState.STAGING, exact_at, JOINS, exact_at)
 
 
 def as_recorded(row: TableRow) -> TableRow:
