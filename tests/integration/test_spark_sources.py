@@ -26,7 +26,7 @@ from calque.adapters.spark.archive import make_archive
 from calque.adapters.spark.contiguous import Gap, Repeated
 from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.log_source import LogStream
-from calque.adapters.spark.query import Apply, Query, Until, rows_of
+from calque.adapters.spark.query import Apply, Query, Unbegun, Until, discard, rows_of
 from calque.adapters.spark.session import session
 from calque.cache import cache_folder
 from calque.core import rows
@@ -307,6 +307,21 @@ def test_without_its_checkpoint_a_query_starts_where_the_caller_says(
     assert running(world.log(), Seen(), Until.CAUGHT_UP).join(60)
     (world.folder / "checkpoint").rename(world.folder / "gone")
     seen = Seen()
+    assert running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
+    assert seen.spans == [Span(8, 10)]
+
+
+@pytest.mark.parametrize("file", ["metadata", "offsets/0", "commits/0"])
+def test_a_checkpoint_that_can_not_be_used_is_told_before_any_batch_and_made_anew(
+    spark: SparkSession, world: World, running: Callable[..., Query], file: str
+) -> None:
+    world.write(range(1, 11))
+    assert running(world.log(), Seen(), Until.CAUGHT_UP).join(60)
+    checkpoint, seen = world.folder / "checkpoint", Seen()
+    (checkpoint / file).write_bytes(b"")
+    with pytest.raises(Unbegun):
+        running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
+    discard(spark, str(checkpoint))
     assert running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
     assert seen.spans == [Span(8, 10)]
 

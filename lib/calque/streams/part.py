@@ -19,7 +19,7 @@ from tenacity import (
 from tenacity.wait import wait_base
 
 from calque.adapters.metastore.client import Client
-from calque.adapters.spark.query import Apply, Query, Stream, start
+from calque.adapters.spark.query import Apply, Query, Stream, Unbegun, discard, start
 from calque.adapters.spark.watch import bump
 from calque.engine.lease import Held
 from calque.errors import Broken, CalqueError, Unavailable
@@ -45,6 +45,8 @@ class Part:
         self.ending = threading.Event()
         self.query_name = name
         self.query: Query | None = None
+        self.renewed = False
+        """Whether its checkpoint was made anew."""
         self.state = "starting"
         self.last_error: str | None = None
         self.pulse = Pulse(self.ask, name)
@@ -170,19 +172,29 @@ class Part:
         """Give back what `once` opened."""
 
     def follow(self, stream: Stream, apply: Apply, gap: int) -> None:
-        """Run a query, behind that gap, until it ends by itself or the process stops. Queries begin one after the
-        other: each starts several processes, which must answer within Spark's ten seconds. A query that is taken up
-        again runs no batch without news, hence the wake."""
+        """Run a query, behind that gap, until it ends by itself or the process stops. A checkpoint that it can't use is
+        made anew, once."""
+        checkpoint = self.wiring.checkpoint(self.query_name, gap)
+        try:
+            self.run_query(stream, apply, checkpoint)
+        except Unbegun as unbegun:
+            if self.renewed or self.stopped():
+                raise
+            self.renewed = True
+            discard(self.run.spark(), checkpoint)
+            raise Unavailable(
+                f"The query {self.query_name} did not begin",
+                str(unbegun),
+                f"Its checkpoint, {checkpoint}, is made anew",
+            ) from unbegun
+
+    def run_query(self, stream: Stream, apply: Apply, checkpoint: str) -> None:
+        """Queries begin one after the other: each starts several processes, which must answer within Spark's ten
+        seconds. A query that is taken up again runs no batch without news, hence the wake."""
         with self.run.starting:
             bump(self.wake_file)
             deadline = time.monotonic() + BEGIN_SECONDS
-            query = start(
-                self.run.spark(),
-                stream,
-                apply,
-                name=self.query_name,
-                checkpoint=self.wiring.checkpoint(self.query_name, gap),
-            )
+            query = start(self.run.spark(), stream, apply, name=self.query_name, checkpoint=checkpoint)
             self.query = query
             while query.active and not query.begun.wait(0.05):
                 if self.halted() or time.monotonic() > deadline:

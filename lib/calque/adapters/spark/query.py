@@ -56,6 +56,7 @@ def start(
     """Start `apply` over `stream`; it runs on a thread of its own, one span after the other.
 
     `checkpoint` wins over the stream's `starting` once it exists. Spark jobs of `apply` run in the fair pool `pool`.
+    Raises `Unbegun`.
     """
     query = Query(stream.small, apply)
     writer = stream.frame(session).writeStream.queryName(name).option("checkpointLocation", str(checkpoint))
@@ -65,9 +66,22 @@ def start(
     session.sparkContext.setLocalProperty("spark.scheduler.pool", pool or name)
     try:
         query.started(writer.start())
+    except Exception as problem:
+        raise Unbegun(*account(problem)) from problem
     finally:
         session.sparkContext.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
     return query
+
+
+class Unbegun(Broken):
+    """A query ended before its first batch: with a checkpoint that it can't use, as a rule."""
+
+
+def discard(session: SparkSession, checkpoint: str) -> None:
+    """Remove a checkpoint of a query that does not run. Nothing is in it but offsets that are known elsewhere."""
+    assert session._jvm is not None
+    path = session._jvm.org.apache.hadoop.fs.Path(checkpoint)
+    path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
 
 
 class Stopping(Exception):
@@ -133,7 +147,7 @@ class Query:
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most `timeout` seconds; whether it came. Raises what ended the query: the exception
-        object that `apply` raised, or the `CalqueError` that was raised in a process of Spark's, rebuilt."""
+        object that `apply` raised, the `CalqueError` that was raised in a process of Spark's, rebuilt, or `Unbegun`."""
         try:
             ended = self._query.awaitTermination(None if timeout is None else max(timeout, 0.001))  # type: ignore[arg-type]
         except Exception as problem:
@@ -141,8 +155,16 @@ class Query:
                 raise self._failure from None
             if self._stopping:
                 return True
-            raise rebuilt(str(problem)) or unexplained(problem) from problem
+            raise rebuilt(str(problem)) or self._unexplained(problem) from problem
         return ended is not False
+
+    def _unexplained(self, problem: Exception) -> CalqueError:
+        for text in WORKER_TROUBLE:
+            if text in str(problem):
+                return Unavailable(
+                    "A worker process of Spark's is gone", text, "Give the machine more memory or less to do"
+                )
+        return (Broken if self.begun.is_set() else Unbegun)(*account(problem))
 
 
 def span_of(execution: Any) -> Span:
@@ -180,10 +202,6 @@ WORKER_TROUBLE = ("Python worker failed to connect back", "Python worker exited 
 """A worker that could not start, or was killed: the machine is overloaded or short of memory."""
 
 
-def unexplained(problem: Exception) -> CalqueError:
-    for text in WORKER_TROUBLE:
-        if text in str(problem):
-            return Unavailable(
-                "A worker process of Spark's is gone", text, "Give the machine more memory or less to do"
-            )
-    return Broken("A streaming query ended", next(iter(str(problem).splitlines()), ""), "See Spark's log")
+def account(problem: Exception) -> tuple[str, str, str]:
+    """What a failure that is none of ours says."""
+    return "A streaming query ended", next(iter(str(problem).splitlines()), ""), "See Spark's log"
