@@ -12,6 +12,7 @@ from tenacity import (
     retry_if_exception_type,
     sleep_using_event,
     stop_after_attempt,
+    stop_after_delay,
     stop_when_event_set,
     wait_random_exponential,
 )
@@ -30,14 +31,15 @@ AT_ONCE = 1 << 20
 @dataclass(frozen=True, slots=True)
 class Terms:
     """On which files are copied. `bandwidth` is in bytes a second, 0 for any. A copy that is `Unavailable` is tried
-    `attempts` times, with pauses (seconds) of a random length up to one that doubles from `pause` to `longest_pause`.
-    An attempt may take `patience` seconds and one more for each `slowest` bytes, not counting what it waits for
-    bandwidth."""
+    `attempts` times, with pauses (seconds) of a random length up to one that doubles from `pause` to `longest_pause`,
+    and not again after `passing` seconds: whoever asked for it is to know then. An attempt may take `patience` seconds
+    and one more for each `slowest` bytes, not counting what it waits for bandwidth."""
 
     bandwidth: float = 0.0
     attempts: int = 4
     pause: float = 0.5
     longest_pause: float = 10.0
+    passing: float = 8.0
     patience: float = 120.0
     slowest: float = 1e6
 
@@ -56,10 +58,12 @@ class Attempts:
 
     def copy(self, task: CopyTask, systems: Systems) -> Copied:
         """`copy.copy_between`, as often as the terms allow."""
+        began = time.monotonic()
         try:
             return self._once(task, systems)
         except Unavailable:
-            if self._terms.attempts < 2 or self._stopped.is_set():
+            late = time.monotonic() - began > self._terms.passing
+            if self._terms.attempts < 2 or late or self._stopped.is_set():
                 raise
         finally:
             self._running.pop(get_ident(), None)
@@ -81,7 +85,9 @@ class Attempts:
     def _again(self, task: CopyTask, systems: Systems) -> Copied:
         retrying = Retrying(
             retry=retry_if_exception_type(Unavailable),
-            stop=stop_after_attempt(self._terms.attempts - 1) | stop_when_event_set(self._stopped),
+            stop=stop_after_attempt(self._terms.attempts - 1)
+            | stop_after_delay(self._terms.passing)
+            | stop_when_event_set(self._stopped),
             wait=wait_random_exponential(self._terms.pause, self._terms.longest_pause),
             sleep=sleep_using_event(self._stopped),
             reraise=True,

@@ -1,8 +1,8 @@
 """S3 as an object store (`stores.Store`), by the calls of the protocol.
 
-The library is s3fs, for its connections, credentials and retries; its file interface asks for each object more often
-than needed. A single PUT and a part of a multipart upload return the MD5 of what the server received as their ETag (not
-so with some encryptions): where it is that of what was sent, nothing has to be read back.
+Requests are s3fs's (`s3_requests`); its file interface asks for each object more often than needed.
+A single PUT and a part of a multipart upload return the MD5 of what the server received as their ETag (not so with some
+encryptions): where it is that of what was sent, nothing has to be read back.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from secrets import token_hex
 from typing import Any
 
 from fsspec.spec import AbstractFileSystem
 
-from calque.adapters.files.stores import FsspecStore, Stored, as_os_errors, joined, nanoseconds
+from calque.adapters.files.s3_requests import S3Requests, code_of
+from calque.adapters.files.stores import FsspecStore, Stored, joined, nanoseconds
 from calque.core.layout import COPYING
 
 PART = 8 << 20
@@ -46,8 +47,9 @@ class S3Store(FsspecStore):
 
     def __init__(self, filesystem: AbstractFileSystem) -> None:
         super().__init__(filesystem)
+        self._requests = S3Requests(filesystem)
         self._lock = threading.Lock()
-        self._conditional: dict[str, bool] = {}
+        self._conditional: dict[str, Future[bool]] = {}
 
     @property
     def identity(self) -> object:
@@ -59,16 +61,14 @@ class S3Store(FsspecStore):
         if not key:
             return None
         try:
-            with self._errors(bucket):
-                found = self.files.call_s3("head_object", Bucket=bucket, Key=key)
+            found = self._requests.ask("head_object", bucket, Key=key)
         except FileNotFoundError:
             return None
         return _stored(name, {**found, "Size": found["ContentLength"]})
 
     def holds(self, directory: str) -> bool:
         bucket, _, key = directory.partition("/")
-        with self._errors(bucket):
-            found = self.files.call_s3("list_objects_v2", Bucket=bucket, Prefix=f"{key}/" if key else "", MaxKeys=1)
+        found = self._requests.ask("list_objects_v2", bucket, Prefix=f"{key}/" if key else "", MaxKeys=1)
         return bool(found.get("Contents")) or not key
 
     def below(self, directory: str) -> Iterator[Stored]:
@@ -96,8 +96,7 @@ class S3Store(FsspecStore):
         objects: list[Stored] = []
         token: dict[str, str] = {}
         while True:
-            with self._errors(bucket):
-                found = self.files.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **token)
+            found = self._requests.ask("list_objects_v2", bucket, Prefix=prefix, Delimiter="/", **token)
             directories += [each["Prefix"][len(prefix) : -1] for each in found.get("CommonPrefixes", ())]
             objects += [
                 _stored(f"{bucket}/{each['Key']}", each) for each in found.get("Contents", ()) if each["Key"] != prefix
@@ -135,12 +134,12 @@ class S3Store(FsspecStore):
         to_bucket, _, to_key = target.partition("/")
         condition = {"CopySourceIfMatch": source.version} if source.version else {}
         try:
-            with self._errors(to_bucket):
-                found = self.files.call_s3(
-                    "copy_object", Bucket=to_bucket, Key=to_key, CopySource={"Bucket": bucket, "Key": key}, **condition
-                )
+            origin = {"Bucket": bucket, "Key": key}
+            found = self._requests.ask(
+                "copy_object", to_bucket, source.size, Key=to_key, CopySource=origin, **condition
+            )
         except OSError as error:
-            if _code(error) in _REFUSED_CONDITIONS:
+            if code_of(error) in _REFUSED_CONDITIONS:
                 raise FileNotFoundError(errno.ENOENT, "it was replaced", source.name) from error
             raise
         return bool(source.version) and _tag(found["CopyObjectResult"]) == source.version.strip('"')
@@ -150,46 +149,50 @@ class S3Store(FsspecStore):
             some = names[start : start + PAGE]
             bucket = some[0].partition("/")[0]
             keys = [{"Key": name.partition("/")[2]} for name in some]
-            with self._errors(bucket):
-                if len(keys) == 1:
-                    self.files.call_s3("delete_object", Bucket=bucket, Key=keys[0]["Key"])
-                    continue
-                found = self.files.call_s3("delete_objects", Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
+            if len(keys) == 1:
+                self._requests.ask("delete_object", bucket, Key=keys[0]["Key"])
+                continue
+            found = self._requests.ask("delete_objects", bucket, Delete={"Objects": keys, "Quiet": True})
             for error in found.get("Errors", ()):
                 raise OSError(errno.EIO, f"{error.get('Code')}: {error.get('Message')}", f"{bucket}/{error.get('Key')}")
 
     def keeps_conditions(self, directory: str) -> bool:
-        """Whether a PUT that says so fails where there is an object already: tried with one that is removed again."""
-        bucket = directory.partition("/")[0]
+        """Whether a PUT that says so fails where there is an object already: tried with one that is removed again, once
+        for all that ask meanwhile."""
+        bucket, mine = directory.partition("/")[0], Future[bool]()
         with self._lock:
-            if bucket not in self._conditional:
-                name = f"{directory}/{COPYING}{token_hex(8)}"
-                self._put_once(name, b"1")
-                try:
-                    self._put_once(name, b"2")
-                    self._conditional[bucket] = False
-                except FileExistsError:
-                    self._conditional[bucket] = True
-                finally:
-                    with suppress(OSError):
-                        self.delete([name])
-            return bool(self._conditional[bucket])
+            found = self._conditional.setdefault(bucket, mine)
+        if found is mine:
+            try:
+                mine.set_result(self._tries_conditions(directory))
+            except BaseException as error:
+                del self._conditional[bucket]
+                mine.set_exception(error)
+        return found.result()
+
+    def _tries_conditions(self, directory: str) -> bool:
+        name = f"{directory}/{COPYING}{token_hex(8)}"
+        try:
+            self._put_once(name, b"1")
+        except OSError as error:
+            if code_of(error) not in ("NotImplemented", "InvalidArgument", "501"):
+                raise
+            return False
+        try:
+            self._put_once(name, b"2")
+        except FileExistsError:
+            return True
+        finally:
+            with suppress(OSError):
+                self.delete([name])
+        return False
 
     def _put_whole(self, name: str, content: bytes, *, new: bool) -> bool:
-        if new and self._knows_conditions(name):
+        if new and self.keeps_conditions(name.rpartition("/")[0]):
             return self._put_once(name, content)
         if new and self.find(name) is not None:
             raise _exists(name)
         return self._put(name, content)
-
-    def _knows_conditions(self, name: str) -> bool:
-        try:
-            return self.keeps_conditions(name.rpartition("/")[0])
-        except OSError as error:
-            if _code(error) not in ("NotImplemented", "InvalidArgument", "501"):
-                raise
-            self._conditional[name.partition("/")[0]] = False
-            return False
 
     def _put_once(self, name: str, content: bytes) -> bool:
         try:
@@ -197,23 +200,23 @@ class S3Store(FsspecStore):
         except FileExistsError:
             raise
         except OSError as error:
-            if _code(error) in _REFUSED_CONDITIONS:
+            if code_of(error) in _REFUSED_CONDITIONS:
                 raise _exists(name) from error
             raise
 
     def _put(self, name: str, content: bytes, **condition: str) -> bool:
         bucket, _, key = name.partition("/")
-        with self._errors(bucket):
-            found = self.files.call_s3("put_object", Bucket=bucket, Key=key, Body=content, **condition)
+        found = self._requests.ask("put_object", bucket, Key=key, Body=content, **condition)
         return bool(_tag(found) == _md5(content).hexdigest())
 
     def _put_parts(self, name: str, chunks: Iterable[memoryview], size: int) -> bool:
         bucket, _, key = name.partition("/")
-        with self._errors(bucket):
-            upload = self.files.call_s3("create_multipart_upload", Bucket=bucket, Key=key)["UploadId"]
+        upload = self._requests.ask("create_multipart_upload", bucket, Key=key)["UploadId"]
         sent: list[Future[tuple[str, bytes]]] = []
         try:
+            written = 0
             for number, content in enumerate(_parts(chunks, size), start=1):
+                written += len(content)
                 if number > AT_ONCE:
                     sent[number - AT_ONCE - 1].result()
                 _room().acquire()
@@ -221,53 +224,33 @@ class S3Store(FsspecStore):
                 sent[-1].add_done_callback(lambda _: _room().release())
             parts = [future.result() for future in sent]
             tags = [{"PartNumber": number, "ETag": f'"{tag}"'} for number, (tag, _) in enumerate(parts, start=1)]
-            with self._errors(bucket):
-                found = self.files.call_s3(
-                    "complete_multipart_upload",
-                    Bucket=bucket,
-                    Key=key,
-                    UploadId=upload,
-                    MultipartUpload={"Parts": tags},
-                )
+            whole = {"Parts": tags}
+            found = self._requests.ask(
+                "complete_multipart_upload", bucket, written, Key=key, UploadId=upload, MultipartUpload=whole
+            )
         except BaseException:
             for future in sent:
                 future.cancel()
-            with suppress(OSError), self._errors(bucket):
-                self.files.call_s3("abort_multipart_upload", Bucket=bucket, Key=key, UploadId=upload)
+            with suppress(OSError):
+                self._requests.ask("abort_multipart_upload", bucket, Key=key, UploadId=upload)
             raise
-        whole = _md5(b"".join(md5 for _, md5 in parts)).hexdigest()
-        return _tag(found) == f"{whole}-{len(parts)}" and all(tag == md5.hex() for tag, md5 in parts)
+        together = _md5(b"".join(md5 for _, md5 in parts)).hexdigest()
+        return _tag(found) == f"{together}-{len(parts)}" and all(tag == md5.hex() for tag, md5 in parts)
 
     def _put_part(self, bucket: str, key: str, upload: str, number: int, content: bytes) -> tuple[str, bytes]:
         """The ETag and the MD5."""
-        with self._errors(bucket):
-            found = self.files.call_s3(
-                "upload_part", Bucket=bucket, Key=key, UploadId=upload, PartNumber=number, Body=content
-            )
+        found = self._requests.ask("upload_part", bucket, Key=key, UploadId=upload, PartNumber=number, Body=content)
         return _tag(found), _md5(content).digest()
 
     def _range(self, name: str, which: str) -> bytes:
         bucket, _, key = name.partition("/")
-        condition = {"Range": which} if which else {}
-
-        async def read() -> bytes:
-            found = await self.files._call_s3("get_object", Bucket=bucket, Key=key, **condition)
-            async with found["Body"] as body:
-                content: bytes = await body.read()
-                return content
-
-        from fsspec.asyn import sync
-
-        with self._errors(bucket):
-            content: bytes = sync(self.files.loop, read)
-            return content
+        return self._requests.read(bucket, key, **({"Range": which} if which else {}))
 
     def _page(self, directory: str, token: str) -> tuple[Sequence[Stored], str]:
         """Some of the objects below, and how to get those after them; empty when there are none."""
         bucket, _, key = directory.partition("/")
         more = {"ContinuationToken": token} if token else {}
-        with self._errors(bucket):
-            found = self.files.call_s3("list_objects_v2", Bucket=bucket, Prefix=f"{key}/" if key else "", **more)
+        found = self._requests.ask("list_objects_v2", bucket, Prefix=f"{key}/" if key else "", **more)
         page = [_stored(f"{bucket}/{each['Key']}", each) for each in found.get("Contents", ())]
         return page, found["NextContinuationToken"] if found.get("IsTruncated") else ""
 
@@ -285,16 +268,6 @@ class S3Store(FsspecStore):
             if not token:
                 return found
         return {}
-
-    @contextmanager
-    def _errors(self, bucket: str) -> Iterator[None]:
-        try:
-            with as_os_errors():
-                yield
-        except FileNotFoundError as error:
-            if _code(error) == "NoSuchBucket":
-                raise OSError(errno.ENXIO, "there is no such bucket", bucket) from error
-            raise
 
 
 _NOTHING: Future[bytes] = Future()
@@ -336,11 +309,6 @@ def _md5(content: bytes) -> Any:
 
 def _tag(found: Mapping[str, Any]) -> str:
     return str(found.get("ETag") or "").strip('"')
-
-
-def _code(error: OSError) -> str:
-    response = getattr(error.__cause__, "response", None)
-    return str(response["Error"].get("Code", "")) if isinstance(response, dict) and "Error" in response else ""
 
 
 def _exists(name: str) -> FileExistsError:

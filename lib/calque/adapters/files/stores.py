@@ -18,6 +18,8 @@ from fsspec.spec import AbstractFileSystem
 CHUNK = 8 << 20
 CREDENTIALS = frozenset({"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "TokenRetrievalError"})
 """Errors of botocore that waiting does not mend."""
+CLIENTS = frozenset({"aiohttp", "botocore", "requests", "urllib3"})
+"""Libraries of which some errors are an `OSError` too."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 _VERSIONS = ("ETag", "etag", "versionId", "generation", "ino")
@@ -203,10 +205,9 @@ def as_os_errors() -> Iterator[None]:
     What Python itself raises is left: `OSError` is meant, the rest are faults of the program or the caller's own."""
     try:
         yield
-    except OSError:
-        raise
     except Exception as error:
-        if type(error).__module__.partition(".")[0] in ("builtins", "calque"):
+        library = type(error).__module__.partition(".")[0]
+        if library in ("builtins", "calque") or (isinstance(error, OSError) and library not in CLIENTS):
             raise
         if type(error).__name__ in CREDENTIALS:
             raise PermissionError(errno.EACCES, str(error)) from error
