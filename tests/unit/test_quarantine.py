@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,12 +14,13 @@ from calque.core.standing import Standing, standing
 from calque.engine.blame import RELEASE
 from calque.engine.release import release
 from calque.engine.replica import TRIES
+from calque.engine.world import TargetSide
 from calque.errors import CalqueError, Failing, Refused, Unavailable
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.ledger import TableState
 from calque.model.names import TableName
-from calque.ports import Conflict
+from calque.ports import Conflict, Storage
 from gapped import add, at_target, create, world_of
 from histories import differences
 from picky import Picky, picky
@@ -424,6 +426,66 @@ def test_files_that_can_not_be_copied_for_long_cost_their_tables_time_and_nothin
     ill = False
     settled(world)
     assert (differences(world), aside(world)) == ([], {})
+
+
+DENIED = Refused("Not permitted to write", "InvalidAccessKeyId", "Give the user that runs calque the right to it")
+FULL = Unavailable("No room to write", "ENOSPC", "Free or add space; it is tried again")
+
+
+def storing(method: str, _: tuple[Any, ...]) -> bool:
+    return method in {"copy", "make_directories", "publish", "remove", "write"}
+
+
+def stored(world: World, dislike: Dislike) -> None:
+    """The target's storage takes from now on only what the test has nothing against."""
+    storage = cast(Storage, Picky(world.storage, dislike))
+    world.side = TargetSide.of(world.policy, world.side.catalog, world.ledger, storage)
+    world.restart_replica(world.ledger)
+
+
+def test_a_storage_that_takes_nothing_for_long_costs_no_table_anything_but_time() -> None:
+    world = world_of()
+    dislike = Dislike(FULL, storing)
+    stored(world, dislike)
+    before = world.replica.position()
+    add(world, "t0", "new")
+    create(world, "y")
+    for _ in range(60):
+        world.capture_all()
+        world.work()
+        assert "No room to write" in str(world.side.troubles.newest())
+        world.clock.now += 2_000_000_000
+    assert world.replica.position() == before
+    assert {row.state for row in world.replica.tables.rows.values()} == {TableState.LIVE}
+    dislike.on = False
+    settled(world)
+    assert (differences(world), aside(world), world.problems) == ([], {}, [])
+    assert world.side.troubles.newest() is None
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["in windows", "in reads"])
+def test_a_storage_that_lets_nobody_in_is_the_target_s_own_fault_and_no_table_s(live: bool) -> None:
+    world = world_of()
+    dislike = Dislike(DENIED, storing)
+    stored(world, dislike)
+    add(world, "t0", "new")
+    create(world, "y")
+    world.capture_all()
+    if live:
+        with pytest.raises(Refused, match="Not permitted to write"):
+            world.work()
+    else:
+        world.replica.reread(lambda _: True, "the test wants it", {TableState.LIVE})
+    for _ in range(4 * TRIES):
+        with suppress(Refused):
+            world.work()
+        world.clock.now += 30_000_000_000
+    assert aside(world) == {}
+    assert "Not permitted to write" in str(world.side.troubles.newest())
+    dislike.on = False
+    settled(world)
+    assert (differences(world), aside(world), world.problems) == ([], {}, [])
+    assert world.side.troubles.newest() is None
 
 
 def test_a_ledger_that_can_not_be_written_for_a_while_holds_everything_up_and_loses_nothing() -> None:

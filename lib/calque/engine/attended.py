@@ -1,4 +1,5 @@
-"""Both sides as a replica has them: copies are counted, and nothing is begun any more once it is to end."""
+"""Both sides as a replica has them: copies are counted, failures of storage are noted, and nothing is begun any more
+once it is to end."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from calque.engine.progress import Copying
+from calque.engine.troubles import Troubles
 from calque.errors import Unavailable
 from calque.ports import Clock, Copied, CopyTask, Storage
 
@@ -15,11 +17,13 @@ if TYPE_CHECKING:
     from calque.engine.world import SourceSide
 
 P = TypeVar("P")
+R = TypeVar("R")
 
 
-def attended(storage: Storage, copying: Copying, stopping: threading.Event) -> Storage:
-    """`storage`; `copy` reports to `copying`, and raises `Unavailable` soon after `stopping` is set."""
-    return cast(Storage, _Attended(storage, copying, stopping))
+def attended(storage: Storage, copying: Copying, troubles: Troubles, stopping: threading.Event) -> Storage:
+    """`storage`; `copy` reports to `copying`, and raises `Unavailable` soon after `stopping` is set. `troubles` gets
+    what is `Unavailable` before that."""
+    return cast(Storage, _Attended(storage, copying, troubles, stopping))
 
 
 def ending(port: P, stopping: threading.Event) -> P:
@@ -43,8 +47,8 @@ def ends() -> Unavailable:
 
 
 class _Attended:
-    def __init__(self, storage: Storage, copying: Copying, stopping: threading.Event) -> None:
-        self._storage, self._copying, self._stopping = storage, copying, stopping
+    def __init__(self, storage: Storage, copying: Copying, troubles: Troubles, stopping: threading.Event) -> None:
+        self._storage, self._copying, self._troubles, self._stopping = storage, copying, troubles, stopping
 
     def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
         with self._copying.of(tasks) as report:
@@ -60,10 +64,21 @@ class _Attended:
                         "It goes on where it was when it runs again",
                     )
 
-            return self._storage.copy(tasks, done)
+            return self._noted("copy", lambda: self._storage.copy(tasks, done))
 
     def __getattr__(self, method: str) -> Any:
-        return getattr(self._storage, method)
+        found = getattr(self._storage, method)
+        return (lambda *args: self._noted(method, lambda: found(*args))) if callable(found) else found
+
+    def _noted(self, method: str, call: Callable[[], R]) -> R:
+        try:
+            result = call()
+        except Unavailable as error:
+            if not self._stopping.is_set():
+                self._troubles.note(method, error)
+            raise
+        self._troubles.note(method, None)
+        return result
 
 
 class _Ending:

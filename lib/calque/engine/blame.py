@@ -1,12 +1,15 @@
-"""Is it the thing that fails, or the world? What goes on failing while both metastores answer is set aside.
+"""Is it the thing that fails, or the world? What goes on failing while all else works is set aside.
 
-Nobody tells a table that a server can't take from a server that is ill, but that the server answers other calls.
+Nobody tells a table that a server can't take from a server that is ill, but that the server answers other calls: both
+metastores are asked something, and a small file is written at the target and removed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from threading import Lock
 
+from calque.core.layout import COPYING, join
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Failing, Refused, Unavailable, sentence
 from calque.model.names import OURS
@@ -19,11 +22,17 @@ PATIENCE_SECONDS = 30.0
 
 
 class Blame:
-    """Failures in a row, by the thing that was at hand, with when they began. One thread asks at a time."""
+    """Failures in a row, by the thing that was at hand, with when they began. One thread reports them at a time; any
+    asks about the world."""
 
     def __init__(self, source: SourceSide, side: TargetSide) -> None:
         self.source, self.side = source, side
         self.failures: dict[Hashable, tuple[int, int]] = {}
+        self.trying = Lock()
+        self.storage: Refused | Unavailable | None = None
+        """What the target's storage said when it was tried last, """
+        self.until_ns = 0
+        """which holds until then: for as long as it took to say it."""
 
     def gives_up(self, thing: Hashable, error: Unavailable) -> bool:
         """Whether the thing is not waited for any more, now that it failed again."""
@@ -45,16 +54,53 @@ class Blame:
 
     def is_to_blame(self, error: Exception) -> bool:
         """Whether it may be the thing: a service failed in this call, and answers others."""
-        return not isinstance(error, Unavailable) or (isinstance(error, Failing) and self.others_work())
+        match error:
+            case Failing():
+                return self.others_work()
+            case Unavailable():
+                return False
+            case Refused():
+                return self.storage_fails() is None
+        return True
 
     def others_work(self) -> bool:
-        """Whether both metastores answer calls that need their databases, and calque is not about to end."""
+        """Whether both metastores answer calls that need their databases, the target's storage takes files, and calque
+        is not about to end."""
         try:
             self.source.log.current()
             self.side.catalog.database(OURS)
         except Unavailable:
             return False
-        return True
+        return self.storage_fails() is None
+
+    def require_storage(self) -> None:
+        """Raises what any file at the target meets, if it does: `Refused`, `Unavailable`."""
+        error = self.storage_fails()
+        if error is not None:
+            raise error
+
+    def storage_fails(self) -> Refused | Unavailable | None:
+        """What any file at the target meets."""
+        clock = self.source.clock
+        with self.trying:
+            began = clock.elapsed_ns()
+            if began >= self.until_ns:
+                self.storage = self.try_storage()
+                self.side.troubles.note("copy", self.storage)
+                ended = clock.elapsed_ns()
+                self.until_ns = 2 * ended - began
+            return self.storage
+
+    def try_storage(self) -> Refused | Unavailable | None:
+        if self.side.policy.data == "none":
+            return None
+        file = join(self.side.policy.warehouse, f"{COPYING}probe")
+        try:
+            self.side.storage.write(file, b"calque")
+            self.side.storage.remove([file])
+        except (Refused, Unavailable) as error:
+            return error
+        return None
 
 
 def facts(error: Unavailable) -> str:

@@ -855,6 +855,8 @@ class Replica:
             if isinstance(error, Unavailable):
                 self.blame.take(self.admitted(group.entries)[0], error)
                 self.failures |= dict.fromkeys(self.admitted(group.entries), TRIES - LAST_TRIES)
+            elif isinstance(error, Refused):
+                self.blame.require_storage()
             culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
             if parts := self.consistency.parts(group.entries, culprit):
                 self.unrecorded = max(self.unrecorded, upto)

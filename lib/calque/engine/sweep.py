@@ -314,7 +314,9 @@ class Unneeded:
     def look(self) -> None:
         warehouse = self.side.policy.warehouse
         for database in self.side.storage.entries(warehouse):
-            if database.directory and database.name.endswith(DATABASE) and not database.name.startswith(OURS):
+            if not database.directory:
+                self.unfinished(warehouse, database)
+            elif database.name.endswith(DATABASE) and not database.name.startswith(OURS):
                 self.look_into(database.name.removesuffix(DATABASE), join(warehouse, database.name))
         base = self.side.policy.external_base
         if base and not self.others and not self.standing.aside:
@@ -383,8 +385,12 @@ class Unneeded:
         if node.claimed_at() > self.standing.position:
             return
         for file in node.files:
-            if file.name.startswith(COPYING) and file.modified_ns <= self.before_ns:
-                self.staging.append(Node(join(node.location, file.name), file.modified_ns, [file]))
+            self.unfinished(node.location, file)
+
+    def unfinished(self, location: str, file: Found) -> None:
+        """A file in this directory, which may be one that nobody writes any more."""
+        if file.name.startswith(COPYING) and file.modified_ns <= self.before_ns:
+            self.staging.append(Node(join(location, file.name), file.modified_ns, [file]))
 
 
 def versions_below(table: Node) -> Iterator[Node]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from calque.core.admit import Admission
 from calque.core.image import Imaging
@@ -13,6 +13,7 @@ from calque.engine.asked import Asked
 from calque.engine.attended import attended, ending
 from calque.engine.homes import Home
 from calque.engine.progress import Copying
+from calque.engine.troubles import Troubles
 from calque.engine.waiting import WaitingKeys
 from calque.model.policy import Policy
 from calque.ports import (
@@ -78,6 +79,7 @@ class TargetSide:
     home: Home = field(default_factory=Home)
     copying: Copying = field(default_factory=lambda: Copying(time.time_ns))
     """What the storage's copies report."""
+    troubles: Troubles = field(default_factory=lambda: Troubles(time.monotonic_ns))
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when they are to end, and no call is to be begun."""
 
@@ -86,6 +88,7 @@ class TargetSide:
         policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage, stopping: threading.Event | None = None
     ) -> TargetSide:
         admission, copying, stopping = Admission(policy), Copying(time.time_ns), stopping or threading.Event()
-        storage, catalog = attended(storage, copying, stopping), ending(catalog, stopping)
-        imaging = Imaging(admission)
-        return TargetSide(policy, catalog, ledger, storage, admission, imaging, copying=copying, stopping=stopping)
+        troubles = Troubles(time.monotonic_ns)
+        storage, catalog = attended(storage, copying, troubles, stopping), ending(catalog, stopping)
+        side = TargetSide(policy, catalog, ledger, storage, admission, Imaging(admission))
+        return replace(side, copying=copying, troubles=troubles, stopping=stopping)

@@ -89,7 +89,7 @@ class TargetPart(Part):
         self.wiring.target(self.name).stopping.set()
 
     def problem(self) -> str | None:
-        return super().problem() or self.refused
+        return super().problem() or self.refused or self.wiring.target(self.name).troubles.newest()
 
     def once(self) -> None:
         """Replicate; with each gap that is found, begin anew behind it."""
