@@ -38,11 +38,15 @@ class Metastore:
     external_warehouse: the folder of its other tables, and of databases, in 4.2.0; 3.1.3 does not use it.
     """
 
-    def __init__(self, settings: MetastoreSettings, directory: Path, cache: Path, postgres: Postgres) -> None:
+    def __init__(
+        self, settings: MetastoreSettings, directory: Path, cache: Path, postgres: Postgres, files: Path | None = None
+    ) -> None:
+        """files: the directory of another server that shares its database and its files."""
         self.settings = settings
         self.directory = directory
-        self.warehouse = directory / "warehouse"
-        self.external_warehouse = directory / "external"
+        self._files, self._shares = files or directory, files is not None
+        self.warehouse = self._files / "warehouse"
+        self.external_warehouse = self._files / "external"
         self._cache = cache
         self._postgres = postgres
         self._server, self._port = on_free_port(self._launch)
@@ -68,6 +72,15 @@ class Metastore:
             postgres.stop()
             raise
 
+    def beside(self, directory: Path) -> "Metastore":
+        """Starts another server over the same database and warehouse, as for fail-over. It is to be stopped first.
+
+        directory: takes its configuration and logs.
+        """
+        directory = directory.resolve()
+        directory.mkdir(parents=True, exist_ok=True)
+        return Metastore(self.settings, directory, self._cache, self._postgres, self._files)
+
     @property
     def uri(self) -> str:
         return f"thrift://127.0.0.1:{self._port}"
@@ -86,9 +99,10 @@ class Metastore:
         self._server, self._port = self._launch(self._port)
 
     def stop(self) -> None:
-        """Ends the server and its database. The directory stays."""
+        """Ends the server and, unless another one has it, its database. The directory stays."""
         self._server.stop()
-        self._postgres.stop()
+        if not self._shares:
+            self._postgres.stop()
 
     def __enter__(self) -> "Metastore":
         return self
@@ -105,7 +119,7 @@ class Metastore:
             "password": self._postgres.password,
         }
         configuration = self.directory / "conf"
-        write_configuration(properties(self.settings, self.directory, database), configuration)
+        write_configuration(properties(self.settings, self._files, database), configuration)
         if self.settings.version == "3.1.3":
             server = self._launch_hive_3(configuration, port)
         else:
