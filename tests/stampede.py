@@ -16,6 +16,7 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.core.keys import keys_of
+from calque.engine.pages import events_after
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName, partition_name
 from calque.sandbox.writer import HiveClient
@@ -24,7 +25,6 @@ from writers import INPUT, OUTPUT, SERDE
 
 COLUMNS = (("x",), ("y", "z"))
 VALUES = tuple("12345")
-AT_ONCE = 1000
 
 
 @dataclass
@@ -279,7 +279,7 @@ class Onlooker:
     def look(self, name: TableName) -> None:
         before = self.log.current()
         state = self.state(name)
-        between = self.log.read(before, AT_ONCE)
+        between = events_after(self.log, before, self.log.current())
         if not any(name in (keys.table, keys.other) for event in between for keys in [keys_of(event)]):
             self.past.judge(name, state)
 

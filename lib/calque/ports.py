@@ -32,7 +32,9 @@ class EventLog(Protocol):
         """The newest event id; 0 for an empty log."""
 
     def read(self, after: EventId, limit: int) -> Sequence[Event]:
-        """At most `limit` events with ids above `after`, ascending, unfiltered. Contiguity is the caller's to check."""
+        """At most `limit` events with ids above `after`, ascending, unfiltered: fewer where many would weigh too much,
+        but one where there is one, so that only an empty answer is the log's end. Where there are fewer than `limit`,
+        all events of the last one's id are among them. Contiguity is the caller's to check."""
 
 
 class CatalogReader(Protocol):

@@ -23,8 +23,10 @@ from calque.adapters.memory.metastore import (
     MemoryMetastore,
 )
 from calque.adapters.metastore.catalog import HiveCatalog
+from calque.engine.pages import events_after
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.names import TableName
+from calque.model.journal import Event
+from calque.model.names import EventId, TableName
 from calque.model.policy import Abilities
 from calque.ports import Catalog, EventLog
 from calque.sandbox import Broker, Metastore, MetastoreSettings, ObjectStore
@@ -119,6 +121,10 @@ class World:
             view_original_text=text,
             view_expanded_text=text,
         )
+
+    def logged(self, after: EventId) -> list[Event]:
+        """All events behind that one."""
+        return list(events_after(self.log, after, self.log.current()))
 
     def created(self, table: Table) -> TableName:
         self.catalog.create_table(table)

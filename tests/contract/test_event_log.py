@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from calque.sandbox import Metastore
     from contract.conftest import World
 
-ENOUGH = 100_000
 STATISTICS = ("transient_lastDdlTime", "numFiles", "totalSize", "numFilesErasureCoded", "COLUMN_STATS_ACCURATE")
 TABLE_TIMES, TABLE_WRITE_ID, TABLE_ID = ("4", "5"), "19", "25"
 PARTITION_WRITE_ID = "10"
@@ -35,7 +34,7 @@ DATABASE_OWNER_TYPE, DATABASE_CATALOG, DATABASE_TIME, DATABASE_KIND = "7", "8", 
 def test_every_event_follows_the_one_before(world: World) -> None:
     before = world.log.current()
     make_three(world)
-    events = world.log.read(before, ENOUGH)
+    events = world.logged(before)
     assert [event.event_id for event in events] == [before + 1, before + 2, before + 3]
     assert world.log.current() == before + 3
 
@@ -46,6 +45,16 @@ def test_a_limit_takes_the_oldest(world: World) -> None:
     assert [event.event_id for event in world.log.read(before, 2)] == [before + 1, before + 2]
     assert [event.event_id for event in world.log.read(before + 2, 2)] == [before + 3]
     assert list(world.log.read(before, 0)) == []
+
+
+def test_only_an_empty_answer_is_the_end(world: World) -> None:
+    before = world.log.current()
+    make_three(world)
+    world.created(world.table("c", note="x" * 100_000))
+    found = list[int]()
+    while more := world.log.read(found[-1] if found else before, 100_000):
+        found += [event.event_id for event in more]
+    assert found == [before + 1, before + 2, before + 3, before + 4]
 
 
 def test_nothing_is_behind_the_end(world: World) -> None:
@@ -59,7 +68,7 @@ def test_a_row_has_its_columns_and_absent_names_are_empty(world: World) -> None:
     started = int(time.time())
     database = world.create_database()
     world.created(world.table("orders"))
-    of_database, of_table = world.log.read(before, ENOUGH)
+    of_database, of_table = world.logged(before)
     assert (of_database.event_type, of_database.database, of_database.table) == ("CREATE_DATABASE", database, "")
     assert (of_table.event_type, of_table.database, of_table.table) == ("CREATE_TABLE", database, "orders")
     assert {event.catalog for event in (of_database, of_table)} == {"hive"}
@@ -73,7 +82,7 @@ def test_writers_at_once_leave_no_hole_and_no_double(world: World) -> None:
     before = world.log.current()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: world.created(world.table(f"t{number}")), range(40)))
-    ids = [event.event_id for event in world.log.read(before, ENOUGH)]
+    ids = [event.event_id for event in world.logged(before)]
     assert ids == list(range(before + 1, before + 41))
 
 
@@ -86,8 +95,8 @@ def test_memory_and_servers_log_the_same_for_the_same_calls(world: World, build_
     store = MemoryMetastore(world.habits, "file:/warehouse")
     twin = replace(world, writer=store, log=MemoryLog(store))
     work(twin, build_partition)
-    logged = [comparable(world, event) for event in world.log.read(before, ENOUGH)]
-    expected_log = [comparable(twin, event) for event in twin.log.read(0, ENOUGH)]
+    logged = [comparable(world, event) for event in world.logged(before)]
+    expected_log = [comparable(twin, event) for event in twin.logged(0)]
     assert with_cascades_sorted(logged) == with_cascades_sorted(expected_log)
 
 
@@ -102,7 +111,7 @@ def test_a_call_for_many_partitions_is_one_event_in_4_and_one_for_each_in_3(
     before = world.log.current()
     world.catalog.alter_partitions(name, days)
     world.catalog.drop_partitions(name, ["day=0", "day=1", "day=2"])
-    types = [event.event_type for event in world.log.read(before, ENOUGH)]
+    types = [event.event_type for event in world.logged(before)]
     in_3 = ["ALTER_PARTITION"] * 3 + ["DROP_PARTITION"] * 3
     assert types == (["ALTER_PARTITIONS", "DROP_PARTITION"] if world.habits.bulk_events else in_3)
 
@@ -136,7 +145,7 @@ def test_ten_thousand_events_arrive_whole(servers: Callable[[str], Metastore], s
         (message, after + 1, after + 10_000),
     )
     metastore.sql('UPDATE "NOTIFICATION_SEQUENCE" SET "NEXT_EVENT_ID" = %s', (after + 10_001,))
-    events = client.log.read(after, 20_000)
+    events = client.events(after)
     assert [event.event_id for event in events] == list(range(after + 1, after + 10_001))
     assert {(event.message, event.database, event.table) for event in events} == {(message, "", "")}
     client.close()

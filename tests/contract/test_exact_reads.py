@@ -81,7 +81,7 @@ def source_of(world: World, method: str, number: int, happen: Callable[[], None]
 
     def capture() -> None:
         after = journal.last() or begin
-        events = [event for event in world.log.read(after, 1000) if event.event_id > after]
+        events = world.logged(after)
         journal.append(table_of([(event, keys_of(event)) for event in events]))
 
     clock.asleep = capture

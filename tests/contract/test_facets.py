@@ -287,4 +287,4 @@ def noted(world: World, after: int, name: TableName) -> Changes:
 
 
 def facet_events(world: World, after: int) -> list[Event]:
-    return [event for event in world.log.read(after, 1000) if keys_of(event).kind is Kind.FACET]
+    return [event for event in world.logged(after) if keys_of(event).kind is Kind.FACET]

@@ -94,7 +94,7 @@ def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_
     one.process.send_signal(signal.SIGCONT)
     assert one.process.wait(120) == 70
     assert f"The lease on dr is lost. process {two.process.pid} on " in one.tail()
-    assert {event.database for event in target.log.read(before, 1000)} <= {OURS}
+    assert {event.database for event in target.events(before)} <= {OURS}
     tables(one, source, range(MANY, MANY + 1))
     two.settle(400)
     assert two.calque("verify").returncode == 0

@@ -163,7 +163,7 @@ class Home:
 
 def others_than_leases(client: HiveClient, after: int) -> list[str]:
     """What happened at a metastore but to calque's own objects."""
-    keys = [(event, keys_of(event)) for event in client.log.read(after, 10_000)]
+    keys = [(event, keys_of(event)) for event in client.events(after)]
     return [
         f"{event.event_id} {event.event_type} {keys.table}"
         for event, keys in keys

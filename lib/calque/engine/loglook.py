@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from calque.core.keys import keys_of
 from calque.engine.pages import events_after
-from calque.model.journal import Event, Kind
+from calque.model.journal import Entry, Kind
 from calque.model.names import EventId
 from calque.ports import EventLog
 
@@ -19,13 +19,14 @@ Weakness = tuple[str, str, str]
 CURE = "Let one transactional DbNotificationListener alone write the log, and nobody delete its rows but the cleaner"
 
 
-def newest_rows(log: EventLog, current: EventId) -> Sequence[Event]:
-    return list(events_after(log, max(current - ROWS, 0), current))
+def newest_rows(log: EventLog, current: EventId) -> Sequence[Entry]:
+    events = events_after(log, max(current - ROWS, 0), current)
+    return [Entry(event.event_id, event.event_time, event.event_type, keys_of(event)) for event in events]
 
 
-def weaknesses(rows: Sequence[Event], current: EventId) -> Iterator[Weakness]:
+def weaknesses(rows: Sequence[Entry], current: EventId) -> Iterator[Weakness]:
     """Of the log that ends with these rows and at event `current`."""
-    ids = [event.event_id for event in rows]
+    ids = [entry.event_id for entry in rows]
     twice = [before for before, after in pairwise(ids) if before == after]
     holes = [(before + 1, after - 1) for before, after in pairwise(ids) if after > before + 1]
     if ids and ids[-1] < current:
@@ -43,9 +44,9 @@ def weaknesses(rows: Sequence[Event], current: EventId) -> Iterator[Weakness]:
             f"it costs the promise {LAW_1} until all tables are compared, if calque has not read them yet",
             CURE,
         )
-    bare = [event for event in rows if keys_of(event).kind is Kind.UNKNOWN]
+    bare = [entry for entry in rows if entry.keys.kind is Kind.UNKNOWN]
     if bare:
-        kinds = ", ".join(sorted({event.event_type for event in bare}))
+        kinds = ", ".join(sorted({entry.event_type for entry in bare}))
         yield (
             (
                 f"{len(bare)} of the log's newest {len(rows)} events do not say what they made of their object "

@@ -20,6 +20,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from calque.adapters.metastore.messages import Call, Fault, Lacking
+from calque.adapters.metastore.weighed import Weighed
 from calque.adapters.metastore.wire import decoded_result, encoded_arguments
 from calque.errors import Failing, Refused, Unavailable
 
@@ -61,20 +62,21 @@ class Client:
             raise Refused("No metastore address is given", "The list of URIs is empty", "Give thrift://host:port")
         self._clear()
 
-    def call(self, call: Call, *arguments: Any, seconds: float | None = None) -> Any:
-        """Send the call and return its result, within `seconds` where they are fewer than `call_timeout`.
+    def call(self, call: Call, *arguments: Any, seconds: float | None = None, most: int | None = None) -> Any:
+        """Send the call and return its result, within `seconds` where they are fewer than `call_timeout`. An answer of
+        more than `most` bytes is not read to its end: `weighed.TooHeavy`.
 
         Raises `Fault` (an exception that the service declares), `Lacking` (the server does not know the call),
         `Failing`, and `Unavailable` where nobody answers. A call that only reads is sent once more when its connection
         breaks.
         """
-        request = encoded_arguments(call, arguments)
+        request, wait = encoded_arguments(call, arguments), min(seconds or self.call_timeout, self.call_timeout)
         for attempt in (1, 2):
             with self._connection() as connection:
                 if not call.reads:
                     self.permit()
                 try:
-                    return connection.exchange(call, request, min(seconds or self.call_timeout, self.call_timeout))
+                    return connection.exchange(call, request, wait, most)
                 except (Fault, Lacking, ServerProblem) as answer:
                     if isinstance(answer, ServerProblem):
                         connection.broken = answer.breaks
@@ -174,7 +176,8 @@ class Connection:
         self._handle = handle
         self._socket = TSocket()
         self._socket.setHandle(handle)
-        self._transport = TBufferedTransport(self._socket, READ_BUFFER)
+        self._weighed = Weighed(self._socket)
+        self._transport = TBufferedTransport(self._weighed, READ_BUFFER)
         self._protocol = TBinaryProtocol(
             self._transport,
             strictRead=True,
@@ -182,8 +185,9 @@ class Connection:
             container_length_limit=LONGEST_STRING,
         )
 
-    def exchange(self, call: Call, request: bytes, seconds: float) -> Any:
+    def exchange(self, call: Call, request: bytes, seconds: float, most: int | None) -> Any:
         self._handle.settimeout(seconds)
+        self._weighed.begin(most)
         self._protocol.writeMessageBegin(call.name, TMessageType.CALL, 0)
         self._transport.write(request)
         self._transport.flush()

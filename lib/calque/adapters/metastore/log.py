@@ -1,4 +1,4 @@
-"""The notification log of a metastore."""
+"""The notification log of a metastore, in answers of bounded weight."""
 
 from __future__ import annotations
 
@@ -16,19 +16,39 @@ from calque.adapters.metastore.messages import (
     Events,
     Fault,
 )
+from calque.adapters.metastore.weighed import TooHeavy
+from calque.errors import Failing
 from calque.model.journal import Event
 from calque.model.names import EventId
+
+PAGE_BYTES = 32 << 20
+"""What an answer should weigh; one of several events that comes to weigh more than twice of it is given up."""
+FIRST = 16
+"""Events that are asked for while nothing is known of their weight: the server makes the whole answer in its memory
+before it sends any of it."""
+STEP = 8
+"""So many times more events than came are asked for at most, and so many times fewer after an answer that failed, but
+two before one: that another event of its id follows is seen only where two are read."""
+ROW_BYTES = 200
+"""Of an event beside its message."""
 
 
 class HiveLog:
     """`ports.EventLog` over Thrift. Messages come as the server's encoder wrote them (`message_format` says which).
 
+    How many events are asked for at once follows from what the last ones weighed, and is remembered between calls. An
+    event of more than `page_bytes` comes alone, whatever its weight; only then another one of its id would be missed.
+
     2.3 takes every row behind `after` into its memory whatever the limit, and may give two events one id (facts of
     HIVE-16886): never read it from far behind.
     """
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, page_bytes: int = PAGE_BYTES) -> None:
+        self.client, self.page_bytes = client, page_bytes
+        self.page = FIRST
+        """Events that the next answer may have."""
+        self.heavy: EventId = 0
+        """About where a stretch ends of which an answer was too heavy: until then answers grow no more."""
 
     def current(self) -> EventId:
         answer: Current = self._call(GET_CURRENT_EVENT_ID)
@@ -37,11 +57,54 @@ class HiveLog:
     def read(self, after: EventId, limit: int) -> Sequence[Event]:
         if limit <= 0:
             return ()
-        answer: Events = self._call(GET_NEXT_NOTIFICATION, EventRequest(after, limit))
+        count, torn = min(limit, self.page), False
+        while True:
+            try:
+                found = self._page(after, count)
+            except TooHeavy:
+                self.heavy = after + count
+                count, torn = self._fewer(count), True
+                continue
+            self._learn(found)
+            if len(found) < count or count == limit:
+                return found
+            if whole := without_last(found):
+                return whole
+            if torn or count == 1:
+                return found
+            count = min(2 * count, limit)
+
+    def _page(self, after: EventId, count: int) -> Sequence[Event]:
+        try:
+            answer: Events = self._call(
+                GET_NEXT_NOTIFICATION, EventRequest(after, count), most=2 * self.page_bytes if count > 1 else None
+            )
+        except Failing:
+            # It may have been too much for the server.
+            self.heavy = after + count
+            self._fewer(count)
+            raise
         return answer.events
 
-    def _call(self, call: Call, *arguments: Any) -> Any:
+    def _fewer(self, count: int) -> int:
+        self.page = max(count // STEP, 2) if count > 2 else 1
+        return self.page
+
+    def _learn(self, found: Sequence[Event]) -> None:
+        if not found:
+            return
+        weight = sum(len(event.message) + ROW_BYTES for event in found) // len(found)
+        fitting = max(self.page_bytes // weight, min(2 * self.page_bytes // weight, 2), 1)
+        most = self.page if found[-1].event_id < self.heavy else max(self.page, STEP * len(found))
+        self.page = min(most, fitting)
+
+    def _call(self, call: Call, *arguments: Any, most: int | None = None) -> Any:
         try:
-            return self.client.call(call, *arguments)
+            return self.client.call(call, *arguments, most=most)
         except Fault as fault:
             raise settled(fault, call) from fault
+
+
+def without_last(events: Sequence[Event]) -> Sequence[Event]:
+    """Without those of the last one's id: more of them may follow."""
+    return [event for event in events if event.event_id != events[-1].event_id]

@@ -1,0 +1,93 @@
+"""A metastore that has nothing but a log, and remembers what it was asked for."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from thrift.protocol.fastbinary import decode_binary, encode_binary
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.Thrift import TApplicationException, TMessageType
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+from calque.adapters.metastore.messages import (
+    GET_CURRENT_EVENT_ID,
+    GET_NEXT_NOTIFICATION,
+    Current,
+    EventRequest,
+    Events,
+)
+from calque.adapters.metastore.wire import argument_spec, result_spec
+from calque.model.journal import Event
+
+CALLS = {call.name: call for call in (GET_CURRENT_EVENT_ID, GET_NEXT_NOTIFICATION)}
+
+
+@dataclass
+class LogServer:
+    """`events` ascend by id. `asked` are the limits of the reads, in order; `most` is how many events the server can
+    make an answer of: it fails where it would be more."""
+
+    uri: str
+    events: Sequence[Event]
+    most: int = 1 << 30
+    asked: list[int] = field(default_factory=list)
+    given: int = 0
+    """Events in all the answers that were sent whole."""
+
+    def answer(self, name: str, argument: EventRequest | None) -> Any:
+        if name == GET_CURRENT_EVENT_ID.name:
+            return Current(self.events[-1].event_id if self.events else 0)
+        assert argument is not None
+        self.asked.append(argument.limit)
+        found = [event for event in self.events if event.event_id > argument.after][: argument.limit]
+        return Events(tuple(found)) if len(found) <= self.most else None
+
+    def serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError, EOFError, TTransportException):
+            under = TSocket()
+            under.setHandle(connection)
+            transport = TBufferedTransport(under, 1 << 16)
+            protocol = TBinaryProtocol(transport)
+            while True:
+                name, _, number = protocol.readMessageBegin()
+                call = CALLS[name]
+                arguments = decode_binary(None, protocol, [SimpleNamespace, argument_spec(call)])
+                answer = self.answer(name, getattr(arguments, "a1", None))
+                if answer is None:
+                    protocol.writeMessageBegin(name, TMessageType.EXCEPTION, number)
+                    TApplicationException(TApplicationException.INTERNAL_ERROR, "Java heap space").write(protocol)
+                else:
+                    protocol.writeMessageBegin(name, TMessageType.REPLY, number)
+                    spec = [SimpleNamespace, result_spec(call)]
+                    transport.write(encode_binary(SimpleNamespace(success=answer), spec))
+                transport.flush()
+                self.given += len(answer.events) if isinstance(answer, Events) else 0
+
+
+@contextmanager
+def log_server(events: Sequence[Event], most: int = 1 << 30) -> Iterator[LogServer]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    found = LogServer(f"thrift://127.0.0.1:{listener.getsockname()[1]}", events, most)
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=found.serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield found
+    finally:
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
