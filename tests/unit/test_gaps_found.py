@@ -247,9 +247,10 @@ def test_what_is_not_so_when_it_is_read_again_is_no_gap(site: Site) -> None:
 
 def test_events_that_the_journal_lost_at_its_end_are_read_again_and_no_gap(site: Site) -> None:
     site.write(4)
-    new = site.seam.read(14)
+    [new] = site.seam.read(14)
     site.source.journal.restart(0)
-    site.source.journal.append(site.seam.read(5))
+    [old] = site.seam.read(5)
+    site.source.journal.append(old)
     assert site.capture.append(new) == 4
     assert [entry.event_id for entry in site.source.journal.entries(Span(0, 14))] == list(range(1, 15))
     assert (site.found, site.goes_on()) == ([], True)

@@ -1,22 +1,25 @@
 """Copy the log into the journal, and find out which files belong to its events. Never waits for a target.
 
-`Capture.append` is one batch: contiguity is checked on the unfiltered log, then the rows are durable. `Gatherer` runs
-beside it: it lists the directories that events touched, and what a listing proves becomes evidence (design §6, rule 2).
+`Capture` takes batches in pieces of bounded weight: contiguity is checked on the unfiltered log, then the rows are
+durable. `Gatherer` runs beside it: it lists the directories that events touched, and what a listing proves becomes
+evidence (design §6, rule 2).
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from calque.core.moves import may_move, move_of
 from calque.core.rows import entries_of
 from calque.engine.gaps import Continuity, Interrupted, reach
 from calque.engine.listings import Unsure, list_what_can_be
+from calque.engine.pages import PIECE_BYTES
 from calque.engine.world import SourceSide
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, agree
@@ -48,9 +51,12 @@ class Capture:
 
     def take(self, upto: EventId) -> int:
         """Read and append the log's events up to `upto`. How many there were. Raises `Interrupted`, `Unavailable`."""
-        assert self.seam is not None
         self.look()
-        return self.append(self.seam.read(upto)) if upto > self.last() else 0
+        return self.read_on(upto)
+
+    def read_on(self, upto: EventId) -> int:
+        assert self.seam is not None
+        return sum(map(self.add, self.seam.read(upto))) if upto > self.last() else 0
 
     def look(self) -> None:
         """Whether the log still goes on where the journal ends: after a silence another one may answer. Raises
@@ -61,16 +67,23 @@ class Capture:
             self.looked_ns = self.source.clock.elapsed_ns()
 
     def append(self, rows: pa.Table) -> int:
-        """Append rows of the log; those that are there already are passed over, and those before them that the journal
-        has lost since it was last looked at are read again. How many were new.
+        """Append rows of the log; those that are there already are passed over, and those that lack before or among
+        them (the journal lost its end, or they were too many to be brought) are read from the log. How many of `rows`
+        were new.
 
         Raises `Interrupted` for a gap or a duplicate among them.
         """
+        count = 0
+        for piece in pieces(rows):
+            if self.seam is not None:
+                self.read_on(piece["event_id"][0].as_py() - 1)
+            count += self.add(piece)
+        return count
+
+    def add(self, rows: pa.Table) -> int:
+        """Append rows that follow one another, at once."""
         last = self.last()
         ids = rows.column("event_id").to_pylist()
-        if self.seam is not None and ids and ids[0] > last + 1:
-            self.append(self.seam.read(ids[0] - 1))
-            last = self.last()
         known = sum(event_id <= last for event_id in ids)
         rows, ids = rows.slice(known), ids[known:]
         if not ids:
@@ -80,6 +93,22 @@ class Capture:
         self.source.journal.append(rows)
         self.gatherer.add(list(entries_of(rows)), read_ns)
         return len(ids)
+
+
+def pieces(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows cut where ids lack, and so that the messages of a piece weigh at most `PIECE_BYTES`, or it is one row.
+    Raises `Interrupted` where ids do not ascend."""
+    ids, weights = rows["event_id"].to_pylist(), pc.binary_length(rows["message"]).to_pylist()
+    start = weight = 0
+    for at, event_id in enumerate(ids):
+        if at and event_id <= ids[at - 1]:
+            raise Interrupted(f"After event {ids[at - 1]} it goes on with event {event_id}")
+        weight += weights[at]
+        if at > start and (event_id > ids[at - 1] + 1 or weight > PIECE_BYTES):
+            yield rows.slice(start, at - start)
+            start, weight = at, weights[at]
+    if ids:
+        yield rows.slice(start)
 
 
 def check_contiguous(last: EventId, ids: Sequence[EventId]) -> None:

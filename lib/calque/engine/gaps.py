@@ -8,7 +8,7 @@ be in the log as they are in the journal. That can't be seen where the log has n
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from calque.core.keys import keys_of
 from calque.core.rows import storable, table_of
-from calque.engine.pages import events_after, of_one_id
+from calque.engine.pages import PIECE_BYTES, events_after, of_one_id
 from calque.engine.world import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Cause, Gap
@@ -112,17 +112,25 @@ class Continuity:
             last = found
         return purged(last + 1, current) if last < current else None
 
-    def read(self, upto: EventId) -> pa.Table:
-        """The journal's next rows, up to that event, which the log has. Raises `Interrupted` where it does not."""
+    def read(self, upto: EventId) -> Iterator[pa.Table]:
+        """The journal's next rows, up to that event, which the log has, in pieces of at most `PIECE_BYTES`, or one row.
+        Raises `Interrupted` where it does not."""
         last = self.last()
-        events = list(events_after(self.source.log, last, upto))
-        for event in events:
+        piece: list[Event] = []
+        weight = 0
+        for event in events_after(self.source.log, last, upto):
             if event.event_id != last + 1:
                 raise Interrupted(f"After event {last} the log goes on with event {event.event_id}")
             last += 1
+            weight += len(event.message)
+            if piece and weight > PIECE_BYTES:
+                yield rows_of(piece)
+                piece, weight = [], len(event.message)
+            piece.append(event)
         if last < upto:
             raise Interrupted(f"The log ends at event {last}, not {upto}")
-        return table_of((event, keys_of(event)) for event in events)
+        if piece:
+            yield rows_of(piece)
 
     def require(self) -> None:
         """Raise `Interrupted` unless the log goes on where the journal ends."""
@@ -201,6 +209,10 @@ def newest(gaps: Gaps | None) -> int:
 def sign_of(event: Event) -> Sign:
     """What tells a row from any other of its id, in the log and in the journal."""
     return event.event_time, storable(event.event_type), hash(storable(event.message))
+
+
+def rows_of(events: Iterable[Event]) -> pa.Table:
+    return table_of((event, keys_of(event)) for event in events)
 
 
 def purged(first: EventId, last: EventId) -> Break:

@@ -1,4 +1,7 @@
-"""Read a stretch of the log so that events which share an id are never torn apart by the end of a page."""
+"""Read a stretch of the log so that events which share an id are never torn apart by the end of a page.
+
+Nobody here holds more messages than one answer of the log, which is of bounded weight.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from calque.model.names import EventId
 from calque.ports import EventLog
 
 PAGE = 1000
+PIECE_BYTES = 64 << 20
+"""Of messages that become rows of the journal at once, in whatever process."""
 
 
 def events_after(log: EventLog, after: EventId, upto: EventId, page: int = PAGE) -> Iterator[Event]:

@@ -124,6 +124,7 @@ class CapturePart(Part):
             else:
                 capture.look()
                 capture.append(rows_of(frame, span))
+                capture.take(span.upto)
             self.last, self.last_error = max(self.last or 0, span.upto), None
             self.run.heads.met(self.last, time.time())
 

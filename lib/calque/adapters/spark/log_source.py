@@ -42,12 +42,14 @@ class LogStream:
     poll: float = 0.25
     wait: float = 5.0
     max_events: int = 20_000
-    """No batch spans more. `query.rows_of` holds a span's messages in memory, in both processes."""
+    """No batch spans more."""
     small: int = 1_000
     """Spans of at most so many events carry no frame."""
     partition: int = 10_000
     page: int = 1_000
     """Events of one read, and rows of one Arrow batch."""
+    share: int = 64 << 20
+    """Bytes of messages after which a task ends, whatever it has left: `query.rows_of` holds what all of them bring."""
 
     def frame(self, session: SparkSession) -> DataFrame:
         """The streaming frame, with the columns of `core.rows.SCHEMA`."""
@@ -104,7 +106,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return partitions_of(span, self._stream.small, self._stream.partition)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return pages(self._stream.open(), partition.value, self._stream.page)
+        return pages(self._stream.open(), partition.value, self._stream.page, self._stream.share)
 
     def _newest(self) -> EventId:
         if self._log is None:
@@ -125,12 +127,13 @@ def partitions_of(span: Span, small: int, size: int) -> list[InputPartition]:
     return [InputPartition(Span(after, min(after + size, span.upto))) for after in range(span.after, span.upto, size)]
 
 
-def pages(log: EventLog, span: Span, page: int) -> Iterator[pa.RecordBatch]:
-    """The rows of exactly `span`, in Arrow batches of at most `page` rows. Raises `Gap` and `Repeated`."""
+def pages(log: EventLog, span: Span, page: int, share: int) -> Iterator[pa.RecordBatch]:
+    """The rows of exactly `span`, in Arrow batches of at most `page` rows; not its last ones, once so many were read
+    that their messages weigh `share` bytes. Raises `Gap` and `Repeated`."""
     from calque.core.keys import keys_of
 
-    last = span.after
-    while last < span.upto:
+    last, weight = span.after, 0
+    while last < span.upto and weight < share:
         limit = min(page, span.upto - last)
         found = log.read(last, limit + 1)
         events, behind = found[:limit], found[limit:]
@@ -139,4 +142,5 @@ def pages(log: EventLog, span: Span, page: int) -> Iterator[pa.RecordBatch]:
         last = checked((event.event_id for event in events), last)
         if behind and behind[0].event_id == last:
             raise repeated(last, last)
+        weight += sum(len(event.message) for event in events)
         yield from rows.table_of((event, keys_of(event)) for event in events).combine_chunks().to_batches()

@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from calque.adapters.spark.contiguous import checked, missing
+from calque.adapters.spark.contiguous import ascending
 from calque.errors import Broken, CalqueError, Unavailable
-from calque.model.names import EventId, Span
+from calque.model.names import Span
 
 Apply = Callable[[Span, DataFrame | None, int], None]
 """`(span, frame, batch id)`. The frame is there for spans larger than the stream's `small`. An empty span means that
@@ -176,15 +176,13 @@ def span_of(execution: Any) -> Span:
 
 
 def rows_of(frame: DataFrame, span: Span) -> pa.Table:
-    """All rows of a span's frame on the driver, in order. Raises `Gap` or `Broken` when they are not the span's, and
-    what the tasks raised."""
+    """The rows of a span's frame on the driver, in order; where they weigh too much the last ones of each task are left
+    out. Raises `Broken` when they are not the span's, and what the tasks raised."""
     try:
         table = frame.toArrow()
     except PySparkException as problem:
         raise rebuilt(str(problem)) or problem from problem
-    last: EventId = checked(table.column("event_id").to_pylist(), span.after)
-    if last != span.upto:
-        raise missing(Span(last, span.upto), "the frame ends there")
+    ascending(table.column("event_id").to_pylist(), span)
     return table
 
 
