@@ -57,7 +57,7 @@ class CountingJournal(MemoryJournal):
         ids = rows["event_id"].to_pylist()
         self.appended.append((ids[0], ids[-1]))
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
-        found = super().events(ids)
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        found = super().events(ids, most)
         self.given.append(sum(len(event.message) for event in found.values()))
         return found

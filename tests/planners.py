@@ -16,7 +16,7 @@ from calque.core.plan import Solution, solve, visitable_states
 from calque.core.problem import Problem
 from calque.core.state import Delta, Difference, departure
 from calque.core.walk import Walk
-from calque.engine.images import EventImages, versions_of
+from calque.engine.images import EventImages
 from calque.engine.world import SourceSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned
@@ -98,11 +98,14 @@ class ImagesOfNow:
     plan: GroupPlan
 
     def __post_init__(self) -> None:
-        self.then = EventImages.fetch(self.source.journal, versions_of(self.plan))
+        self.then = EventImages(self.source.journal, self.plan)
 
     def table(self, version: Version) -> Table:
         then = self.then.table(version)
         return self.source.catalog.table(TableName(then.database, then.name)) or then
+
+    def passed(self, hop: int) -> None:
+        self.then.passed(hop)
 
     def partition(self, version: Version) -> Partition:
         then = self.then.partition(version)

@@ -25,7 +25,7 @@ WRONG = {
     "definitions": Mutant(
         GROUP,
         "definitions are copied as they are by now",
-        "    perform(side, ready, EventImages.fetch(source.journal, versions_of(ready.plan)), changes, applied)",
+        "    perform(side, ready, EventImages(source.journal, ready.plan), changes, applied)",
         "    from planners import ImagesOfNow\n"
         "    perform(side, ready, ImagesOfNow(source, ready.plan), changes, applied)",
     ),

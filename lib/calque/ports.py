@@ -191,8 +191,9 @@ class Journal(Protocol):
         """The rows of the span without their messages, ascending. `Refused` when the span is not all there, `Forgotten`
         when its first rows were removed."""
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
-        """Whole rows, by id. `Refused` and `Forgotten` as for `entries`."""
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        """Whole rows, by id, ascending; with `most` only the first ones, so many that their messages weigh about `most`
+        bytes, but one. `Refused` and `Forgotten` as for `entries`, whether or not all are given."""
 
     def forget(self, upto: EventId) -> int:
         """Remove rows at or below `upto`; how many went, 0 where the store keeps rows by a retention of its own.

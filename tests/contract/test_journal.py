@@ -137,6 +137,19 @@ def test_messages_of_two_megabytes_come_back_whole(journal: Journal) -> None:
     assert tuple(journal.entries(Span(0, 5))) == entries(range(1, 6))
 
 
+def test_messages_are_given_from_the_first_on_as_far_as_they_may_weigh(journal: Journal) -> None:
+    size, wanted = 9 << 20, [1, 3, 4, 6]
+    found = {number: event(number, f"{number}:" + "x" * size) for number in range(1, 7)}
+    journal.append(table_of((one, keys(one.event_id)) for one in found.values()))
+    journal.append(rows(range(7, 10)))
+    given = {most: list(journal.events([*wanted, 8], most)) for most in (1, size + 1, 4 * size)}
+    assert given == {1: [1], size + 1: [1], 4 * size: wanted}
+    assert journal.events([*wanted, 8], 5 * size) == {number: found[number] for number in wanted} | {8: event(8)}
+    assert journal.events([8, 3], 1) == {3: found[3]}
+    with pytest.raises(Refused):
+        journal.events([1, 99], 1)
+
+
 def test_a_span_across_many_appends_is_read_in_order(journal: Journal) -> None:
     fill(journal, range(1, 241), step=3)
     assert tuple(journal.entries(Span(100, 201))) == entries(range(101, 202))

@@ -150,7 +150,7 @@ class FileJournal:
             for event in self._log.read(span.after, span.upto - span.after)
         ]
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
         raise NotImplementedError
 
     def forget(self, upto: EventId) -> int:

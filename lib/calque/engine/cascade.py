@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from calque.core import decode
 from calque.core.fold import Unfoldable
 from calque.core.image import canonical
+from calque.engine.messages import messages
 from calque.engine.read import wait_for_journal
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
@@ -82,8 +83,8 @@ def last_cascade(source: SourceSide, side: TargetSide, life: Life, upto: EventId
     there = side.catalog.partition_names(side.admission.name_at_target(life.before)) if life.before else ()
     if not there and not life.had_partitions:
         return None
-    events = source.journal.events([change.event_id for change in life.changes])
-    after = {event_id: columns_of(decode.table_after(event)) for event_id, event in events.items()}
+    events = messages(source.journal, [change.event_id for change in life.changes])
+    after = {event.event_id: columns_of(decode.table_after(event)) for event in events}
     witness = most_telling(witnesses(source, side, life, there), after.values())
     if witness is None:
         raise Unfoldable(name, newest.event_id, "its columns changed, and all its partitions after that")

@@ -19,6 +19,7 @@ from calque.engine.apply.facets import (
 from calque.engine.apply.hand import Applied, Hand, batches
 from calque.engine.apply.statistics import write_statistics
 from calque.engine.images import ReadImages
+from calque.engine.messages import messages
 from calque.engine.observe import Shown
 from calque.engine.read import Exact, touching
 from calque.engine.world import SourceSide, TargetSide
@@ -27,23 +28,25 @@ from calque.model.facets import ForeignKey, Statistics
 from calque.model.files import Listing
 from calque.model.hive import is_view
 from calque.model.journal import Kind
-from calque.model.names import Span, TableName, table_name
+from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.plan import CreateTable, Data, FacetEvent, GroupPlan, HiddenBuild
 from calque.ports import CatalogReader, Journal
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 1000
-"""Messages, and partitions, that are held at a time."""
+"""Partitions that are held at a time."""
 
 
 def changes_of(journal: Journal, events: Iterable[FacetEvent]) -> dict[TableName, Changes]:
     """What the events make of each table's facets. A message that can't be read is passed over: facets are no state."""
     found: dict[TableName, Changes] = {}
-    for batch in batches(list(events), AT_ONCE):
-        messages = journal.events({facet.event_id for facet in batch})
-        for facet in batch:
+    by_event: dict[EventId, list[FacetEvent]] = {}
+    for facet in events:
+        by_event.setdefault(facet.event_id, []).append(facet)
+    for event in messages(journal, by_event):
+        for facet in by_event[event.event_id]:
             try:
-                found.setdefault(facet.table, Changes()).note(facet, messages[facet.event_id])
+                found.setdefault(facet.table, Changes()).note(facet, event)
             except Undecodable as error:
                 LOG.warning("%s: event %d is passed over: %s", facet.table, facet.event_id, error)
     return found

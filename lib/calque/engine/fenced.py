@@ -45,8 +45,8 @@ class FencedJournal:
     def entries(self, span: Span) -> Sequence[Entry]:
         return self._good(lambda: self._journal.entries(span))
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
-        return self._good(lambda: self._journal.events(ids))
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        return self._good(lambda: self._journal.events(ids, most))
 
     def forget(self, upto: EventId) -> int:
         return self._good(lambda: self._journal.forget(upto))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from calque.core.keys import keys_of
 from calque.core.rows import storable, table_of
+from calque.engine.messages import messages
 from calque.engine.pages import PIECE_BYTES, events_after, of_one_id
 from calque.engine.world import SourceSide
 from calque.errors import Refused, Unavailable
@@ -87,11 +88,12 @@ class Continuity:
         oldest = self.source.journal.oldest()
         if oldest is None:
             return self.before
+        tail = range(max(last - self.tail + 1, oldest), last + 1)
         try:
-            found = self.source.journal.events(range(max(last - self.tail + 1, oldest), last + 1))
+            found = {event.event_id: [sign_of(event)] for event in messages(self.source.journal, tail)}
         except Refused:
             return self.before
-        return {**self.before, **{event_id: [sign_of(event)] for event_id, event in found.items()}}
+        return {**self.before, **found}
 
     def next_to(self, last: EventId, current: EventId) -> Break | None:
         """Whether the event behind the journal's last is the log's next one."""

@@ -20,7 +20,8 @@ from calque.engine.apply import Applied, Applier, Images
 from calque.engine.attached import Doubts
 from calque.engine.facets import changes_of
 from calque.engine.iceberg import mend
-from calque.engine.images import EventImages, ReadImages, versions_of
+from calque.engine.images import EventImages, ReadImages
+from calque.engine.messages import messages
 from calque.engine.observe import NotOurs, Shown, as_observed, every_partition, observe, read_files
 from calque.engine.read import Exact
 from calque.engine.recorded import ADOPT, PAGE, READ, as_it_is, found, whole
@@ -141,7 +142,7 @@ def carry_out(
     if recorded is not None:
         applied.objects += found(side, ready.shown, ready.looked_for, recorded)
     changes = changes_of(source.journal, ready.plan.facet_events)
-    perform(side, ready, EventImages.fetch(source.journal, versions_of(ready.plan)), changes, applied)
+    perform(side, ready, EventImages(source.journal, ready.plan), changes, applied)
     return advanced(ready, applied)
 
 
@@ -247,8 +248,9 @@ def perform(
 
     hops = ready.plan.hops
     applier = Applier(side, images, listing, ready.shown, hops[-1] if hops else None, applied)
-    for hop in hops:
+    for number, hop in enumerate(hops):
         applier.run(hop)
+        images.passed(number)
     basic = {table: dict(versions) for table, versions in ready.plan.facets}
     for table in sorted(changes.keys() | basic.keys()):
         applier.facets(table, changes.get(table, Changes()), basic.get(table, {}))
@@ -278,8 +280,7 @@ def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
 def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
     """Directories that the group's renames moved, in order."""
     ids = [entry.event_id for entry in entries if may_move(entry)]
-    events = source.journal.events(ids) if ids else {}
-    return [move for event_id in ids if (move := move_of(events[event_id])) is not None]
+    return [move for event in messages(source.journal, ids) if (move := move_of(event)) is not None]
 
 
 def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from calque.core.origins import as_carried, path_after, path_of, to_ask
+from calque.engine.messages import messages
 from calque.engine.own import ensure_own_database, own_view
 from calque.errors import Unavailable
 from calque.model.hive import Table
@@ -32,7 +33,6 @@ PREFIX = f"{OURS}_source_"
 NAME, ID = "calque.metastore.source", "calque.metastore.id"
 HOME = ("home", "*", "*")
 """The ledger's row with the names, in `reason`."""
-PAGE = 500
 """Events whose messages are held at a time."""
 
 
@@ -140,9 +140,9 @@ def carried(
     takes = side.admission.takes
     asked = to_ask(entries, there, shown, takes)
     back: set[EventId] = set()
-    for start in range(0, len(asked), PAGE):
-        events = journal.events(asked[start : start + PAGE])
-        back |= {event_id for event_id, event in events.items() if not side.home.names.isdisjoint(path_after(event))}
+    for event in messages(journal, asked):
+        if not side.home.names.isdisjoint(path_after(event)):
+            back.add(event.event_id)
     return as_carried(entries, there, shown, back, takes)
 
 

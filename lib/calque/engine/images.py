@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from calque.core import decode
+from calque.engine.messages import AT_ONCE
 from calque.engine.read import Exact
 from calque.model.hive import Partition, Table
 from calque.model.journal import Event
@@ -18,6 +21,7 @@ from calque.model.plan import (
     CreateTable,
     GroupPlan,
     HiddenBuild,
+    Operation,
     Part,
     PrepareFlipSweep,
     Rebuild,
@@ -26,29 +30,75 @@ from calque.model.plan import (
 )
 from calque.ports import Journal
 
+TABLE = -1
 
-@dataclass(slots=True)
+
 class EventImages:
-    """After-images of events, fetched together and decoded once each."""
+    """After-images of the events that a plan writes, each decoded once.
 
-    events: Mapping[EventId, Event]
-    tables: dict[EventId, Table] = field(default_factory=dict)
-    partitions: dict[EventId, tuple[Partition, ...]] = field(default_factory=dict)
+    Messages are fetched as they come to be used, at most about `most` bytes of them at once, and let go of as soon as
+    what the plan needs of them is decoded; that is let go of behind the last hop that needs it. A plan of few or light
+    messages fetches them in one call, ahead of its first hop.
+    """
 
-    @staticmethod
-    def fetch(journal: Journal, ids: Iterable[EventId]) -> EventImages:
-        wanted = sorted(set(ids) - {0})
-        return EventImages(journal.events(wanted) if wanted else {})
+    def __init__(self, journal: Journal, plan: GroupPlan, most: int = AT_ONCE) -> None:
+        self.journal, self.most = journal, most
+        uses = [*(set(needs_of(hop.operation)) for hop in plan.hops), set(facet_needs(plan))]
+        self.last_uses = last_of_each(uses)
+        self.needs: dict[EventId, set[Need]] = {}
+        for need in set().union(*uses):
+            self.needs.setdefault(need.event_id, set()).add(need)
+        self.ahead = sorted(self.needs.keys() - {0})
+        """Events that were not fetched yet."""
+        self.events: dict[EventId, Event] = {}
+        """Those that were fetched and not decoded yet."""
+        self.tables: dict[Need, Table] = {}
+        self.partitions: dict[Need, Partition] = {}
+        if self.ahead:
+            self.fetch(self.ahead[0])
 
     def table(self, version: Version) -> Table:
-        if version.event_id not in self.tables:
-            self.tables[version.event_id] = decode.table_after(self.events[version.event_id])
-        return self.tables[version.event_id]
+        need = Need(version.event_id, TABLE)
+        if need not in self.tables:
+            self.decode(self.event(version.event_id), need)
+        return self.tables[need]
 
     def partition(self, version: Version) -> Partition:
-        if version.event_id not in self.partitions:
-            self.partitions[version.event_id] = decode.partitions_after(self.events[version.event_id])
-        return self.partitions[version.event_id][version.index]
+        need = Need(version.event_id, version.index)
+        if need not in self.partitions:
+            self.decode(self.event(version.event_id), need)
+        return self.partitions[need]
+
+    def passed(self, hop: int) -> None:
+        for need in self.last_uses[hop]:
+            self.tables.pop(need, None)
+            self.partitions.pop(need, None)
+
+    def event(self, event_id: EventId) -> Event:
+        if event_id not in self.events:
+            self.fetch(event_id)
+        return self.events.pop(event_id)
+
+    def fetch(self, event_id: EventId) -> None:
+        """That event and those that are used after it; what was fetched before is decoded first."""
+        for event in self.events.values():
+            self.decode(event)
+        self.events.clear()
+        at = bisect_left(self.ahead, event_id)
+        known = at < len(self.ahead) and self.ahead[at] == event_id
+        self.events |= self.journal.events(self.ahead[at:] if known else [event_id], self.most)
+        if known:
+            del self.ahead[at : at + len(self.events)]
+
+    def decode(self, event: Event, also: Need | None = None) -> None:
+        """What is needed of it."""
+        needs = self.needs.get(event.event_id, set()) | ({also} if also is not None else set())
+        parts = [need for need in needs if need.number != TABLE]
+        if len(parts) < len(needs):
+            self.tables[Need(event.event_id, TABLE)] = decode.table_after(event)
+        if parts:
+            decoded = decode.partitions_after(event)
+            self.partitions |= {need: decoded[need.number] for need in parts}
 
 
 @dataclass(slots=True)
@@ -62,34 +112,63 @@ class ReadImages:
         assert self.exact.table is not None
         return self.exact.table
 
+    def passed(self, hop: int) -> None:
+        """They are held by others."""
+
     def partition(self, version: Version) -> Partition:
         if not self.ordered:
             self.ordered = list(self.exact.partitions.values())
         return self.ordered[version.index]
 
 
-def versions_of(plan: GroupPlan) -> set[EventId]:
-    """Event ids whose images the plan writes."""
-    found = {version.event_id for _, versions in plan.facets for _, version in versions}
-    for hop in plan.hops:
-        operation = hop.operation
-        match operation:
-            case CreateTable(_, head) | AlterTable(_, _, head):
-                found.add(head.version.event_id)
-            case HiddenBuild(_, head, partitions):
-                found |= {head.version.event_id, *of_parts(partitions)}
-            case AddPartitions(_, partitions) | AlterPartitions(_, partitions):
-                found |= of_parts(partitions)
-            case RenamePartition(_, _, _, part):
-                found |= of_parts([("", part)])
-            case PrepareFlipSweep(_, added, changed):
-                found |= of_parts(added) | of_parts(changed)
-            case Rebuild(_, _, head, touched) | CommitTable(_, _, head, touched):
-                found |= {head.version.event_id, *of_parts(touched)}
-            case _:
-                pass
-    return found
+class Need(NamedTuple):
+    """One definition of an event's message: the `number`-th of its partitions, or `TABLE`."""
+
+    event_id: EventId
+    number: int
 
 
-def of_parts(partitions: Iterable[tuple[str, Part | None]]) -> set[EventId]:
-    return {event for _, part in partitions if part is not None for event in (part.version.event_id, part.columns)}
+def needs_of(operation: Operation) -> Iterator[Need]:
+    """What an operation writes."""
+    match operation:
+        case CreateTable(_, head) | AlterTable(_, _, head):
+            yield Need(head.version.event_id, TABLE)
+        case HiddenBuild(_, head, partitions):
+            yield Need(head.version.event_id, TABLE)
+            yield from needs_of_parts(partitions)
+        case AddPartitions(_, partitions) | AlterPartitions(_, partitions):
+            yield from needs_of_parts(partitions)
+        case RenamePartition(_, _, _, part):
+            yield from needs_of_parts([("", part)])
+        case PrepareFlipSweep(_, added, changed):
+            yield from needs_of_parts([*added, *changed])
+        case Rebuild(_, _, head, touched) | CommitTable(_, _, head, touched):
+            yield Need(head.version.event_id, TABLE)
+            yield from needs_of_parts(touched)
+        case _:
+            pass
+
+
+def needs_of_parts(partitions: Iterable[tuple[str, Part | None]]) -> Iterator[Need]:
+    for _, part in partitions:
+        if part is not None:
+            yield Need(part.version.event_id, part.version.index)
+            if part.columns:
+                yield Need(part.columns, TABLE)
+
+
+def facet_needs(plan: GroupPlan) -> Iterator[Need]:
+    """What is written after the last hop."""
+    for _, versions in plan.facets:
+        for name, version in versions:
+            yield Need(version.event_id, version.index if name else TABLE)
+
+
+def last_of_each(uses: Sequence[set[Need]]) -> list[list[Need]]:
+    """Of each use what no later one needs."""
+    later = set[Need]()
+    found = list[list[Need]]()
+    for needs in reversed(uses):
+        found.append(list(needs - later))
+        later |= needs
+    return found[::-1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from calque.core.rows import table_of
+from calque.engine.messages import AT_ONCE, messages
 from calque.errors import Refused
 from calque.model.files import Evidence
 from calque.model.names import EventId, Span
@@ -102,7 +103,8 @@ def continues(old: Journal, new: Journal, needed: EventId) -> bool:
     low, high = max(oldest, begin), min(last, there)
     both = range(max(low, high - TAIL + 1), high + 1)
     reaches_back = begin <= max(oldest, needed + 1)
-    return bool(both) and reaches_back and old.events(both) == new.events(both)
+    pairs = zip(messages(old, both), messages(new, both), strict=True)
+    return bool(both) and reaches_back and all(one == other for one, other in pairs)
 
 
 def copy_rows(old: Journal, new: Journal, span: Span) -> tuple[int, int]:
@@ -110,10 +112,15 @@ def copy_rows(old: Journal, new: Journal, span: Span) -> tuple[int, int]:
     missing = Span(max(span.after, new.last() or 0), span.upto)
     if missing.after >= missing.upto:
         return 0, 0
-    events = old.events(range(missing.after + 1, missing.upto + 1))
-    rows = table_of((events[entry.event_id], entry.keys) for entry in old.entries(missing))
-    new.append(rows)
-    return rows.num_rows, rows.nbytes
+    keys = {entry.event_id: entry.keys for entry in old.entries(missing)}
+    size = 0
+    while missing.after < missing.upto:
+        events = old.events(range(missing.after + 1, missing.upto + 1), AT_ONCE)
+        rows = table_of((event, keys[event_id]) for event_id, event in events.items())
+        new.append(rows)
+        size += rows.nbytes
+        missing = Span(missing.after + len(events), missing.upto)
+    return len(keys), size
 
 
 def copy_evidence(old: EvidenceStore, new: EvidenceStore, span: Span) -> int:

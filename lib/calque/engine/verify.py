@@ -151,8 +151,9 @@ class LogJournal:
     def entries(self, span: Span) -> Sequence[Entry]:
         return [entry_of(event) for event in self.read(span)]
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
-        return {event.event_id: event for event_id in set(ids) for event in self.read(Span(event_id - 1, event_id))}
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        each = (event for event_id in sorted(set(ids)) for event in self.read(Span(event_id - 1, event_id)))
+        return {event.event_id: event for event in first_ones(each, most)}
 
     def append(self, _rows: pa.Table) -> None:
         self.read_only()
@@ -179,6 +180,16 @@ class LogJournal:
 
     def read_only(self) -> NoReturn:
         raise Broken("The source's log is not written to", "it was taken for a journal", "Report this")
+
+
+def first_ones(events: Iterable[Event], most: int | None) -> Iterator[Event]:
+    """As `Journal.events` gives them."""
+    weight = 0
+    for event in events:
+        yield event
+        weight += len(event.message)
+        if most is not None and weight >= most:
+            return
 
 
 class Touches:

@@ -6,7 +6,7 @@ last event id; it outlives rows that are forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -59,8 +59,8 @@ class DeltaJournal:
     def entries(self, span: Span) -> Sequence[Entry]:
         return tuple(entries_of(self.rows(span)))
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
-        return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), SCHEMA.names))}
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), SCHEMA.names, most))}
 
     def forget(self, upto: EventId) -> int:
         return self._table.forget(upto)
@@ -68,13 +68,28 @@ class DeltaJournal:
     def restart(self, at: EventId) -> None:
         self._table.commit(lambda snapshot: Change(remove=snapshot.files, marks={LAST: at}))
 
-    def _rows(self, ids: Keys, columns: Sequence[str]) -> pa.Table:
+    def _rows(self, ids: Keys, columns: Sequence[str], most: int | None = None) -> pa.Table:
+        """With `most` the first ones, to the end of the row group in which they come to weigh so many bytes."""
+
         def read(snapshot: Snapshot) -> pa.Table:
             if ids:
                 check_there(ids[0], ids[-1], *ends(snapshot))
-            return self._table.read_files(snapshot.holding(ids), ids, columns)
+            files = snapshot.holding(ids)
+            if most is None:
+                return self._table.read_files(files, ids, columns)
+            pieces = (piece for file in files for piece in self._table.pieces(file, ids, columns))
+            return pa.concat_tables([SCHEMA.empty_table(), *first_pieces(pieces, most)])
 
         return self._table.consistently(read)
+
+
+def first_pieces(pieces: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
+    weight = 0
+    for piece in pieces:
+        yield piece
+        weight += piece.nbytes
+        if weight >= most:
+            return
 
 
 def ends(snapshot: Snapshot) -> tuple[EventId, EventId]:

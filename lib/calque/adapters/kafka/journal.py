@@ -94,8 +94,8 @@ class KafkaJournal:
     def entries(self, span: Span) -> Sequence[Entry]:
         return tuple(entries_of(self.rows(span)))
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
-        return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), SCHEMA.names))}
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), SCHEMA.names, most))}
 
     def forget(self, upto: EventId) -> int:  # noqa: ARG002
         """Nothing: how long rows stay is the topic's to say, as others may read it."""
@@ -121,7 +121,7 @@ class KafkaJournal:
             self._schema_id = registry_of(self._topic).register()
         return partial(whole.encode_registered, schema_id=self._schema_id), whole.newest
 
-    def _rows(self, ids: Sequence[EventId], columns: Sequence[str]) -> pa.Table:
+    def _rows(self, ids: Sequence[EventId], columns: Sequence[str], most: int | None = None) -> pa.Table:
         def read() -> pa.Table:
             if not ids:
                 return table_of((), columns)
@@ -131,9 +131,9 @@ class KafkaJournal:
             with self._lock:
                 recent = self._recent.rows(ids)
             if recent is not None:
-                return table_of(recent, columns)
+                return table_of(recent, columns, most)
             with self._past_lock:
-                return table_of(self._past_rows(ids, end), columns)
+                return table_of(self._past_rows(ids, end), columns, most)
 
         return self._steadily(read)
 
@@ -212,13 +212,23 @@ def to_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def table_of(rows: Iterable[Counted], columns: Sequence[str]) -> pa.Table:
-    """Some columns of the rows. Of a long span never all is in memory as it was stored."""
+def table_of(rows: Iterable[Counted], columns: Sequence[str], most: int | None = None) -> pa.Table:
+    """Some columns of the rows; with `most` of the first ones, so many that their messages weigh so many bytes. Of a
+    long span never all is in memory as it was stored."""
     schema, decode = pa.schema([SCHEMA.field(name) for name in columns]), codec(NAME).decode
-    whole, parts = (decode(row.value()) for row in rows), list[pa.Table]()
+    whole, parts = first_ones((decode(row.value()) for row in rows), most), list[pa.Table]()
     while part := [{name: row[name] for name in columns} for row in islice(whole, AT_ONCE)]:
         parts.append(pa.Table.from_pylist(part, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def first_ones(rows: Iterable[Mapping[str, Any]], most: int | None) -> Iterator[Mapping[str, Any]]:
+    weight = 0
+    for row in rows:
+        yield row
+        weight += len(row["message"])
+        if most is not None and weight >= most:
+            return
 
 
 def storable(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,8 +40,15 @@ class MemoryJournal:
     def entries(self, span: Span) -> Sequence[Entry]:
         return tuple(entry for entry, _ in self._found(range(span.after + 1, span.upto + 1)))
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
-        return {event.event_id: event for _, event in self._found(sorted(set(ids)))}
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        found: dict[EventId, Event] = {}
+        weight = 0
+        for _, event in self._found(sorted(set(ids))):
+            found[event.event_id] = event
+            weight += len(event.message)
+            if most is not None and weight >= most:
+                break
+        return found
 
     def forget(self, upto: EventId) -> int:
         with self._lock:

@@ -31,6 +31,9 @@ class Images(Protocol):
 
     def partition(self, version: Version, /) -> Partition: ...
 
+    def passed(self, hop: int, /) -> None:
+        """The `hop`-th of the plan is done: what none after it needs is not asked for any more."""
+
 
 @dataclass(slots=True)
 class Applied:
