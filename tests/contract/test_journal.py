@@ -138,7 +138,7 @@ def test_messages_of_two_megabytes_come_back_whole(journal: Journal) -> None:
 
 
 def test_messages_are_given_from_the_first_on_as_far_as_they_may_weigh(journal: Journal) -> None:
-    size, wanted = 9 << 20, [1, 3, 4, 6]
+    size, wanted = 5 << 20, [1, 3, 4, 6]
     found = {number: event(number, f"{number}:" + "x" * size) for number in range(1, 7)}
     journal.append(table_of((one, keys(one.event_id)) for one in found.values()))
     journal.append(rows(range(7, 10)))

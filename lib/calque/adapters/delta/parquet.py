@@ -15,20 +15,30 @@ GROUP_BYTES = 4 << 20
 
 
 def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of about `GROUP_BYTES`, none of them empty."""
+    """The same rows in tables of about `GROUP_BYTES`, none of them empty, and none of twice as much but single rows."""
     waiting: list[pa.Table] = []
     size = 0
     for table in tables:
         step = max(1, GROUP_BYTES * table.num_rows // max(1, table.nbytes))
         for start in range(0, table.num_rows, step):
-            piece = table.slice(start, step)
-            if waiting and size + piece.nbytes > GROUP_BYTES:
-                yield pa.concat_tables(waiting)
-                waiting, size = [], 0
-            waiting.append(piece)
-            size += piece.nbytes
+            for piece in halved(table.slice(start, step)):
+                if waiting and size + piece.nbytes > GROUP_BYTES:
+                    yield pa.concat_tables(waiting)
+                    waiting, size = [], 0
+                waiting.append(piece)
+                size += piece.nbytes
     if waiting:
         yield pa.concat_tables(waiting)
+
+
+def halved(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows in pieces below twice `GROUP_BYTES`, if they are more than one."""
+    if rows.num_rows < 2 or rows.nbytes < 2 * GROUP_BYTES:
+        yield rows
+        return
+    middle = rows.num_rows // 2
+    yield from halved(rows.slice(0, middle))
+    yield from halved(rows.slice(middle))
 
 
 def groups_holding(parquet: pq.ParquetFile, keys: Keys | None) -> Iterator[int]:

@@ -270,19 +270,21 @@ class RangedTable:
     def forget(self, upto: int) -> int:
         """Remove the rows with keys at or below `upto`: whole files, and the beginning of a file at the edge. How many
         rows went."""
+        names = self.schema.names
         return self.rewrite(
             lambda snapshot: [file for file in snapshot.files if file.low <= upto],
-            lambda file: None if file.high <= upto else self.read_files([file], range(upto + 1, file.high + 1)),
+            lambda file: iter(()) if file.high <= upto else self.pieces(file, range(upto + 1, file.high + 1), names),
         )
 
     def rewrite(
         self,
         choose: Callable[[Snapshot], Iterable[DataFile]],
-        keep: Callable[[DataFile], pa.Table | None],
+        keep: Callable[[DataFile], pa.Table | Iterator[pa.Table]],
         marks: Mapping[str, int] = NOTHING,
     ) -> int:
-        """Put in the place of each chosen file the rows that `keep` leaves of it, in one commit with `marks`; a file
-        of which it leaves all stays. How many rows went. Then delete data files that nothing has needed for long."""
+        """Put in the place of each chosen file the rows that `keep` leaves of it, at once or in pieces, in one commit
+        with `marks`; a file of which it leaves all at once stays. How many rows went. Then delete data files that
+        nothing has needed for long."""
         kept: dict[DataFile, tuple[DataFile, ...]] = {}
         gone = 0
 
@@ -292,8 +294,10 @@ class RangedTable:
             for file in chosen:
                 if file not in kept:
                     rows = keep(file)
-                    whole = rows is not None and rows.num_rows == file.rows
-                    kept[file] = (file,) if whole else self.write([rows] if rows is not None else [])
+                    if not isinstance(rows, pa.Table):
+                        kept[file] = self.write(rows)
+                    else:
+                        kept[file] = (file,) if rows.num_rows == file.rows else self.write([rows])
             remove = tuple(file for file in chosen if kept[file] != (file,))
             add = tuple(new for file in remove for new in kept[file])
             gone = sum(file.rows for file in remove) - sum(file.rows for file in add)

@@ -76,9 +76,9 @@ class KafkaJournal:
         with self._lock:
             check_continues(self._tail.look().mark, first, self._topic.name)
             encode, schema = self._encoding()
-            values = [
+            values = (
                 Value(row["event_id"], (row["event_id"],) * 2, encode(storable(row)), schema) for row in to_rows(rows)
-            ]
+            )
             if not self._tail.append(values):
                 check_continues(self._tail.look().mark, first, self._topic.name)
                 raise Unavailable(

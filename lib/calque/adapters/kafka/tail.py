@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from calque.adapters.kafka.codec import codec
@@ -79,7 +79,7 @@ class Tail:
             "It is tried again",
         )
 
-    def append(self, values: Sequence[Value]) -> bool:
+    def append(self, values: Iterable[Value]) -> bool:
         """Append behind what `look` said, durably. False where another writer came first with some of them: those are
         passed over by every reader."""
         self._there()
@@ -162,7 +162,7 @@ class Tail:
             ) from error
         return not counting
 
-    def _slices(self, values: Sequence[Value]) -> Iterator[Sequence[Value]]:
+    def _slices(self, values: Iterable[Value]) -> Iterator[Sequence[Value]]:
         """The very first one goes alone, and so does each that is cut: else what follows says less (`Record.truth`)."""
         limit, size, found = self._sender.limit(), 0, list[Value]()
         for value in values:
