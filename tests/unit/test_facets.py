@@ -10,7 +10,7 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.core.compare import Difference, DifferenceKind
-from calque.core.image import Marks
+from calque.core.image import EVENT, Marks
 from calque.engine.apply.statistics import ACCURATE
 from calque.engine.foresee import foresee
 from calque.engine.verify import verify
@@ -38,9 +38,9 @@ COLUMNS = (Column("x", "int"), Column("y", "string"))
 STORAGE = Storage(COLUMNS, None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
 
 
-def begun(habits: Habits = HIVE_4) -> World:
+def begun(habits: Habits = HIVE_4, policy: Policy = POLICY) -> World:
     """A world with empty databases, and a target that follows it."""
-    world = World(1, habits, POLICY)
+    world = World(1, habits, policy)
     for database in ("d1", "d3"):
         world.source.create_database(Database(database))
     opened(world)
@@ -228,6 +228,27 @@ def test_statistics_that_a_later_change_made_inaccurate_are_not_called_accurate(
     world.source.alter_table(ORDERS, replace(table, parameters={**parameters, "numRows": "9"}))
     window(world)
     assert (statistics(world, ORDERS), accurate(world, ORDERS)) == ({"x": longs(1)}, None)
+
+
+@pytest.mark.parametrize("policy", [POLICY, replace(POLICY, data="none")])
+def test_statistics_that_follow_a_definition_in_its_window_are_written_with_it(policy: Policy) -> None:
+    world = begun(policy=policy)
+    create(world, LINES, "1")
+    window(world)
+    before, counted = world.target_store.current(), {"numRows": "9", "totalSize": "90"}
+    create(world, ORDERS)
+    world.source.add_partitions(LINES, [Partition(("2",), *LINES, storage=STORAGE, parameters={})])
+    table = world.source.the_table(ORDERS).table
+    world.source.alter_table(ORDERS, replace(table, parameters={**(table.parameters or {}), **counted}))
+    added = world.source.the_table(LINES).partitions["2",]
+    world.source.alter_partitions(LINES, [replace(added, parameters={**(added.parameters or {}), **counted})])
+    window(world)
+    found = world.target_store.the_table(AT[LINES]).partitions["2",].parameters or {}
+    shown = world.target_store.the_table(AT[ORDERS]).table.parameters or {}
+    assert counted.items() <= found.items()
+    assert counted.items() <= shown.items()
+    assert found[EVENT] == str(world.source.current())
+    assert world.target_store.current() == before + 2
 
 
 def test_a_window_of_facets_alone_makes_no_hop_and_says_what_it_calls() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from calque.core.fold import Step, Unfoldable, fold, groups, same_run
+from calque.core.fold import Step, Unfoldable, defining, fold, groups, same_run
 from calque.core.kinds import obstacle
 from calque.model.hive import Database, Function, Table
 from calque.model.journal import Entry, Kind, Shape
@@ -325,6 +325,15 @@ def test_statistics_are_facets_of_their_newest_event_until_a_definition_replaces
     assert log.chain().facets == {(1, ""): Version(2), (1, "p=1"): Version(3)}
     more = replace(ONE, parameters={"k": "v"})
     assert log.alter(T, replace(T, owner="me")).alter_partition(P, ONE, more).chain().facets == {}
+
+
+def test_where_contents_are_the_sources_own_only_definitions_and_facets_are_told() -> None:
+    more = {"numRows": "6"}
+    log = Log().add(P, ONE).insert(P, ONE).alter_partition(P, ONE, replace(ONE, parameters=COUNTED))
+    chain = fold(defining(log.alter_partition(P, ONE, replace(ONE, parameters=more)).insert(T).entries()))
+    assert told(chain) == [["1 p=1: of 1, files of 1"]]
+    assert chain.facets == {(1, "p=1"): Version(4)}
+    assert [entry.event_id for entry in defining(Log().insert(T).insert(T).entries())] == [2]
 
 
 def test_statistics_of_a_partition_end_with_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from calque.core.fold import LineageId
 from calque.core.problem import Problem
@@ -11,8 +12,11 @@ from calque.model.names import TableName
 from calque.model.plan import BASE, FacetEvent, Version
 
 
-def facets_of(problem: Problem, reached: int) -> tuple[tuple[TableName, tuple[tuple[str, Version], ...]], ...]:
-    """Objects that are shown in the end and whose statistics, as far as the hops lead, changed last."""
+def facets_of(
+    problem: Problem, reached: int, written: Collection[Version] = ()
+) -> tuple[tuple[TableName, tuple[tuple[str, Version], ...]], ...]:
+    """Objects that are shown in the end and whose statistics, as far as the hops lead, changed last; without those
+    whose definitions with these statistics, `written`, the hops write."""
     if reached < 0 or not problem.chain.facets:
         return ()
     shown = shown_after(problem, reached)
@@ -25,9 +29,23 @@ def facets_of(problem: Problem, reached: int) -> tuple[tuple[TableName, tuple[tu
     found: dict[TableName, list[tuple[str, Version]]] = {}
     for (lineage, partition), version in problem.chain.facets.items():
         there = lineage in shown and (not partition or (lineage, partition) in parts)
-        if there and version.event_id <= upto:
+        if there and version.event_id <= upto and version not in written:
             found.setdefault(shown[lineage], []).append((partition, version))
     return tuple((table, tuple(versions)) for table, versions in sorted(found.items()))
+
+
+def counted(problem: Problem, reached: int) -> dict[Version, Version]:
+    """Definitions in the state that is reached, and those that differ from them by newer statistics alone."""
+    if reached < 0 or not problem.chain.facets:
+        return {}
+    walk, upto = Walk(problem.chain), last_event(problem, reached)
+    walk.to(reached)
+    found = {}
+    for (lineage, partition), version in problem.chain.facets.items():
+        shown = walk.parts.get((lineage, partition)) if partition else walk.heads.get(lineage)
+        if shown is not None and shown.version != BASE and version.event_id <= upto:
+            found[shown.version] = version
+    return found
 
 
 def facet_events_of(problem: Problem, reached: int) -> tuple[FacetEvent, ...]:

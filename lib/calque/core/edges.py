@@ -234,17 +234,16 @@ def operation_of(walk: Walk, edge: Edge) -> Operation:
     assert table is not None
     if edge.kind == "drop_table":
         return DropTable(table)
-    head = walk.heads[lineage]
     match edge.kind:
         case "create_table":
-            return CreateTable(table, head)
+            return CreateTable(table, walk.head(lineage))
         case "hidden_build":
-            return HiddenBuild(table, head, walk.all(lineage))
+            return HiddenBuild(table, walk.head(lineage), walk.all(lineage))
         case "build":
-            return CommitTable(table, None, head, walk.all(lineage))
+            return CommitTable(table, None, walk.head(lineage), walk.all(lineage))
         case "alter_table":
             assert delta.was is not None
-            return AlterTable(table, delta.was, head, switch=delta.content, cascade=bool(delta.cascade))
+            return AlterTable(table, delta.was, walk.head(lineage), switch=delta.content, cascade=bool(delta.cascade))
         case "add_partitions":
             return AddPartitions(table, walk.some(lineage, delta.added))
         case "drop_partitions":
@@ -260,11 +259,12 @@ def operation_of(walk: Walk, edge: Edge) -> Operation:
             added, changed = (named_before(walk.some(lineage, names), delta) for names in (delta.added, delta.changed))
             return PrepareFlipSweep(table, added, changed, tuple(sorted(delta.removed)))
         case "replace":
-            return Rebuild(table, table, head, walk.all(lineage), whole=True)
+            return Rebuild(table, table, walk.head(lineage), walk.all(lineage), whole=True)
         case "rebuild":
-            return Rebuild(table, delta.was, head, touched(walk, edge), cascade=delta.cascade)
+            return Rebuild(table, delta.was, walk.head(lineage), touched(walk, edge), cascade=delta.cascade)
         case "commit":
             head_switched = frozenset({""} if delta.content else ())
+            head = walk.head(lineage)
             return CommitTable(
                 table, delta.was, head, touched(walk, edge), switched(delta) | head_switched, delta.cascade
             )
@@ -300,7 +300,8 @@ def publish_of(walk: Walk, edge: Edge) -> Publish:
     assert delta.now is not None
     if delta.changed:
         (name,) = delta.changed
-        part = present(walk, edge.lineage, name)
+        part = walk.parts[edge.lineage, name]
+        assert part is not None
         return Publish(delta.now, name, part.data, part.since)
     head = walk.heads[edge.lineage]
     assert isinstance(head.data, Data)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from calque.model.journal import Entry, Kind, Shape
+from calque.model.journal import Entry, Keys, Kind, Shape
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
 
@@ -147,6 +147,26 @@ def fold(entries: Sequence[Entry], cascaded: frozenset[EventId] = frozenset()) -
     chain.tables = tuple(sorted(name for name in names if name is not None))
     chain.events = len(entries)
     return chain
+
+
+def defining(entries: Sequence[Entry]) -> list[Entry]:
+    """Those of a group's entries that say something to whom contents are the same in all states; one at least. What
+    only counts rows says nothing of a content either."""
+    bare: dict[Keys, Keys] = {}
+    found = []
+    for entry in entries:
+        keys = entry.keys
+        if keys.kind in CONTENT:
+            continue
+        if keys.facets_only and keys.locations:
+            if keys not in bare:
+                bare[keys] = replace(keys, locations=())
+            entry = replace(entry, keys=bare[keys])
+        found.append(entry)
+    return found or list(entries[-1:])
+
+
+CONTENT = frozenset({Kind.INSERT, Kind.SCAN})
 
 
 NO_NAMES: Mapping[TableName, LineageId | None] = {}
@@ -314,6 +334,8 @@ class _Folding:
             part, version = self.present_part(lineage, partition, entry), Version(event_id, index)
             if facets_only:
                 facets[lineage, partition] = version
+                if not data.location:
+                    continue
                 version = part.version
             else:
                 facets.pop((lineage, partition), None)

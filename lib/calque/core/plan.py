@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from calque.core.afterwards import facet_events_of, facets_of
+from calque.core.afterwards import counted, facet_events_of, facets_of
 from calque.core.edges import Edge, Totals, bridge_of, edge_of, operation_of
 from calque.core.fold import LineageId
 from calque.core.problem import START, Problem
@@ -288,7 +288,7 @@ def add(cost: Cost, edge: Edge) -> Cost:
 
 def group_plan(problem: Problem, visitable: set[int], path: list[tuple[int, Edge]], reached: int) -> GroupPlan:
     """The path as hops, with what was passed over."""
-    walk = Walk(problem.chain)
+    walk = Walk(problem.chain, counted(problem, reached), reached)
     hops = []
     for index, edge in path:
         walk.to(index)
@@ -302,6 +302,6 @@ def group_plan(problem: Problem, visitable: set[int], path: list[tuple[int, Edge
         tuple(hops),
         tuple(events[index] for index in range(max(problem.origin, 0) + 1, max(reached, 0)) if index not in visited),
         tuple(events[index] for index in range(1, problem.last + 1) if index not in visitable),
-        facets_of(problem, reached),
+        facets_of(problem, reached, walk.written),
         facet_events_of(problem, reached),
     )

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeVar
 
 from calque.core.fold import Chain, LineageId, PartCell
 from calque.model.names import EventId
-from calque.model.plan import Head, Part
+from calque.model.plan import Head, Part, Version
+
+Thing = TypeVar("Thing", Head, Part)
+NOTHING: Mapping[Version, Version] = MappingProxyType({})
 
 
 class Walk:
-    """Heads and partitions at an index; begins before the first step."""
+    """Heads and partitions at an index; begins before the first step. `counted` are definitions in the state `end` that
+    hops may write instead of others, as they differ by newer statistics alone."""
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: Chain, counted: Mapping[Version, Version] = NOTHING, end: int = -1) -> None:
         self.chain = chain
+        self.counted, self.end = counted, end
+        self.written: set[Version] = set()
+        """Of them, those that were given out."""
         self.index = 0
         self.heads: dict[LineageId, Head] = dict(chain.heads)
         self.parts: dict[PartCell, Part | None] = dict(chain.parts)
@@ -33,7 +42,20 @@ class Walk:
     def at(self, lineage: LineageId, name: str) -> Part | None:
         """A partition with the columns that it has."""
         part, cascade = self.parts[lineage, name], self.cascades.get(lineage, 0)
-        return part if part is None or part.version.event_id > cascade else replace(part, columns=cascade)
+        there = part if part is None or part.version.event_id > cascade else replace(part, columns=cascade)
+        return None if there is None else self.newest(there)
+
+    def head(self, lineage: LineageId) -> Head:
+        """The definition of a table."""
+        return self.newest(self.heads[lineage])
+
+    def newest(self, thing: Thing) -> Thing:
+        """The same with its newest statistics, if there are any by now."""
+        newer = self.counted.get(thing.version)
+        if newer is None or (self.index != self.end and newer.event_id > self.chain.steps[self.index - 1].event_id):
+            return thing
+        self.written.add(newer)
+        return replace(thing, version=newer, since=max(thing.since, newer.event_id))
 
     def some(self, lineage: LineageId, names: Iterable[str]) -> tuple[tuple[str, Part], ...]:
         """The named partitions, in order of their names."""

@@ -8,7 +8,7 @@ from functools import cache
 
 from calque.core.edges import Ground
 from calque.core.facets import Changes
-from calque.core.fold import Chain, fold, groups
+from calque.core.fold import Chain, defining, fold, groups
 from calque.core.iceberg import is_iceberg
 from calque.core.land import landing, same_incarnation
 from calque.core.layout import join
@@ -156,7 +156,10 @@ def prepare(
     lost: frozenset[Lost] = frozenset(),
 ) -> Prepared:
     """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
-    chain = fold(entries, cascaded)
+    events = len(entries)
+    if side.policy.data == "none":
+        entries = defining(entries)
+    chain = replace(fold(entries, cascaded), events=events)
     names = [name for name in chain.tables if side.admission.takes(name)]
     looked_for = touched_partitions(entries)
     shown = observe(side, names, looked_for, side.policy.data != "none")
