@@ -29,6 +29,7 @@ from calque.engine.cascade import cascaded
 from calque.engine.comparing import Comparing
 from calque.engine.consistency import Consistency, order_of
 from calque.engine.databases import Databases, is_of_database
+from calque.engine.fetched import fetched
 from calque.engine.functions import Functions
 from calque.engine.gaps import reach
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
@@ -39,7 +40,7 @@ from calque.engine.reading import READERS, Read, Reading
 from calque.engine.recorded import unsure
 from calque.engine.runs import Runs
 from calque.engine.scanned import Scanned
-from calque.engine.spread import Cut, Group, Spread, names_in, names_of
+from calque.engine.spread import Cut, Group, Spread, names_in, names_of, size_of
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.start import start_at
@@ -169,6 +170,7 @@ class Replica:
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
         pace = min(BYTES_PER_SECOND, side.policy.bandwidth or BYTES_PER_SECOND)
         self.staging = Staging(pool(STAGERS, f"copy-{side.policy.target}"), wake, pace, self.patience)
+        self.fetched = fetched(source.journal, ())
         self.wholes: dict[EventId, list[Entry]] = {}
         """Of a spread window, by its first event: the groups that are wanted whole after all."""
         self.reading_whole = threading.Lock()
@@ -750,6 +752,8 @@ class Replica:
         for wave in Wave:
             todo = [group for group in found if wave_of(group.entries) is wave and not self.waits(group.entries)]
             while todo:
+                todo = by_size(todo)
+                self.fetched = fetched(self.source.journal, todo)
                 futures = [(group, self.pool.submit(self.advance, group, upto)) for group in todo]
                 todo = []
                 for group, future in futures:
@@ -813,10 +817,15 @@ class Replica:
         tried, cursor = self.may_be_shown(entries), self.cut(upto).shown_by_all(entries)
         if group.ready is not None:
             accept(group.ready)
+            source = replace(self.source, journal=self.fetched.take(entries[0].event_id))
             try:
-                return carry_out(self.source, self.side, group.ready, applied, cursor if tried else None)
+                advanced = carry_out(source, self.side, group.ready, applied, cursor if tried else None)
             except (Conflict, ContentLost):
                 entries, tried = self.whole(group, upto), True
+            else:
+                # The window may hold the group until its end.
+                group.ready.shown.clear()
+                return advanced
         changes, lost = cascaded(self.source, self.side, entries), self.lost_of(self.admitted(entries))
         return advance(self.source, self.side, entries, cursor, end, changes, applied, accept, lost, tried=tried)
 
@@ -1006,6 +1015,13 @@ class Replica:
 def pause(name: TableName, times: int) -> float:
     """Seconds until a read that failed so many times is tried again; tables that failed together part."""
     return random.Random(f"{name} {times}").uniform(0.5, 1.0) * float(min(0.2 * 2**times, 30.0))
+
+
+def by_size(found: Sequence[Group]) -> list[Group]:
+    """The largest group first, so that it does not end long after the others; then the smallest ones, which wait for no
+    larger one."""
+    ordered = sorted(found, key=size_of)
+    return [*ordered[-1:], *ordered[:-1]]
 
 
 def ends_gone(group: Sequence[Entry], name: TableName) -> bool:

@@ -87,6 +87,13 @@ class Group:
     ready: Ready | None = None
 
 
+def size_of(group: Group) -> int:
+    """How much there is to do for it, roughly: objects to write, or events to go through."""
+    if group.ready is None:
+        return len(group.entries)
+    return sum(hop.objects for hop in group.ready.plan.hops)
+
+
 class Spread(Protocol):
     """Prepares the groups of large windows in other processes. Raises what opening and reading there raise."""
 

@@ -1,0 +1,105 @@
+"""Messages for many groups at once: one pass over the journal, and not one for each group."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from calque.engine.images import versions_of
+from calque.engine.spread import Group
+from calque.model.journal import Event
+from calque.model.names import EventId
+from calque.model.plan import GroupPlan
+from calque.ports import Journal
+
+BUDGET = 256 << 20
+"""Characters of messages that are held for groups to come. While the last groups of one batch are applied, the next
+batch may be there too."""
+TYPICAL = 8 << 10
+"""Characters of a message, as long as none was seen."""
+PIECE = 16 << 20
+"""Characters that are asked for at once, going by those before."""
+MOST = 5000
+"""Messages that are asked for at once."""
+
+
+def wanted_by(plan: GroupPlan) -> frozenset[EventId]:
+    """The events whose messages the plan's application needs."""
+    return frozenset({*versions_of(plan), *(facet.event_id for facet in plan.facet_events)} - {0})
+
+
+def fetched(journal: Journal, groups: Iterable[Group]) -> Fetched:
+    """For groups that are prepared, each by its first event."""
+    prepared = ((group.entries[0].event_id, group.ready) for group in groups)
+    return Fetched(journal, {first: wanted_by(ready.plan) for first, ready in prepared if ready is not None})
+
+
+class Fetched:
+    """Messages by who wants them, in the order in which these come. What the first one of a batch asks for is fetched
+    together with what the next ones will. Safe from several threads."""
+
+    def __init__(self, journal: Journal, wanted: Mapping[EventId, Collection[EventId]], budget: int = BUDGET) -> None:
+        self.journal, self.wanted, self.budget = journal, wanted, budget
+        self.order = list(wanted)
+        self.places = {key: place for place, key in enumerate(self.order)}
+        self.held: dict[EventId, dict[EventId, Event]] = {}
+        self.typical = TYPICAL
+        self.fetching = threading.Lock()
+
+    def take(self, key: EventId) -> Journal:
+        """The journal for the one that goes by this key, with its messages at hand; they are let go of with it. Raises
+        what the journal raises."""
+        found = self.held.pop(key, None)
+        if found is None:
+            with self.fetching:
+                if key not in self.held:
+                    self.fetch(self.batch(key))
+                found = self.held.pop(key, {})
+        return cast(Journal, AtHand(self.journal, found))
+
+    def batch(self, key: EventId) -> Sequence[EventId]:
+        """Those from `key` on whose messages fit, as far as their sizes are known; none where its own do not."""
+        left, found = self.budget // self.typical, []
+        for one in self.order[self.places[key] :]:
+            left -= len(self.wanted[one])
+            if left < 0:
+                break
+            if one not in self.held:
+                found.append(one)
+        return found
+
+    def fetch(self, keys: Sequence[EventId]) -> None:
+        """Hold the messages that these want. Where they are larger than was thought, the last ones get none."""
+        owners = {event_id: key for key in keys for event_id in self.wanted[key]}
+        found: dict[EventId, dict[EventId, Event]] = {key: {} for key in keys}
+        ids, held = sorted(owners), 0
+        while ids:
+            size = max(1, min(MOST, PIECE // self.typical))
+            some, ids = ids[:size], ids[size:]
+            events = self.journal.events(some)
+            weight = sum(len(event.message) for event in events.values())
+            self.typical, held = max(1, weight // len(some)), held + weight
+            for event_id, event in events.items():
+                found[owners[event_id]][event_id] = event
+            while held > self.budget and found:
+                gone, theirs = found.popitem()
+                held -= sum(len(event.message) for event in theirs.values())
+                ids = [event_id for event_id in ids if owners[event_id] != gone]
+        self.held.update(found)
+
+
+class AtHand:
+    """A journal of which some events are here."""
+
+    def __init__(self, journal: Journal, known: Mapping[EventId, Event]) -> None:
+        self._journal, self._known = journal, known
+
+    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
+        wanted = set(ids)
+        there = {event_id: self._known[event_id] for event_id in wanted & self._known.keys()}
+        missing = wanted - there.keys()
+        return {**there, **self._journal.events(missing)} if missing else there
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._journal, method)
