@@ -31,8 +31,8 @@ def wanted_by(plan: GroupPlan) -> frozenset[EventId]:
 
 def fetched(journal: Journal, groups: Iterable[Group]) -> Fetched:
     """For groups that are prepared, each by its first event."""
-    prepared = ((group.entries[0].event_id, group.ready) for group in groups)
-    return Fetched(journal, {first: wanted_by(ready.plan) for first, ready in prepared if ready is not None})
+    plans = {group.first: group.ready.plan for group in groups if group.ready is not None}
+    return Fetched(journal, {first: wanted_by(plan) for first, plan in plans.items()})
 
 
 class Fetched:

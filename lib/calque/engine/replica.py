@@ -752,9 +752,7 @@ class Replica:
         for wave in Wave:
             todo = [group for group in found if wave_of(group.entries) is wave and not self.waits(group.entries)]
             while todo:
-                todo = by_size(todo)
-                self.fetched = fetched(self.source.journal, todo)
-                futures = [(group, self.pool.submit(self.advance, group, upto)) for group in todo]
+                futures = list(zip(todo, self.begin_groups(todo, upto), strict=True))
                 todo = []
                 for group, future in futures:
                     try:
@@ -768,6 +766,15 @@ class Replica:
         for name, shows in list(self.tables.apart.items()):
             if shows <= upto and not self.tables.is_(name, {TableState.WAITING}):
                 del self.tables.apart[name]
+
+    def begin_groups(self, groups: Sequence[Group], upto: EventId) -> list[Future[Advanced]]:
+        """Begin with the groups in the order of their sizes. The largest one is the first, so that it does not end long
+        after the others; then come the smallest, which wait for no larger one."""
+        ordered = sorted(range(len(groups)), key=lambda place: size_of(groups[place]))
+        ordered = [*ordered[-1:], *ordered[:-1]]
+        self.fetched = fetched(self.source.journal, [groups[place] for place in ordered])
+        begun = {place: self.pool.submit(self.advance, groups[place], upto) for place in ordered}
+        return [begun[place] for place in range(len(groups))]
 
     def drop_views(
         self, found: Sequence[Group], upto: EventId, window: Window
@@ -817,7 +824,7 @@ class Replica:
         tried, cursor = self.may_be_shown(entries), self.cut(upto).shown_by_all(entries)
         if group.ready is not None:
             accept(group.ready)
-            source = replace(self.source, journal=self.fetched.take(entries[0].event_id))
+            source = replace(self.source, journal=self.fetched.take(group.first))
             try:
                 advanced = carry_out(source, self.side, group.ready, applied, cursor if tried else None)
             except (Conflict, ContentLost):
@@ -843,7 +850,7 @@ class Replica:
             if not self.wholes:
                 found = self.cut(upto).groups(self.side.admission, self.entries(upto))
                 self.wholes = {entries[0].event_id: entries for entries in found}
-            return self.wholes[group.entries[0].event_id]
+            return self.wholes[group.first]
 
     def wait_for_evidence(self, newest: EventId) -> None:
         """Until capture has looked at the files of all events up to `newest`."""
@@ -1015,13 +1022,6 @@ class Replica:
 def pause(name: TableName, times: int) -> float:
     """Seconds until a read that failed so many times is tried again; tables that failed together part."""
     return random.Random(f"{name} {times}").uniform(0.5, 1.0) * float(min(0.2 * 2**times, 30.0))
-
-
-def by_size(found: Sequence[Group]) -> list[Group]:
-    """The largest group first, so that it does not end long after the others; then the smallest ones, which wait for no
-    larger one."""
-    ordered = sorted(found, key=size_of)
-    return [*ordered[-1:], *ordered[:-1]]
 
 
 def ends_gone(group: Sequence[Entry], name: TableName) -> bool:

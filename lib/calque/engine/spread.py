@@ -86,6 +86,11 @@ class Group:
     entries: Sequence[Entry]
     ready: Ready | None = None
 
+    @property
+    def first(self) -> EventId:
+        """The first of its events, which no other prepared group has."""
+        return self.entries[0].event_id
+
 
 def size_of(group: Group) -> int:
     """How much there is to do for it, roughly: objects to write, or events to go through."""
