@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,6 +26,8 @@ READERS = 4
 """Threads of a task: most of what it waits for is the target's answers."""
 SHARES_PER_CORE = 3
 """Hot tables make shares unequal; with several for each core none waits long for another."""
+PIECE = 200_000
+"""Rows that are read at a time."""
 ON_DRIVER = sorted(kind.value for kind in {*BESIDE, Kind.RENAME_TABLE, Kind.UNKNOWN})
 
 
@@ -51,7 +54,7 @@ class SparkSpread:
 
         from calque.adapters.spark.query import rebuilt
 
-        beside, links = of_all_shares(self.opening.rows(cut.span))
+        beside, links = of_all_shares(pieces(self.opening, cut.span))
         context = self.session().sparkContext
         shares = context.defaultParallelism * SHARES_PER_CORE
         opening = self.opening
@@ -65,9 +68,16 @@ class SparkSpread:
         return beside, in_order(found)
 
 
-def of_all_shares(rows: pa.Table) -> tuple[Sequence[Entry], Mapping[TableName, TableName]]:
+def pieces(opening: Opening, span: Span) -> Iterator[pa.Table]:
+    """The span's rows, some at a time."""
+    for after in range(span.after, span.upto, PIECE):
+        yield opening.rows(Span(after, min(after + PIECE, span.upto)))
+
+
+def of_all_shares(rows: Iterable[pa.Table]) -> tuple[Sequence[Entry], Mapping[TableName, TableName]]:
     """A window's entries of databases and functions; of each renamed table the name that decides its share."""
-    entries = list(entries_of(rows.filter(pc.is_in(rows["kind"], pa.array(ON_DRIVER)))))
+    kinds = pa.array(ON_DRIVER)
+    entries = [entry for some in rows for entry in entries_of(some.filter(pc.is_in(some["kind"], kinds)))]
     beside = [entry for entry in entries if entry.keys.kind in {*BESIDE, Kind.UNKNOWN}]
     return beside, links_of(entry for entry in entries if entry.keys.kind is Kind.RENAME_TABLE)
 
@@ -79,17 +89,35 @@ def in_order(found: Iterable[Sequence[Group]]) -> Sequence[Group]:
 def prepared_share(
     opening: Opening, cut: Cut, links: Mapping[TableName, TableName], number: int, shares: int
 ) -> list[Group]:
-    """What one task does."""
+    """What one task does. The share's rows stay columns; those of a few tables at a time become entries."""
     source, side = opening.sides()
-    entries = entries_of(share_of(opening.rows(cut.span), links, number, shares))
+    rows = pa.concat_tables(share_of(some, links, number, shares) for some in pieces(opening, cut.span))
     with ThreadPoolExecutor(READERS) as pool:
-        return prepare_share(source, side, cut, entries, pool)
+        return prepare_share(source, side, cut, tables_of(rows, links), pool)
 
 
 def share_of(rows: pa.Table, links: Mapping[TableName, TableName], number: int, shares: int) -> pa.Table:
     """The rows of tables that fall to this share; linked ones fall to one."""
+    places, indices = places_of(rows, links)
+    mine = [zlib.crc32(str(place).encode()) % shares == number for place in places]
+    return rows.filter(pa.array(mine, pa.bool_()).take(indices))
+
+
+def tables_of(rows: pa.Table, links: Mapping[TableName, TableName]) -> Sequence[pa.Table]:
+    """The rows of each table, or of those that are linked, in the order of their events."""
+    places, indices = places_of(rows, links)
+    numbers = {place: number for number, place in enumerate(dict.fromkeys(places))}
+    numbered = pa.array([numbers[place] for place in places], pa.int32()).take(indices)
+    keys = pa.table({"table": numbered, "event_id": rows["event_id"]})
+    order = pc.sort_indices(keys, sort_keys=[("table", "ascending"), ("event_id", "ascending")])
+    ends = pc.run_end_encode(numbered.take(order)).run_ends.to_pylist()
+    ordered = rows.take(order)
+    return [ordered.slice(start, end - start) for start, end in pairwise([0, *ends])]
+
+
+def places_of(rows: pa.Table, links: Mapping[TableName, TableName]) -> tuple[Sequence[TableName], pa.Array]:
+    """The names that decide the shares of the rows' tables; for each row which of them is its table's."""
     names = pc.binary_join_element_wise(rows["key_database"], rows["key_table"], "\n").combine_chunks()
     encoded = names.dictionary_encode()
     tables = [TableName(*name.split("\n")) for name in encoded.dictionary.to_pylist()]
-    mine = [zlib.crc32(str(links.get(table, table)).encode()) % shares == number for table in tables]
-    return rows.filter(pa.array(mine, pa.bool_()).take(encoded.indices))
+    return [links.get(table, table) for table in tables], encoded.indices

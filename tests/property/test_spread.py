@@ -8,11 +8,11 @@ from concurrent.futures import Executor
 
 import pytest
 
-from calque.core.rows import entries_of, table_of
+from calque.core.rows import table_of
 from calque.engine.replica import Replica
 from calque.engine.spread import Cut, Group, prepare_share
 from calque.model.journal import Entry, Event
-from calque.spreading import in_order, of_all_shares, share_of
+from calque.spreading import in_order, of_all_shares, share_of, tables_of
 from worlds import InlineExecutor, World
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "40"))
@@ -34,12 +34,11 @@ class SpreadWorld(World):
         rows = table_of(
             (Event(entry.event_id, 0, entry.event_type, "", "", "", "", ""), entry.keys) for entry in entries
         )
-        beside, links = of_all_shares(rows)
-        shares = [share_of(rows, links, number, SHARES) for number in range(SHARES)]
+        half = rows.num_rows // 2
+        beside, links = of_all_shares([rows.slice(0, half), rows.slice(half)])
+        shares = [tables_of(share_of(rows, links, number, SHARES), links) for number in range(SHARES)]
         inline = InlineExecutor()
-        return beside, in_order(
-            prepare_share(self.source_side, self.side, cut, entries_of(share), inline) for share in shares
-        )
+        return beside, in_order(prepare_share(self.source_side, self.side, cut, share, inline) for share in shares)
 
 
 def play(seed: int, deadliness: float = 0.0) -> SpreadWorld:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -12,12 +13,16 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import ENTRY_COLUMNS, table_of
 from calque.engine.replica import APPLIERS, Replica
+from calque.engine.spread import Cut, prepare_share
 from calque.engine.world import SourceSide, TargetSide
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.journal import Event, Keys, Kind, Shape
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.spreading import tables_of
+from worlds import InlineExecutor
 
 POLICY = Policy("dr", "hq", include=("d1.*",), warehouse="file:/target", data="none", start=0)
 STORAGE = Storage((Column("x", "int"),), "file:/source/d1", serde=SerDe(parameters={}))
@@ -44,14 +49,17 @@ class Late:
         if parts:
             self.source.add_partitions(TableName("d1", name), parts)
 
-    def replica(self) -> Replica:
+    def sides(self) -> tuple[SourceSide, TargetSide]:
         storage = MemoryStorage()
         self.journal.append(table_of((event, keys_of(event)) for event in self.source.events(0)))
         log, reader = MemoryLog(self.source), MemoryReader(self.source)
         source = SourceSide("hq", log, reader, self.journal, MemoryEvidence(), storage)
         catalog = MemoryCatalog(self.target, before=self.before, after=self.after)
         side = TargetSide.of(POLICY, catalog, MemoryLedger(), storage)
-        return Replica(source, side, lambda: 0, lambda: None)
+        return source, side
+
+    def replica(self) -> Replica:
+        return Replica(*self.sides(), lambda: 0, lambda: None)
 
 
 def test_small_tables_of_a_window_wait_for_no_giant_ones() -> None:
@@ -76,3 +84,33 @@ def test_small_tables_of_a_window_wait_for_no_giant_ones() -> None:
     replica.close()
     assert in_time == [True] * 2 * APPLIERS
     assert replica.position() == late.source.current()
+
+
+PLANNED, HELD = 40_000, 4000
+"""Bytes of a table that was planned, and of an event of one that is just being planned."""
+
+
+def test_a_long_window_is_planned_in_the_memory_that_its_largest_table_takes() -> None:
+    few, many, long = (planned(tables, events) for tables, events in ((5, 300), (20, 300), (5, 600)))
+    assert many - few < 15 * PLANNED < 15 * 300 * HELD / 10
+    assert long - few < 300 * HELD
+
+
+def planned(tables: int, events: int) -> int:
+    """The most bytes that Python's objects take while a window of so many events of each of the tables is planned."""
+    rows, names = [], [TableName("d1", f"t{number}") for number in range(tables)]
+    for number in range(tables * events):
+        name, place = names[number % tables], number // tables
+        parts = () if place == 0 else (f"p={place % 5}",)
+        kind = Kind.CREATE_TABLE if place == 0 else Kind.ADD_PARTITIONS if place <= 5 else Kind.ALTER_PARTITIONS
+        keys = Keys(kind, name, None, Shape.PARTITIONED, parts, (), ("file:/source",) * len(parts))
+        rows.append((Event(number + 1, 0, kind.value.upper(), "", *name, "", ""), keys))
+    columns = table_of(rows).select(ENTRY_COLUMNS)
+    source, side = Late().sides()
+    tracemalloc.start()
+    try:
+        found = prepare_share(source, side, Cut(0, 0, len(rows), {}), tables_of(columns, {}), InlineExecutor())
+        assert [group.ready is not None for group in found] == [True] * tables
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

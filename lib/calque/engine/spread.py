@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
+import pyarrow as pa
+
 from calque.core.admit import Admission
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable, groups
+from calque.core.rows import entries_of
 from calque.engine.cascade import cascaded
 from calque.engine.databases import DATABASE_KINDS
 from calque.engine.functions import FUNCTION_KINDS
@@ -107,9 +110,10 @@ class Spread(Protocol):
 
 
 def prepare_share(
-    source: SourceSide, side: TargetSide, cut: Cut, entries: Iterable[Entry], pool: Executor
+    source: SourceSide, side: TargetSide, cut: Cut, tables: Iterable[pa.Table], pool: Executor
 ) -> list[Group]:
-    """The share's groups, prepared as far as that goes; `entries` are all that the window has of their tables."""
+    """The share's groups, prepared as far as that goes; `tables` are all rows that the window has of some tables each,
+    and of those that renames link to them. They become entries when it is their turn, and are let go of then."""
 
     def prepared(group: Sequence[Entry]) -> Group:
         if names_in(group) & cut.aside:
@@ -121,7 +125,10 @@ def prepare_share(
             return Group(gist(group))
         return Group(gist(group), ready_of(found, shown))
 
-    return list(pool.map(prepared, cut.groups(side.admission, entries)))
+    def of_tables(rows: pa.Table) -> list[Group]:
+        return [prepared(group) for group in cut.groups(side.admission, entries_of(rows))]
+
+    return [group for found in pool.map(of_tables, tables) for group in found]
 
 
 def gist(group: Sequence[Entry]) -> list[Entry]:
