@@ -13,7 +13,7 @@ from calque.core.patterns import chosen, covering
 from calque.core.standing import Standing, standing
 from calque.engine.blame import RELEASE
 from calque.engine.release import release
-from calque.engine.replica import TRIES
+from calque.engine.retries import TRIES
 from calque.engine.world import TargetSide
 from calque.errors import CalqueError, Failing, Refused, Unavailable
 from calque.model.hive import Database, Function, Partition, Table

@@ -7,7 +7,6 @@ window that died half-way is simply done again: what the target already shows is
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -38,6 +37,7 @@ from calque.engine.observe import NotOurs
 from calque.engine.policies import Policies
 from calque.engine.reading import READERS, Read, Reading
 from calque.engine.recorded import unsure
+from calque.engine.retries import Retries
 from calque.engine.runs import Runs
 from calque.engine.scanned import Scanned
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of, size_of
@@ -61,8 +61,6 @@ WAITING_SECONDS = 30.0
 EVIDENCE_SECONDS = 5.0
 IDLE_SECONDS = 60.0
 """At most so often an epoch is published for nothing but events of calque's own objects, leases that are renewed."""
-TRIES, LAST_TRIES = 9, 4
-"""How often a read may fail, and how often that of a table that failed in the windows already."""
 FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
 """What may keep a group from going through a window."""
 SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
@@ -161,10 +159,7 @@ class Replica:
         self.blame = Blame(source, side)
         self.unheard: tuple[Epoch, tuple[TableRow, ...]] | None = None
         """The epoch whose publication was not answered, with what it announces."""
-        self.failures: dict[TableName, int] = {}
-        """How often reads failed in a row, by their own fault."""
-        self.later: dict[TableName, tuple[int, int]] = {}
-        """Tables whose reads failed: how often in a row, and when they are tried again."""
+        self.retries = Retries()
         self.waiting_since: dict[TableName, int] = {}
         self.lost: dict[TableName, set[Lost]] = {}
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
@@ -409,7 +404,7 @@ class Replica:
             self.consistency.rebase(name.database)
         self.tables.apart.pop(name, None)
         self.waiting_since.pop(name, None)
-        self.later.pop(name, None)
+        self.retries.leave(name)
         self.tables.put(name, TableState.QUARANTINED, shows, reason, event_id, why)
         LOG.warning("%s: %s is quarantined at event %d: %s", self.name, name, event_id, reason)
 
@@ -434,8 +429,7 @@ class Replica:
             elif outcome.advanced is not None:
                 window.add(outcome.advanced)
                 window.landed += 1
-                self.failures.pop(name, None)
-                self.later.pop(name, None)
+                self.retries.end(name)
                 if name in outcome.advanced.present:
                     self.tables.put(name, TableState.LIVE, outcome.exact_at)
                 else:
@@ -462,34 +456,27 @@ class Replica:
     def failed(self, outcome: Read) -> None:
         """A table that can't be read is set aside after its retries; the world's failures are waited out."""
         name = outcome.table
-        tries = self.failures.get(name, 0) + (not outcome.world)
-        if (not outcome.retry and not outcome.world) or tries >= TRIES:
-            self.failures.pop(name, None)
+        hopeless = not outcome.retry and not outcome.world
+        if self.retries.gives_up(name, own_fault=not outcome.world) or hopeless:
+            self.retries.end(name)
             self.reading.reads.leave(name)
             why = f"{sentence(outcome.problem)} {RELEASE}" if outcome.retry else outcome.problem
             self.quarantine(name, why, self.cursor)
             return
         LOG.info("%s: reading %s failed and is tried again: %s", self.name, name, outcome.problem)
-        self.failures[name] = tries
         self.tables.busy(name, TableState.UNKNOWN)
-        times = self.later.get(name, (0, 0))[0] + 1
-        if times == 2:
+        if self.retries.put_off(name, self.source.clock.elapsed_ns()) == 2:
             row = self.tables.rows[name]
             reason = f"{row.reason}; reading it is tried again: {outcome.problem}"
             self.tables.put(name, row.state, row.shows, reason, row.since_event or 0, row.why)
-        self.later[name] = times, self.source.clock.elapsed_ns() + int(pause(name, times) * 1e9)
 
     def read_later(self) -> None:
         """Tables whose reads failed are read again as soon as that is due."""
-        now = self.source.clock.elapsed_ns()
-        for name, (times, due) in list(self.later.items()):
-            if due > now or not due:
-                continue
+        for name in self.retries.due(self.source.clock.elapsed_ns()):
             if self.tables.is_(name, OUT):
-                self.later[name] = times, 0
                 self.submit(name)
             else:
-                del self.later[name]
+                self.retries.leave(name)
 
     def land_staged(self, window: Window) -> None:
         """Groups that were applied beside the windows rejoin; those that could not be go through this window. What was
@@ -870,7 +857,7 @@ class Replica:
         except (*FAILED, Unavailable) as error:
             if isinstance(error, Unavailable):
                 self.blame.take(self.admitted(group.entries)[0], error)
-                self.failures |= dict.fromkeys(self.admitted(group.entries), TRIES - LAST_TRIES)
+                self.retries.failed_in_a_window(self.admitted(group.entries))
             elif isinstance(error, Refused):
                 self.blame.require_storage()
             culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
@@ -1017,11 +1004,6 @@ class Replica:
     def not_there_yet(self) -> list[TableName]:
         """Tables that do not show what the windows have come to, quarantined ones apart."""
         return sorted({*self.tables.in_state(TableState.WAITING, *OUT), *self.tables.apart})
-
-
-def pause(name: TableName, times: int) -> float:
-    """Seconds until a read that failed so many times is tried again; tables that failed together part."""
-    return random.Random(f"{name} {times}").uniform(0.5, 1.0) * float(min(0.2 * 2**times, 30.0))
 
 
 def ends_gone(group: Sequence[Entry], name: TableName) -> bool:

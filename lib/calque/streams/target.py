@@ -360,4 +360,4 @@ class TargetPart(Part):
 def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
     reading = not replica.reading.finished.empty() or replica.comparing.has_news()
-    return bool(replica.waiting_since or replica.later) or reading or replica.scanned.owes()
+    return bool(replica.waiting_since or replica.retries.later) or reading or replica.scanned.owes()
