@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 
 from calque.model.ledger import Epoch, ObjectRow
+
+COLUMNS = tuple(column.name for column in fields(ObjectRow))
 
 
 def sealed(epoch: Epoch, objects: Sequence[ObjectRow], previous: Epoch | None) -> Epoch:
@@ -47,7 +49,8 @@ def in_order(objects: Sequence[ObjectRow]) -> tuple[ObjectRow, ...]:
 
 def record_of(row: ObjectRow) -> dict[str, object]:
     """The row's columns; those that the first ledgers had not are left out where they say nothing."""
-    return {name: value for name, value in asdict(row).items() if value or name not in ("definition", "step")}
+    found = {name: value for name in COLUMNS if (value := getattr(row, name)) or name not in ("definition", "step")}
+    return found | {"files": [asdict(file) for file in row.files]}
 
 
 def line(record: dict[str, object]) -> bytes:
