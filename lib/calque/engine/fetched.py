@@ -6,7 +6,8 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from calque.engine.images import versions_of
+from calque.engine.images import events_of
+from calque.engine.messages import AT_ONCE
 from calque.engine.spread import Group
 from calque.model.journal import Event
 from calque.model.names import EventId
@@ -18,15 +19,13 @@ BUDGET = 256 << 20
 batch may be there too."""
 TYPICAL = 8 << 10
 """Characters of a message, as long as none was seen."""
-PIECE = 16 << 20
-"""Characters that are asked for at once, going by those before."""
 MOST = 5000
 """Messages that are asked for at once."""
 
 
 def wanted_by(plan: GroupPlan) -> frozenset[EventId]:
     """The events whose messages the plan's application needs."""
-    return frozenset({*versions_of(plan), *(facet.event_id for facet in plan.facet_events)} - {0})
+    return frozenset({*events_of(plan), *(facet.event_id for facet in plan.facet_events)} - {0})
 
 
 def fetched(journal: Journal, groups: Iterable[Group]) -> Fetched:
@@ -75,11 +74,10 @@ class Fetched:
         found: dict[EventId, dict[EventId, Event]] = {key: {} for key in keys}
         ids, held = sorted(owners), 0
         while ids:
-            size = max(1, min(MOST, PIECE // self.typical))
-            some, ids = ids[:size], ids[size:]
-            events = self.journal.events(some)
+            events = self.journal.events(ids[:MOST], AT_ONCE)
+            ids = ids[len(events) :]
             weight = sum(len(event.message) for event in events.values())
-            self.typical, held = max(1, weight // len(some)), held + weight
+            self.typical, held = max(1, weight // len(events)), held + weight
             for event_id, event in events.items():
                 found[owners[event_id]][event_id] = event
             while held > self.budget and found:
@@ -95,11 +93,11 @@ class AtHand:
     def __init__(self, journal: Journal, known: Mapping[EventId, Event]) -> None:
         self._journal, self._known = journal, known
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
-        wanted = set(ids)
-        there = {event_id: self._known[event_id] for event_id in wanted & self._known.keys()}
-        missing = wanted - there.keys()
-        return {**there, **self._journal.events(missing)} if missing else there
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        wanted = sorted(set(ids))
+        if all(event_id in self._known for event_id in wanted):
+            return {event_id: self._known[event_id] for event_id in wanted}
+        return self._journal.events(wanted, most)
 
     def __getattr__(self, method: str) -> Any:
         return getattr(self._journal, method)

@@ -164,6 +164,12 @@ def facet_needs(plan: GroupPlan) -> Iterator[Need]:
             yield Need(version.event_id, version.index if name else TABLE)
 
 
+def events_of(plan: GroupPlan) -> set[EventId]:
+    """The events whose images the plan writes."""
+    hops = (need for hop in plan.hops for need in needs_of(hop.operation))
+    return {need.event_id for need in (*hops, *facet_needs(plan))}
+
+
 def last_of_each(uses: Sequence[set[Need]]) -> list[list[Need]]:
     """Of each use what no later one needs."""
     later = set[Need]()
