@@ -50,6 +50,7 @@ SAMPLE = 500
 
 def main(given: Sequence[str] | None = None) -> None:
     parser = arguments(__doc__, events=100_000, objects=10_000, tables=100, window=0)
+    parser.add_argument("--atomicity", choices=("listing", "rows"), default="listing", help=" ")
     parser.add_argument("--keep", metavar="DIR", help="keep the journal there, and use the one that is there")
     parser.add_argument("--measure", metavar="CONFIG", help="measure with this configuration, in this process")
     options = parser.parse_args(given)
@@ -73,6 +74,7 @@ def main(given: Sequence[str] | None = None) -> None:
             f'[source]\nname = "{SOURCE}"\nmetastore = "{source.uri}"\n[state]\npath = "{ours}"\n'
             f'[window]\nmax_events = {options.window or options.events}\n[targets.dr]\nmetastore = "{target.uri}"\n'
             f'warehouse = "{(root / "target").as_uri()}"\ndata = "none"\nstart = 0\n'
+            f'atomicity = "{options.atomicity}"\n'
         )
         again = ["--measure", str(config), "--events", str(options.events), "--window", str(options.window)]
         subprocess.run([sys.executable, __file__, *again], check=True)
