@@ -23,10 +23,13 @@ class Counting:
     asked: list[list[EventId]] = field(default_factory=list)
     down: bool = False
 
-    def events(self, ids: Iterable[EventId]) -> Mapping[EventId, Event]:
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
         if self.down:
             raise Unavailable("The journal does not answer", "It is down", "Wait")
-        self.asked.append(sorted(ids))
+        self.asked.append([])
+        for at in sorted(ids):
+            if most is None or sum(self.sizes[at] for at in self.asked[-1]) < most:
+                self.asked[-1].append(at)
         return {at: Event(at, 0, "INSERT", "", "", "", "", "x" * self.sizes[at]) for at in self.asked[-1]}
 
     def last(self) -> EventId:

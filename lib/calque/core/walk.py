@@ -52,7 +52,8 @@ class Walk:
     def newest(self, thing: Thing) -> Thing:
         """The same with its newest statistics, if there are any by now."""
         newer = self.counted.get(thing.version)
-        if newer is None or (self.index != self.end and newer.event_id > self.chain.steps[self.index - 1].event_id):
+        at = self.chain.steps[self.index - 1].event_id if self.index else 0
+        if newer is None or (newer.event_id > at and self.index != self.end):
             return thing
         self.written.add(newer)
         return replace(thing, version=newer, since=max(thing.since, newer.event_id))
