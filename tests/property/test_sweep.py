@@ -13,7 +13,7 @@ from calque.core.admit import Admission
 from calque.core.keys import keys_of
 from calque.core.layout import STAGE, join, place
 from calque.core.rows import table_of
-from calque.engine.sweep import Swept, sweep_target
+from calque.engine.sweep import Swept, event_of, sweep_target
 from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import OURS, TableName
@@ -117,6 +117,12 @@ def test_sweeps_without_grace_between_any_two_calls_take_nothing_that_is_shown_o
     world.settle()
     assert not world.problems, "\n".join(world.problems[:3])
     assert shown(world) == world.source_states(), "\n".join(world.writer.done)
+
+
+@pytest.mark.parametrize(("mark", "event_id"), [("27", 27), ("r27", 27), ("moved27", 27), ("27.3", 27), ("x", 0)])
+def test_every_mark_tells_its_event(mark: str, event_id: int) -> None:
+    """Whatever a window beyond the position claims is not touched: a partition that moves is copied under its mark."""
+    assert event_of(mark) == event_id
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))

@@ -407,9 +407,9 @@ def versions_below(table: Node) -> Iterator[Node]:
 
 
 def event_of(text: str) -> EventId:
-    """The event id in an incarnation (`812`, `r812`), a claim or the name of a staging directory (`812`, `812.7`); 0
-    without one."""
-    digits = text.removeprefix("r").partition(".")[0]
+    """The event id in an incarnation (`812`, `r812`), a claim (`moved812` too) or the name of a staging directory
+    (`812.7`); 0 without one."""
+    digits = text.removeprefix("r").removeprefix("moved").partition(".")[0]
     return int(digits) if digits.isdecimal() else 0
 
 
