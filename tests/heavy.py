@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from calque.adapters.memory.journal import MemoryJournal
 from calque.model.journal import Event
 from calque.model.names import EventId
+from logs import Log, part, partitioned
 
 MEGABYTE = 1 << 20
 
@@ -25,7 +26,7 @@ class HeavyLog:
     """A log of these events that answers with as many as weigh `page` bytes, yet one. `before` runs before each."""
 
     events: list[Event]
-    page: int
+    page: int = 1 << 60
     before: Callable[[], None] = lambda: None
     answers: list[int] = field(default_factory=list)
 
@@ -34,14 +35,40 @@ class HeavyLog:
 
     def read(self, after: EventId, limit: int) -> Sequence[Event]:
         self.before()
-        found = list[Event]()
+        found, weight = list[Event](), 0
         for event in self.events:
             if event.event_id > after and len(found) < limit:
-                if found and sum(len(one.message) for one in found) + len(event.message) > self.page:
+                weight += len(event.message)
+                if found and weight > self.page:
                     break
                 found.append(event)
         self.answers.append(len(found))
         return found
+
+
+class WideLog:
+    """One table whose definition weighs `size` bytes, made by the first event; a partition is added by each of the next
+    `parts`, whose messages have the table, too; then come events without effect, of the same weight, `count` in all.
+    Messages are made when they are read."""
+
+    def __init__(self, count: int, parts: int, size: int) -> None:
+        self.count, self.parts = count, parts
+        self.filler = heavy_events(1, size)[0]
+        table = partitioned(parameters={"padding": "x" * size})
+        log = Log().create(table).add(table, part(table, "VALUE"))
+        self.made, self.added = log.events
+
+    def current(self) -> EventId:
+        return self.count
+
+    def read(self, after: EventId, limit: int) -> Sequence[Event]:
+        return [self.event(number) for number in range(after + 1, min(after + limit, self.count) + 1)]
+
+    def event(self, number: EventId) -> Event:
+        if number > 1 + self.parts:
+            return replace(self.filler, event_id=number)
+        message = self.added.message.replace("VALUE", str(number))
+        return replace(self.added, event_id=number, message=message) if number > 1 else self.made
 
 
 class CountingJournal(MemoryJournal):

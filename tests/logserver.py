@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -24,18 +24,18 @@ from calque.adapters.metastore.messages import (
     Events,
 )
 from calque.adapters.metastore.wire import argument_spec, result_spec
-from calque.model.journal import Event
+from calque.ports import EventLog
 
 CALLS = {call.name: call for call in (GET_CURRENT_EVENT_ID, GET_NEXT_NOTIFICATION)}
 
 
 @dataclass
 class LogServer:
-    """`events` ascend by id. `asked` are the limits of the reads, in order; `most` is how many events the server can
+    """It gives what `log` has. `asked` are the limits of the reads, in order; `most` is how many events the server can
     make an answer of: it fails where it would be more."""
 
     uri: str
-    events: Sequence[Event]
+    log: EventLog
     most: int = 1 << 30
     asked: list[int] = field(default_factory=list)
     given: int = 0
@@ -43,10 +43,10 @@ class LogServer:
 
     def answer(self, name: str, argument: EventRequest | None) -> Any:
         if name == GET_CURRENT_EVENT_ID.name:
-            return Current(self.events[-1].event_id if self.events else 0)
+            return Current(self.log.current())
         assert argument is not None
         self.asked.append(argument.limit)
-        found = [event for event in self.events if event.event_id > argument.after][: argument.limit]
+        found = self.log.read(argument.after, argument.limit)
         return Events(tuple(found)) if len(found) <= self.most else None
 
     def serve(self, connection: socket.socket) -> None:
@@ -72,9 +72,9 @@ class LogServer:
 
 
 @contextmanager
-def log_server(events: Sequence[Event], most: int = 1 << 30) -> Iterator[LogServer]:
+def log_server(log: EventLog, most: int = 1 << 30) -> Iterator[LogServer]:
     listener = socket.create_server(("127.0.0.1", 0))
-    found = LogServer(f"thrift://127.0.0.1:{listener.getsockname()[1]}", events, most)
+    found = LogServer(f"thrift://127.0.0.1:{listener.getsockname()[1]}", log, most)
 
     def accept() -> None:
         while True:

@@ -241,6 +241,15 @@ def test_large_spans_arrive_whole_and_in_order(world: World, running: Callable[.
     assert seen.tables[0].cast(rows.SCHEMA).equals(expected)
 
 
+def test_tasks_of_a_heavy_span_bring_their_shares_alone(world: World, running: Callable[..., Query]) -> None:
+    world.write(range(1, 41), size=1 << 20)
+    seen = Seen()
+    stream = world.log(small=10, partition=20, page=2, share=5 << 20)
+    assert running(stream, seen, Until.CAUGHT_UP).join(60)
+    assert seen.spans == [Span(0, 40)]
+    assert ids(seen.tables[0]) == [*range(1, 7), *range(21, 27)]
+
+
 def test_news_arrives_within_the_long_poll(world: World, running: Callable[..., Query]) -> None:
     seen = Seen()
     running(world.log(), seen)

@@ -15,6 +15,7 @@ from calque.engine.pages import events_after
 from calque.errors import Failing
 from calque.model.journal import Event
 from calque.model.names import EventId
+from heavy import HeavyLog
 from logserver import LogServer, log_server
 
 PAGE_BYTES = 1 << 20
@@ -35,7 +36,7 @@ def ids(events: Iterable[Event]) -> list[EventId]:
 
 @contextmanager
 def served(events: list[Event], most: int = 1 << 30) -> Iterator[tuple[LogServer, HiveLog]]:
-    with log_server(events, most) as server:
+    with log_server(HeavyLog(events), most) as server:
         client = Client(server.uri, call_timeout=20)
         yield server, HiveLog(client, PAGE_BYTES)
         client.close()

@@ -19,7 +19,6 @@ from calque.core.moves import may_move, move_of
 from calque.core.rows import entries_of
 from calque.engine.gaps import Continuity, Interrupted, reach
 from calque.engine.listings import Unsure, list_what_can_be
-from calque.engine.pages import PIECE_BYTES
 from calque.engine.world import SourceSide
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, agree
@@ -29,6 +28,8 @@ from calque.model.names import OURS, EventId, Span, TableName
 LOG = logging.getLogger(__name__)
 ObjectKey = tuple[TableName, str]
 """A table and a partition (empty: the plain table)."""
+PIECE_BYTES = 64 << 20
+"""Of messages that tasks brought and that are appended at once."""
 RETRY_SECONDS = 0.25
 LOOK_SECONDS = 1.0
 """So long a log that was looked at is trusted: no metastore is restored, started and written to in less."""

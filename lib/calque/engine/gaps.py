@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from calque.core.keys import keys_of
 from calque.core.rows import storable, table_of
-from calque.engine.messages import messages
-from calque.engine.pages import PIECE_BYTES, events_after, of_one_id
+from calque.engine.messages import AT_ONCE, messages
+from calque.engine.pages import events_after, of_one_id
 from calque.engine.world import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Cause, Gap
@@ -115,8 +115,8 @@ class Continuity:
         return purged(last + 1, current) if last < current else None
 
     def read(self, upto: EventId) -> Iterator[pa.Table]:
-        """The journal's next rows, up to that event, which the log has, in pieces of at most `PIECE_BYTES`, or one row.
-        Raises `Interrupted` where it does not."""
+        """The journal's next rows, up to that event, which the log has, in pieces whose messages weigh at most
+        `AT_ONCE`, or of one row. Raises `Interrupted` where it does not."""
         last = self.last()
         piece: list[Event] = []
         weight = 0
@@ -125,7 +125,7 @@ class Continuity:
                 raise Interrupted(f"After event {last} the log goes on with event {event.event_id}")
             last += 1
             weight += len(event.message)
-            if piece and weight > PIECE_BYTES:
+            if piece and weight > AT_ONCE:
                 yield rows_of(piece)
                 piece, weight = [], len(event.message)
             piece.append(event)

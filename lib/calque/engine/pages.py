@@ -13,8 +13,6 @@ from calque.model.names import EventId
 from calque.ports import EventLog
 
 PAGE = 1000
-PIECE_BYTES = 64 << 20
-"""Of messages that become rows of the journal at once, in whatever process."""
 
 
 def events_after(log: EventLog, after: EventId, upto: EventId, page: int = PAGE) -> Iterator[Event]:
