@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from calque.core import decode
 from calque.engine.messages import AT_ONCE
@@ -31,6 +30,9 @@ from calque.model.plan import (
 from calque.ports import Journal
 
 TABLE = -1
+Need = tuple[EventId, int]
+"""One definition of an event's message: the partition of that number, or `TABLE`."""
+Needs = dict[EventId, set[int]]
 
 
 class EventImages:
@@ -43,36 +45,35 @@ class EventImages:
 
     def __init__(self, journal: Journal, plan: GroupPlan, most: int = AT_ONCE) -> None:
         self.journal, self.most = journal, most
-        uses = [*(set(needs_of(hop.operation)) for hop in plan.hops), set(facet_needs(plan))]
+        uses = [*(gathered(needs_of(hop.operation)) for hop in plan.hops), gathered(facet_needs(plan))]
         self.last_uses = last_of_each(uses)
-        self.needs: dict[EventId, set[Need]] = {}
-        for need in set().union(*uses):
-            self.needs.setdefault(need.event_id, set()).add(need)
+        self.needs = gathered((event_id, number) for use in uses for event_id in use for number in use[event_id])
         self.ahead = sorted(self.needs.keys() - {0})
         """Events that were not fetched yet."""
         self.events: dict[EventId, Event] = {}
         """Those that were fetched and not decoded yet."""
-        self.tables: dict[Need, Table] = {}
-        self.partitions: dict[Need, Partition] = {}
+        self.tables: dict[EventId, Table] = {}
+        self.partitions: dict[EventId, dict[int, Partition]] = {}
         if self.ahead:
             self.fetch(self.ahead[0])
 
     def table(self, version: Version) -> Table:
-        need = Need(version.event_id, TABLE)
-        if need not in self.tables:
-            self.decode(self.event(version.event_id), need)
-        return self.tables[need]
+        if version.event_id not in self.tables:
+            self.decode(self.event(version.event_id), TABLE)
+        return self.tables[version.event_id]
 
     def partition(self, version: Version) -> Partition:
-        need = Need(version.event_id, version.index)
-        if need not in self.partitions:
-            self.decode(self.event(version.event_id), need)
-        return self.partitions[need]
+        if version.index not in self.partitions.get(version.event_id, ()):
+            self.decode(self.event(version.event_id), version.index)
+        return self.partitions[version.event_id][version.index]
 
     def passed(self, hop: int) -> None:
-        for need in self.last_uses[hop]:
-            self.tables.pop(need, None)
-            self.partitions.pop(need, None)
+        for event_id, numbers in self.last_uses[hop].items():
+            if TABLE in numbers:
+                self.tables.pop(event_id, None)
+            left = self.partitions.get(event_id, {})
+            for number in numbers:
+                left.pop(number, None)
 
     def event(self, event_id: EventId) -> Event:
         if event_id not in self.events:
@@ -90,15 +91,14 @@ class EventImages:
         if known:
             del self.ahead[at : at + len(self.events)]
 
-    def decode(self, event: Event, also: Need | None = None) -> None:
+    def decode(self, event: Event, also: int | None = None) -> None:
         """What is needed of it."""
-        needs = self.needs.get(event.event_id, set()) | ({also} if also is not None else set())
-        parts = [need for need in needs if need.number != TABLE]
-        if len(parts) < len(needs):
-            self.tables[Need(event.event_id, TABLE)] = decode.table_after(event)
-        if parts:
+        numbers = self.needs.get(event.event_id, set()) | ({also} if also is not None else set())
+        if TABLE in numbers:
+            self.tables[event.event_id] = decode.table_after(event)
+        if numbers - {TABLE}:
             decoded = decode.partitions_after(event)
-            self.partitions |= {need: decoded[need.number] for need in parts}
+            self.partitions[event.event_id] = {number: decoded[number] for number in numbers if number != TABLE}
 
 
 @dataclass(slots=True)
@@ -121,20 +121,13 @@ class ReadImages:
         return self.ordered[version.index]
 
 
-class Need(NamedTuple):
-    """One definition of an event's message: the `number`-th of its partitions, or `TABLE`."""
-
-    event_id: EventId
-    number: int
-
-
 def needs_of(operation: Operation) -> Iterator[Need]:
     """What an operation writes."""
     match operation:
         case CreateTable(_, head) | AlterTable(_, _, head):
-            yield Need(head.version.event_id, TABLE)
+            yield head.version.event_id, TABLE
         case HiddenBuild(_, head, partitions):
-            yield Need(head.version.event_id, TABLE)
+            yield head.version.event_id, TABLE
             yield from needs_of_parts(partitions)
         case AddPartitions(_, partitions) | AlterPartitions(_, partitions):
             yield from needs_of_parts(partitions)
@@ -143,7 +136,7 @@ def needs_of(operation: Operation) -> Iterator[Need]:
         case PrepareFlipSweep(_, added, changed):
             yield from needs_of_parts([*added, *changed])
         case Rebuild(_, _, head, touched) | CommitTable(_, _, head, touched):
-            yield Need(head.version.event_id, TABLE)
+            yield head.version.event_id, TABLE
             yield from needs_of_parts(touched)
         case _:
             pass
@@ -152,29 +145,37 @@ def needs_of(operation: Operation) -> Iterator[Need]:
 def needs_of_parts(partitions: Iterable[tuple[str, Part | None]]) -> Iterator[Need]:
     for _, part in partitions:
         if part is not None:
-            yield Need(part.version.event_id, part.version.index)
+            yield part.version.event_id, part.version.index
             if part.columns:
-                yield Need(part.columns, TABLE)
+                yield part.columns, TABLE
 
 
 def facet_needs(plan: GroupPlan) -> Iterator[Need]:
     """What is written after the last hop."""
     for _, versions in plan.facets:
         for name, version in versions:
-            yield Need(version.event_id, version.index if name else TABLE)
+            yield version.event_id, version.index if name else TABLE
 
 
 def events_of(plan: GroupPlan) -> set[EventId]:
     """The events whose images the plan writes."""
     hops = (need for hop in plan.hops for need in needs_of(hop.operation))
-    return {need.event_id for need in (*hops, *facet_needs(plan))}
+    return {event_id for event_id, _ in (*hops, *facet_needs(plan))}
 
 
-def last_of_each(uses: Sequence[set[Need]]) -> list[list[Need]]:
+def gathered(needs: Iterable[Need]) -> Needs:
+    found: Needs = {}
+    for event_id, number in needs:
+        found.setdefault(event_id, set()).add(number)
+    return found
+
+
+def last_of_each(uses: Sequence[Needs]) -> list[Needs]:
     """Of each use what no later one needs."""
-    later = set[Need]()
-    found = list[list[Need]]()
-    for needs in reversed(uses):
-        found.append(list(needs - later))
-        later |= needs
+    later: Needs = {}
+    found: list[Needs] = []
+    for use in reversed(uses):
+        found.append({event_id: numbers - later.get(event_id, set()) for event_id, numbers in use.items()})
+        for event_id, numbers in use.items():
+            later.setdefault(event_id, set()).update(numbers)
     return found[::-1]
