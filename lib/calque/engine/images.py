@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from calque.core import decode
 from calque.engine.messages import AT_ONCE
@@ -30,9 +31,8 @@ from calque.model.plan import (
 from calque.ports import Journal
 
 TABLE = -1
-Need = tuple[EventId, int]
-"""One definition of an event's message: the partition of that number, or `TABLE`."""
 Needs = dict[EventId, set[int]]
+"""Numbers of definitions (`Need`) by event."""
 
 
 class EventImages:
@@ -47,7 +47,7 @@ class EventImages:
         self.journal, self.most = journal, most
         uses = [*(gathered(needs_of(hop.operation)) for hop in plan.hops), gathered(facet_needs(plan))]
         self.last_uses = last_of_each(uses)
-        self.needs = gathered((event_id, number) for use in uses for event_id in use for number in use[event_id])
+        self.needs = united(uses)
         self.ahead = sorted(self.needs.keys() - {0})
         """Events that were not fetched yet."""
         self.events: dict[EventId, Event] = {}
@@ -121,13 +121,20 @@ class ReadImages:
         return self.ordered[version.index]
 
 
+class Need(NamedTuple):
+    """One definition of an event's message: the `number`-th of its partitions, or `TABLE`."""
+
+    event_id: EventId
+    number: int
+
+
 def needs_of(operation: Operation) -> Iterator[Need]:
     """What an operation writes."""
     match operation:
         case CreateTable(_, head) | AlterTable(_, _, head):
-            yield head.version.event_id, TABLE
+            yield Need(head.version.event_id, TABLE)
         case HiddenBuild(_, head, partitions):
-            yield head.version.event_id, TABLE
+            yield Need(head.version.event_id, TABLE)
             yield from needs_of_parts(partitions)
         case AddPartitions(_, partitions) | AlterPartitions(_, partitions):
             yield from needs_of_parts(partitions)
@@ -136,7 +143,7 @@ def needs_of(operation: Operation) -> Iterator[Need]:
         case PrepareFlipSweep(_, added, changed):
             yield from needs_of_parts([*added, *changed])
         case Rebuild(_, _, head, touched) | CommitTable(_, _, head, touched):
-            yield head.version.event_id, TABLE
+            yield Need(head.version.event_id, TABLE)
             yield from needs_of_parts(touched)
         case _:
             pass
@@ -145,16 +152,16 @@ def needs_of(operation: Operation) -> Iterator[Need]:
 def needs_of_parts(partitions: Iterable[tuple[str, Part | None]]) -> Iterator[Need]:
     for _, part in partitions:
         if part is not None:
-            yield part.version.event_id, part.version.index
+            yield Need(part.version.event_id, part.version.index)
             if part.columns:
-                yield part.columns, TABLE
+                yield Need(part.columns, TABLE)
 
 
 def facet_needs(plan: GroupPlan) -> Iterator[Need]:
     """What is written after the last hop."""
     for _, versions in plan.facets:
         for name, version in versions:
-            yield version.event_id, version.index if name else TABLE
+            yield Need(version.event_id, version.index if name else TABLE)
 
 
 def events_of(plan: GroupPlan) -> set[EventId]:
@@ -167,6 +174,14 @@ def gathered(needs: Iterable[Need]) -> Needs:
     found: Needs = {}
     for event_id, number in needs:
         found.setdefault(event_id, set()).add(number)
+    return found
+
+
+def united(uses: Iterable[Needs]) -> Needs:
+    found: Needs = {}
+    for use in uses:
+        for event_id, numbers in use.items():
+            found.setdefault(event_id, set()).update(numbers)
     return found
 
 
