@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 
 from calque.adapters.control import ControlStore, Stamp, locked, unavailable
 from calque.core.patterns import matches, parse_pattern
+from calque.engine.paused import REASON
+from calque.model.ledger import TableRow
 from calque.model.names import TableName
 from calque.wiring import Wiring
 
@@ -44,6 +46,12 @@ def chosen_by(rules: Rules) -> Callable[[TableName], bool]:
         return next((rule is Rule.PAUSE for rule, pattern in parsed if matches(pattern, name)), False)
 
     return takes
+
+
+def goes_on_soon(control: ControlStore, target: str, rows: Iterable[TableRow]) -> bool:
+    """Whether a table that the ledger says is held back is not any more, and no window has taken that up."""
+    takes = chosen_by(rules_of(control, target))
+    return any(row.reason == REASON and not takes(TableName(row.database, row.table)) for row in rows)
 
 
 def with_rules(rules: Rules, rule: Rule, patterns: Sequence[str]) -> Rules:

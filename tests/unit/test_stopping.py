@@ -16,9 +16,12 @@ from calque.commands import wait
 from calque.commands.options import Settings
 from calque.config import load
 from calque.core.standing import Standing
+from calque.engine.paused import REASON
 from calque.errors import Broken, Unavailable
+from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
-from calque.pausing import whole
+from calque.pausing import Rule, change, whole
+from calque.requests import Action, ask
 from calque.status import snapshot
 from calque.streams import Part, Run, TargetPart
 from calque.streams.run import end, running
@@ -157,3 +160,18 @@ def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
     assert part.standing(5) is Standing.WITHOUT
     with pytest.raises(Unavailable, match="An operator has paused it"):
         wait.run(Settings(), run.wiring.config, "dr", 5, None)
+
+
+@pytest.mark.parametrize("state", [TableState.WAITING, TableState.QUARANTINED])
+def test_who_waits_sees_what_operators_let_go_on_before_a_run_takes_that_up(run: Run, state: TableState) -> None:
+    wiring = run.wiring
+    reason = REASON if state is TableState.WAITING else "it failed"
+    wiring.ledger("dr").publish(Epoch(1, 5, 0, "", "window"), [], [TableRow("d", "t", state, 1, reason, 1)])
+    change(wiring, "dr", Rule.PAUSE, ["d.*"])
+    with pytest.raises(Unavailable, match=r"without d\.t"):
+        wait.run(Settings(), wiring.config, "dr", 5, 0.0)
+    change(wiring, "dr", Rule.RESUME, ["d.t"])
+    if state is TableState.QUARANTINED:
+        ask(wiring, "dr", Action.RELEASE, [])
+    with pytest.raises(Unavailable, match="after 0 s"):
+        wait.run(Settings(), wiring.config, "dr", 5, 0.0)

@@ -41,7 +41,8 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     from calque.core.standing import Reached, Standing, standing
     from calque.engine.gaps import newest
     from calque.errors import Unavailable
-    from calque.pausing import is_paused
+    from calque.pausing import goes_on_soon, is_paused
+    from calque.requests import asked
     from calque.telling import position_of
     from calque.wiring import Wiring
 
@@ -58,7 +59,8 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
             if settings.json:
                 print_json({"target": target, "event_id": event_id, "position": position})
             return 0
-        if found.standing is Standing.WITHOUT:
+        without = found.standing is Standing.WITHOUT
+        if without and not asked(wiring, target) and not goes_on_soon(wiring.control, target, rows):
             raise Unavailable(
                 f"{target} shows event {event_id} without {', '.join(found.missing)}",
                 "These tables are set aside",

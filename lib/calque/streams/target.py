@@ -275,7 +275,7 @@ class TargetPart(Part):
         replica = self.replica
         if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
             return Standing.GOING
-        if not replica.comparing.is_done() or replica.tables.in_state(*OUT) or asked(self.wiring, self.name):
+        if not replica.comparing.is_done() or replica.tables.in_state(*OUT) or self.is_told():
             return Standing.GOING
         return standing(replica.position(), list(replica.tables.rows.values()), event_id).standing
 
