@@ -63,6 +63,24 @@ def test_a_bridge_that_a_death_cut_short_is_told_of_by_an_epoch() -> None:
     raise AssertionError("it never came to an end")
 
 
+def test_a_bridge_of_which_an_epoch_told_before_it_was_made_is_told_of_by_the_next_one_too() -> None:
+    world = with_a_hole()
+    published: list[int] = []
+
+    def publish(method: str) -> None:
+        if method == "alter_partitions" and not published:
+            published.append(len(world.ledger.epochs()))
+            world.writer.source.create_database(Database("d9"))
+            world.capture_all()
+            world.window()
+
+    world.between = publish
+    world.settle()
+    epochs = world.ledger.epochs()[published[0] :]
+    assert [[bridge.table for bridge in epoch.bridges] for epoch in epochs] == [["d1.orders"], ["d1.orders"]]
+    assert bridges(world.ledger.tables().values()) == ()
+
+
 def with_a_hole() -> World:
     """A world whose table lost a partition and got another while nobody followed it: it is to be read again."""
     world = World(0, HIVE_4)

@@ -1,5 +1,5 @@
 """What readers are told of: bridges, and operations in parts. Each stands in the ledger before its first effect and
-stays there until an epoch lists it, so that one that a crash cut short is told of all the same.
+stays there until an epoch after its last one lists it, so that one that a crash cut short is told of all the same.
 
 A crash between the epoch and the removal makes a second epoch tell of it too: too much is safe, too little is not.
 """
@@ -52,7 +52,7 @@ class Announced:
             return tuple(self.rows[key] for key in sorted(self.rows))
 
     def told(self, ledger: Ledger, rows: Sequence[TableRow], cursor: EventId) -> None:
-        """An epoch lists `rows` now; live tables show `cursor`. What grew meanwhile stays."""
+        """An epoch lists `rows` now, which are done; live tables show `cursor`. What grew meanwhile stays."""
         with self.lock:
             self.cursor = cursor
             gone = [key_of(row) for row in rows if self.rows.get(key_of(row)) == row]

@@ -956,8 +956,13 @@ class Replica:
         self.epoch, self.cursor, self.unpublished = found, found.event_id, []
         self.passed, self.passed_events, self.published_ns = self.cursor, 0, self.source.clock.elapsed_ns()
         self.comparing.told()
-        self.side.announced.told(self.side.ledger, announced, self.cursor)
+        self.side.announced.told(self.side.ledger, list(filter(self.has_ended, announced)), self.cursor)
         return found
+
+    def has_ended(self, announced: TableRow) -> bool:
+        """Whether what was announced is not still being done beside the windows: the next epoch tells of that too."""
+        name = TableName(announced.database, announced.table)
+        return not self.tables.is_(name, OUT) and name not in self.staging.names
 
     def is_idle(self) -> bool:
         """Whether there is nothing to tell but that time goes on."""
