@@ -166,6 +166,8 @@ class Deployment:
         self.process: subprocess.Popen[bytes] | None = None
         self.program: Sequence[str] = ("-m", "calque.cli")
         """What Python runs as calque."""
+        self.inside: Sequence[str] = ()
+        """The words before its command."""
         self.watching = threading.Event()
         self.log = root / "run.log"
 
@@ -231,7 +233,7 @@ class Deployment:
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=self.root, check=False)
 
     def start(self, **environment: str) -> None:
-        command = [sys.executable, *self.program, "run", "-c", str(self.config)]
+        command = [*self.inside, sys.executable, *self.program, "run", "-c", str(self.config)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, cwd=self.root, env={**os.environ, **environment}

@@ -68,6 +68,7 @@ class Asked:
 
     def heal(self) -> None:
         self.refusing, self.delay, self.cutting = False, 0.0, 0
+        self.answering.set()
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ import pytest
 
 from calque.adapters.files import FileStorage
 from calque.ports import CopyTask
+from mounts import can_mount, with_disk
 
 NOBODY = 65534
 COPY = """
@@ -52,19 +52,10 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.fixture
-def mounts() -> Sequence[str]:
-    """The words before a command that may mount in a namespace of its own."""
-    command = ["unshare", "--mount", "--map-root-user"]
-    if not shutil.which("unshare") or subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here, so none can be full")
-    return command
-
-
 @pytest.mark.parametrize("size", [200_000, 3_000_000], ids=["in one piece", "in chunks"])
-def test_a_full_disk_is_unavailable_and_keeps_nothing_of_what_did_not_fit(
-    tmp_path: Path, mounts: Sequence[str], size: int
-) -> None:
+def test_a_full_disk_is_unavailable_and_keeps_nothing_of_what_did_not_fit(tmp_path: Path, size: int) -> None:
+    if not can_mount():
+        pytest.skip("no file system can be mounted here, so none can be full")
     disk = tmp_path / "disk"
     disk.mkdir()
     fits, too_much = written(tmp_path / "s" / "fits", 90_000), written(tmp_path / "s" / "too much", size)
@@ -73,12 +64,15 @@ def test_a_full_disk_is_unavailable_and_keeps_nothing_of_what_did_not_fit(
         COPY
         + """
 import os
+try:
+    FileStorage().write(f"{sys.argv[2]}/written", bytes(300_000))
+except CalqueError as error:
+    results.append(str(error))
 print(json.dumps([results, sorted(os.listdir(sys.argv[2]))]))
 """
     )
-    script = 'mount -t tmpfs -o size=256k tmpfs "$1" && exec "$2" -c "$3" "$4" "$1/t"'
     done = subprocess.run(
-        [*mounts, "sh", "-c", script, "sh", str(disk), sys.executable, program, tasks],
+        [*with_disk(str(disk), "256k"), sys.executable, "-c", program, tasks, f"{disk}/t"],
         capture_output=True,
         text=True,
         check=False,
@@ -88,6 +82,7 @@ print(json.dumps([results, sorted(os.listdir(sys.argv[2]))]))
     results, there = json.loads(done.stdout)
     assert (results[0], results[2], there) == ("", "", ["a", "c"])
     assert results[1].startswith(f"Unavailable: No room to write {disk / 't' / 'b'}.")
+    assert results[3].startswith(f"No room to write {disk / 't' / 'written'}.")
 
 
 def test_a_limit_on_the_size_of_files_is_a_lack_of_room(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +18,17 @@ import pytest
 from calque.adapters.control import ControlStore
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import Own, Systems
-from calque.core.layout import join
+from calque.commands import wait
+from calque.commands.options import Settings
+from calque.config import load
+from calque.core.layout import COPYING, join, place
 from calque.errors import Unavailable
 from calque.model.hive import is_partitioned
 from calque.model.policy import Policy
 from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
 from calque.telling import CAPTURING, record_of
-from deployments import Deployment
+from deployments import Deployment, RealFiles, Target
+from mounts import can_mount, seen_by, with_disk
 from thriftproxy import Asked, asked
 from worlds import State
 
@@ -30,19 +36,38 @@ VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 SEEN_SECONDS = 45.0
 """Of a machine that other tests have too; by itself it is a few."""
 AWAY_SECONDS = 2.0
+DR, NEAR = record_of("dr"), record_of("near")
+RECORDS = (CAPTURING, DR, NEAR)
 LINES = ("source", "other", "target", "warehouse", "state")
+DISK = "16m"
 
 
 class Faulty(Deployment):
-    """One target, whose files, journal and ledger are in a store. Behind a line each: the source, by two addresses as
-    if two servers shared its database, the target, and the store as warehouse and as the state's place."""
+    """Two targets at one metastore: the files of `dr` are in a store, as are the journal and the ledgers, and those of
+    `near` on a small disk that only the process sees. Behind a line each: the source's two servers over one database,
+    the target, and the store as warehouse and as the state's place."""
 
     store: ObjectStore
     lines: Mapping[str, Asked]
+    secret = "S3_SECRET"
+    """The variable that holds that of the store of `dr`."""
 
     def policy(self, name: str, index: int) -> Policy:
         policy = super().policy(name, index)
-        return Policy(name, "hq", include=policy.include, warehouse=f"s3a://{self.store.bucket}/dr")
+        if name == "dr":
+            return Policy(name, "hq", include=policy.include, warehouse=f"s3a://{self.store.bucket}/dr")
+        rename = {database: f"{database}_near" for database in self.databases}
+        return Policy(name, "hq", include=policy.include, rename=rename, warehouse=self.disk.as_uri())
+
+    @property
+    def disk(self) -> Path:
+        return self.root / "disk"
+
+    @property
+    def seen_disk(self) -> Path:
+        """The disk as the process sees it."""
+        assert self.process is not None
+        return Path(seen_by(self.process.pid, str(self.disk)))
 
     def text(self, source: Metastore) -> str:
         address = self.lines["state"].uri, self.lines["warehouse"].uri, self.lines["target"].uri
@@ -51,10 +76,10 @@ class Faulty(Deployment):
     def configured(self, source: Metastore, here: str, state: str, warehouse: str, there: str) -> str:
         text = super().text(source).replace(source.uri, here).replace(self.targets[0].uri, there)
         states = ["[state]", f'tables = "s3://{self.store.bucket}/state"', self.storage(state)]
-        return "\n".join([text, self.storage(warehouse), *states])
+        return "\n".join([text, self.storage(warehouse, self.secret), *states])
 
-    def storage(self, address: str) -> str:
-        options = {**self.store.options, "endpoint_url": address.replace("thrift:", "http:"), "secret_env": "S3_SECRET"}
+    def storage(self, address: str, secret: str = "S3_SECRET") -> str:
+        options = {**self.store.options, "endpoint_url": address.replace("thrift:", "http:"), "secret_env": secret}
         del options["secret"]
         return f"storage = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in options.items())} }}"
 
@@ -72,8 +97,19 @@ class Faulty(Deployment):
     def wait_until(self, done: Callable[[], bool], seconds: float = SEEN_SECONDS) -> None:
         deadline = time.monotonic() + seconds
         while not done():
-            assert time.monotonic() < deadline, f"{self.told(CAPTURING)} {self.told(record_of('dr'))}\n{self.tail()}"
+            assert time.monotonic() < deadline, f"{[self.told(name) for name in RECORDS]}\n{self.tail()}"
             time.sleep(0.1)
+
+    def goes_on(self, name: str) -> None:
+        """The target shows what changes now."""
+        self.change()
+        wait.run(Settings(), load(self.config), name, self.source.current(), 60)
+
+    def reload(self, source: Metastore) -> None:
+        """Have the process read its configuration, as it is to be now."""
+        assert self.process is not None
+        (self.root / "calque.toml").write_text(self.text(source))
+        self.process.send_signal(signal.SIGHUP)
 
     def furnish(self) -> None:
         """Tables of both kinds in both databases."""
@@ -96,7 +132,7 @@ class Faulty(Deployment):
         self.settle(180)
         self.check_equal()
         assert not (problems := self.problems()), "\n".join([problems[0], *self.writer.done])
-        self.wait_until(lambda: not self.told(CAPTURING) and not self.told(record_of("dr")))
+        self.wait_until(lambda: not any(map(self.told, RECORDS)))
         assert self.process is not None
         assert self.process.poll() is None, self.tail()
 
@@ -105,8 +141,8 @@ class Faulty(Deployment):
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Faulty, Mapping[str, Metastore]]]:
     """A deployment that runs, and is watched."""
     root = tmp_path_factory.mktemp("faults")
-    (root / "nobody").mkdir()
-    (root / "run").mkdir()
+    for name in ("nobody", "run", "run/disk"):
+        (root / name).mkdir()
     with ExitStack() as stack, ThreadPoolExecutor(3) as pool:
         starting = pool.submit(ObjectStore.start, root / "objects")
         here = pool.submit(Metastore.start, MetastoreSettings(version="3.1.3"), root / "source")
@@ -117,23 +153,39 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Faulty, M
         }
         there = pool.submit(Metastore.start, MetastoreSettings(version="4.2.0", extra=mapped), root / "target")
         store = stack.enter_context(starting.result(180))
-        servers = {"source": stack.enter_context(here.result(180)), "target": stack.enter_context(there.result(180))}
+        source = stack.enter_context(here.result(180))
+        other = stack.enter_context(source.beside(root / "other"))
+        servers = {"source": source, "other": other, "target": stack.enter_context(there.result(180))}
         address = store.endpoint.replace("http:", "thrift:")
-        behind = (servers["source"].uri, servers["source"].uri, servers["target"].uri, address, address)
+        behind = (source.uri, other.uri, servers["target"].uri, address, address)
         lines = {name: stack.enter_context(asked(uri)) for name, uri in zip(LINES, behind, strict=True)}
-        stack.enter_context(pytest.MonkeyPatch.context()).setenv("S3_SECRET", store.secret)
+        variables = stack.enter_context(pytest.MonkeyPatch.context())
+        variables.setenv("S3_SECRET", store.secret)
+        variables.setenv("S3_WRONG", "not the secret")
         Faulty.store, Faulty.lines = store, lines
-        made = Faulty(root / "run", 1, servers["source"], {"dr": servers["target"]}, seed=1)
+        made = Faulty(root / "run", 1, source, dict.fromkeys(("near", "dr"), servers["target"]), seed=1)
         stack.callback(made.close)
-        storage = FileStorage(Systems(own=Own((made.targets[0].policy.warehouse,), store.options)))
-        made.targets[0].content = lambda location: contents(storage, location)
+        if can_mount():
+            made.inside = with_disk(str(made.disk), DISK)
+        near, dr = made.targets
+        storage = FileStorage(Systems(own=Own((dr.policy.warehouse,), store.options)))
+        dr.content = lambda location: contents(storage, location)
+        near.content = lambda location: on_disk(made, location)
         made.furnish()
         made.start()
-        made.look_directly(servers["source"])
+        made.look_directly(source)
         made.settle(300)
         stack.callback(watched(made))
         yield made, servers
         assert made.end(signal.SIGTERM) == 0
+
+
+def on_disk(made: Faulty, location: str) -> State:
+    path = place(location).path
+    if path.startswith(str(made.disk)):
+        assert made.process is not None
+        path = seen_by(made.process.pid, path)
+    return RealFiles().content(path)
 
 
 def contents(storage: FileStorage, location: str) -> State:
@@ -142,10 +194,9 @@ def contents(storage: FileStorage, location: str) -> State:
 
 
 def watched(made: Faulty) -> Callable[[], None]:
-    """A reader at the target, who is not put off by a metastore that is away; how to end it."""
+    """A reader at each target, who is not put off by a metastore that is away; how to end them."""
 
-    def look() -> None:
-        [target] = made.targets
+    def look(target: Target) -> None:
         reader = target.reader()
         while not made.watching.is_set():
             with suppress(Unavailable):
@@ -153,12 +204,14 @@ def watched(made: Faulty) -> Callable[[], None]:
                     made.see(target, seen)
             made.watching.wait(0.1)
 
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
+    threads = [threading.Thread(target=look, args=(target,), daemon=True) for target in made.targets]
+    for thread in threads:
+        thread.start()
 
     def end() -> None:
         made.watching.set()
-        thread.join(60)
+        for thread in threads:
+            thread.join(60)
 
     return end
 
@@ -170,7 +223,7 @@ def faulty(system: tuple[Faulty, Mapping[str, Metastore]]) -> Iterator[Faulty]:
         line.heal()
 
 
-def test_a_source_goes_on_by_its_other_address(faulty: Faulty) -> None:
+def test_a_source_goes_on_by_its_other_server(faulty: Faulty) -> None:
     for one, other in (("source", "other"), ("other", "source")):
         faulty.lines[one].refuse()
         before = len(faulty.lines[other].calls)
@@ -182,8 +235,8 @@ def test_a_source_goes_on_by_its_other_address(faulty: Faulty) -> None:
 @pytest.mark.parametrize(
     ("lines", "records"),
     [
-        (("source", "other", "target"), (CAPTURING, record_of("dr"))),
-        (("warehouse",), (record_of("dr"),)),
+        (("source", "other", "target"), RECORDS),
+        (("warehouse",), (DR,)),
         (("state",), (CAPTURING,)),
     ],
     ids=["metastores", "warehouse", "journal and ledger"],
@@ -219,6 +272,57 @@ def test_metastores_that_are_restarted_are_found_again(
     faulty: Faulty, system: tuple[Faulty, Mapping[str, Metastore]]
 ) -> None:
     faulty.change()
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(3) as pool:
         list(pool.map(Metastore.restart, system[1].values()))
     faulty.recovers()
+
+
+@pytest.mark.parametrize(("line", "record"), [("warehouse", DR), ("state", CAPTURING)])
+def test_a_store_that_says_nothing_any_more_is_told_of_and_waited_for(faulty: Faulty, line: str, record: str) -> None:
+    faulty.lines[line].answering.clear()
+    faulty.change()
+    faulty.wait_until(lambda: bool(faulty.told(record)))
+    if record == DR:
+        faulty.goes_on("near")
+        assert not faulty.told(NEAR)
+    faulty.lines[line].heal()
+    faulty.recovers()
+
+
+def test_wrong_keys_are_told_of_and_cost_nothing_but_their_target_s_time(
+    faulty: Faulty, system: tuple[Faulty, Mapping[str, Metastore]]
+) -> None:
+    faulty.secret = "S3_WRONG"
+    faulty.reload(system[1]["source"])
+    faulty.change()
+    faulty.wait_until(lambda: "Not permitted to" in faulty.told(DR))
+    assert "Give the user that runs calque the right to it" in faulty.told(DR)
+    faulty.goes_on("near")
+    assert not faulty.told(NEAR)
+    faulty.secret = "S3_SECRET"
+    faulty.reload(system[1]["source"])
+    faulty.recovers()
+
+
+def test_a_full_disk_is_told_of_and_nothing_is_left_of_what_did_not_fit(faulty: Faulty) -> None:
+    if not faulty.inside:
+        pytest.skip("no file system can be mounted here, so none can be full")
+    with filled(faulty.seen_disk / "filler"):
+        faulty.change()
+        faulty.wait_until(lambda: "No room to" in faulty.told(NEAR))
+        assert "Free or add space" in faulty.told(NEAR)
+        faulty.goes_on("dr")
+        assert not faulty.told(DR)
+    faulty.recovers()
+    assert not [name for _, _, names in os.walk(faulty.seen_disk) for name in names if name.startswith(COPYING)]
+
+
+@contextmanager
+def filled(filler: Path) -> Iterator[None]:
+    """A disk without room for anything."""
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    assert not os.statvfs(filler).f_bavail
+    yield
+    filler.unlink()

@@ -77,7 +77,7 @@ def _copied(task: CopyTask, source: System, path: str, target: System, target_pa
             raise _faulty(task)
         _renamed(task, target, temporary, target_path)
     except BaseException:
-        _discard(target, temporary)
+        discard(target, temporary)
         raise
     return Copied(task, checksum, bytes_moved=task.size)
 
@@ -112,7 +112,7 @@ def _put(task: CopyTask, source: System, path: str, found: Facts, target: Object
         for chunk in _source_chunks(task, source, path):
             digest.update(chunk)
     if _read_back(task, target, target_path) != digest.hexdigest():
-        _discard(target, target_path)
+        discard(target, target_path)
         raise _faulty(task)
     return Copied(task, digest.hexdigest(), bytes_moved=task.size)
 
@@ -135,10 +135,10 @@ def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, 
             raise _faulty(task)
         target.rename(temporary, target_path)
     except OSError as error:
-        _discard(target, temporary)
+        discard(target, temporary)
         raise _of_target(task, error) from error
     except BaseException:
-        _discard(target, temporary)
+        discard(target, temporary)
         raise
     return Copied(task, xxh3_128_hexdigest(content), bytes_moved=task.size)
 
@@ -278,9 +278,10 @@ def _of_target(task: CopyTask, error: OSError) -> CalqueError | _Unfit:
     return trouble("write", task.target, error)
 
 
-def _discard(target: System, temporary: str) -> None:
+def discard(target: System, temporary: str) -> None:
+    """Remove what could not be finished: its error is the one to report, and what stays all the same is litter by its
+    name."""
     try:
         target.remove(temporary)
     except OSError:
-        # The first error is the one to report; the rest is litter by its name.
         return

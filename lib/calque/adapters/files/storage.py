@@ -11,7 +11,7 @@ from xxhash import xxh3_128_hexdigest
 from calque.adapters.files.attempt import Terms
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import _checksum as checksum
-from calque.adapters.files.copy import same_content
+from calque.adapters.files.copy import discard, same_content
 from calque.adapters.files.many import Pace, copy_all
 from calque.adapters.files.noting import (
     announce,
@@ -148,6 +148,7 @@ class FileStorage:
             system.create(temporary, [memoryview(content)])
             system.rename(temporary, at)
         except OSError as error:
+            discard(system, temporary)
             raise trouble("write", path, error) from error
 
     def remove(self, locations: Sequence[str]) -> None:
