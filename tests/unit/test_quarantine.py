@@ -15,7 +15,7 @@ from calque.engine.blame import RELEASE
 from calque.engine.release import release
 from calque.engine.retries import TRIES
 from calque.engine.world import TargetSide
-from calque.errors import CalqueError, Failing, Refused, Unavailable
+from calque.errors import Broken, CalqueError, Failing, Refused, Unavailable
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.ledger import TableState
@@ -486,6 +486,20 @@ def test_a_storage_that_lets_nobody_in_is_the_target_s_own_fault_and_no_table_s(
     settled(world)
     assert (differences(world), aside(world), world.problems) == ([], {}, [])
     assert world.side.troubles.newest() is None
+
+
+def test_a_read_that_fails_when_another_writer_has_the_target_ends_all() -> None:
+    world = world_of()
+    lost = Broken("The lease is another writer's", "this one was late", "Look who it is")
+    errors = {"make_directories": DENIED, "copy": DENIED, "write": lost}
+    storage = cast(Storage, Picky(world.storage, lambda method, _: errors.get(method)))
+    world.side = TargetSide.of(world.policy, world.side.catalog, world.ledger, storage)
+    world.restart_replica(world.ledger)
+    create(world, "y")
+    world.capture_all()
+    world.replica.unknown(TableName("d1", "y"), "the test wants it", world.source.current())
+    with pytest.raises(Broken, match="another writer"):
+        world.work()
 
 
 def test_a_ledger_that_can_not_be_written_for_a_while_holds_everything_up_and_loses_nothing() -> None:

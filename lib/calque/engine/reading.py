@@ -187,12 +187,18 @@ class Reading:
         try:
             outcome = Read(name, held=True) if self.held(name) else self.read_and_land(name)
         except Exception as error:
-            outcome = replace(failed(name, error), world=not self.blame.is_to_blame(error))
+            outcome = self.failed(name, error)
         outcome = replace(outcome, asked=asked)
         if outcome.advanced is not None and name in outcome.advanced.present:
             self.landed.record(outcome)
         else:
             self.finish(outcome)
+
+    def failed(self, name: TableName, error: Exception) -> Read:
+        try:
+            return replace(failed(name, error), world=not self.blame.is_to_blame(error))
+        except Broken as broken:
+            return failed(name, broken)
 
     def finish(self, outcome: Read) -> None:
         self.finished.put(outcome)
