@@ -86,9 +86,9 @@ class Blame:
             began = clock.elapsed_ns()
             if began >= self.until_ns:
                 self.storage = self.try_storage()
-                self.side.troubles.note("copy", self.storage)
-                ended = clock.elapsed_ns()
-                self.until_ns = 2 * ended - began
+                self.until_ns = 2 * clock.elapsed_ns() - began
+                if self.storage is not None:
+                    self.side.troubles.note("copy", self.storage)
             return self.storage
 
     def try_storage(self) -> Refused | Unavailable | None:
@@ -99,7 +99,8 @@ class Blame:
             self.side.storage.write(file, b"calque")
             self.side.storage.remove([file])
         except (Refused, Unavailable) as error:
-            return error
+            any_file = f"anything below {self.side.policy.warehouse}"
+            return type(error)(error.what.replace(file, any_file), error.why, error.todo)
         return None
 
 
