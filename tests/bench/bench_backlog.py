@@ -7,6 +7,7 @@ objects, in a bare loop by as many threads, at another database of the same meta
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -44,6 +45,8 @@ from calque.wiring import Wiring
 T = TypeVar("T")
 LISTS = 5000
 """Partitions that the bare loop adds with one call."""
+SAYS = 120
+"""After so many looks at the memory it says how far it is."""
 SAMPLE = 500
 """Objects whose numbers are compared."""
 
@@ -133,7 +136,7 @@ def measure(config: Path, window: int) -> None:
     source = replace(source, journal=spent.timed(source.journal, lambda method: f"journal.{method}"))
     spread = spent.timed(wiring.spread("dr"), lambda _: "prepared by tasks")
     replica = Replica(source, timed_side(side, spent), lambda: 0, lambda: None, spread=spread)
-    with peaks() as peak:
+    with peaks(spent) as peak:
         begin = time.perf_counter()
         spent.on("open", replica.open)
         hops, windows = 0, 0
@@ -161,15 +164,20 @@ def timed_side(side: TargetSide, spent: Spent) -> TargetSide:
 
 
 @contextmanager
-def peaks() -> Iterator[list[float]]:
-    """Of this process, and of it with all its descendants, while the block runs."""
+def peaks(spent: Spent) -> Iterator[list[float]]:
+    """Of this process, and of it with all its descendants, while the block runs. Says now and then how far it is."""
     found, over = [0.0, 0.0], threading.Event()
 
     def look() -> None:
-        while not over.wait(0.5):
+        for tick in itertools.count():
+            if over.wait(0.5):
+                return
             status = Path("/proc/self/status").read_text()
             own = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
             found[0], found[1] = max(found[0], own / 1024), max(found[1], memory_mib(os.getpid())[1])
+            if tick % SAYS == SAYS - 1:
+                calls = sum(count for what, count in list(spent.calls.items()) if what.startswith("call "))
+                print(f"... {tick // 2:,} s, {calls:,} calls, {own / 1024:,.0f} MiB", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
