@@ -25,7 +25,7 @@ LONG = (
     *("property/test_plans.py", "property/test_bootstraps.py", "property/test_delta_tables.py", "unit/test_crashes.py"),
     *("property/test_decode.py", "property/test_adopt.py", "property/test_gaps.py", "property/test_copy_faults.py"),
     *("integration/test_flow.py", "integration/test_operating.py", "integration/test_delta_tables.py"),
-    *("integration/test_demo.py",),
+    *("integration/test_demo.py", "integration/test_faults.py"),
     *("integration/test_kafka_topics.py", "integration/test_lease.py", "integration/test_live.py"),
     *("integration/test_gaps.py", "integration/test_scans.py", "integration/test_objects.py"),
     *("integration/test_sandbox.py", "integration/test_bootstrap_under_load.py", "integration/test_spark_sources.py"),

@@ -1,4 +1,4 @@
-"""A store that takes connections and says nothing: whoever asks it knows within seconds."""
+"""S3 stores that are silent, busy or full: whoever asks knows within seconds, and which of them it is."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from calque.adapters.files.attempt import Terms
 from calque.adapters.files.s3_requests import SILENT_SECONDS
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import Own, Systems
@@ -48,8 +50,12 @@ def silent() -> Iterator[str]:
         one.close()
 
 
+def options_of(endpoint: str) -> dict[str, str]:
+    return {"endpoint_url": endpoint, "key": "k", "secret": "s", "region": "us-east-1"}
+
+
 def test_whatever_is_asked_of_a_silent_store_is_unavailable_within_seconds(silent: str, tmp_path: Path) -> None:
-    options = {"endpoint_url": silent, "key": "k", "secret": "s", "region": "us-east-1"}
+    options = options_of(silent)
     files = [tmp_path / str(size) for size in (1000, 20 << 20)]
     for file in files:
         file.write_bytes(bytes(int(file.name)))
@@ -80,3 +86,72 @@ def test_whatever_is_asked_of_a_silent_store_is_unavailable_within_seconds(silen
     with ThreadPoolExecutor(len(asked)) as pool:
         took = dict(zip(asked, pool.map(seconds, asked.values()), strict=True))
     assert not {what: each for what, each in took.items() if each > MOST_SECONDS}
+
+
+class Store(ThreadingHTTPServer):
+    """Has one object, whatever it is asked for, and gives these answers before it: a status and the protocol's word for
+    it, once more for each time that is left."""
+
+    daemon_threads = True
+
+    def __init__(self, *answers: tuple[int, str], times: int = 1_000) -> None:
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.answers = list(answers) * times
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Answering(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Store
+
+    def do_GET(self) -> None:
+        status, word = self.server.answers.pop() if self.server.answers else (200, "")
+        content = f"<Error><Code>{word}</Code><Message>no</Message></Error>".encode() if word else b"hello"
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Last-Modified", "Sun, 22 Nov 2026 00:00:00 GMT")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@contextmanager
+def serving(store: Store) -> Iterator[FileStorage]:
+    thread = threading.Thread(target=store.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield FileStorage(Systems(options_of(store.endpoint)), terms=Terms(attempts=1))
+    finally:
+        store.shutdown()
+        store.server_close()
+        thread.join(30)
+
+
+def test_a_store_that_is_busy_for_a_moment_is_asked_again() -> None:
+    with serving(Store((503, "SlowDown"), (500, "InternalError"), times=1)) as storage:
+        assert storage.read(f"{AT}/f") == b"hello"
+
+
+def test_a_store_that_stays_busy_is_unavailable_and_no_file_of_it_is_lost(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with serving(Store((503, "SlowDown"))) as storage, pytest.raises(Unavailable, match="Can't read s3a://"):
+        storage.copy([CopyTask(f"{AT}/f", str(tmp_path / "f"), 5, 1)])
+    assert time.monotonic() - began < MOST_SECONDS
+
+
+@pytest.mark.parametrize("answer", [(403, "QuotaExceeded"), (507, "InsufficientStorage"), (507, "XMinioStorageFull")])
+def test_a_store_without_room_says_so(answer: tuple[int, str]) -> None:
+    with serving(Store(answer)) as storage, pytest.raises(Unavailable, match=f"No room to write {AT}/f"):
+        storage.write(f"{AT}/f", b"x")
