@@ -92,10 +92,18 @@ def test_an_event_that_is_heavier_than_any_answer_should_be_comes_alone_and_whol
 def test_a_server_that_fails_is_asked_for_less() -> None:
     events = rows(*[SMALL] * 100)
     with served(events, most=10) as (server, log):
-        with pytest.raises(Failing):
-            log.read(0, 1000)
         assert ids(log.read(0, 1000)) == [1]
         assert server.asked == [FIRST, FIRST // 8]
+        assert ids(events_after(log, 0, 100)) == ids(events)
+
+
+def test_a_server_that_gives_nothing_fails() -> None:
+    with served(rows(*[SMALL] * 100), most=0) as (server, log):
+        with pytest.raises(Failing):
+            log.read(0, 1000)
+        assert server.asked == [FIRST, FIRST // 8, 1]
+        server.most = 1000
+        assert ids(events_after(log, 0, 100)) == list(range(1, 101))
 
 
 def test_a_log_that_is_followed_is_asked_once_for_each_span() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from calque.errors import Failing
 from calque.model.journal import Event
 from calque.model.names import EventId
 
+logger = logging.getLogger(__name__)
+
 PAGE_BYTES = 32 << 20
 """What an answer should weigh; one of several events that comes to weigh more than twice of it is given up."""
 FIRST = 16
@@ -37,7 +40,8 @@ class HiveLog:
     """`ports.EventLog` over Thrift. Messages come as the server's encoder wrote them (`message_format` says which).
 
     How many events are asked for at once follows from what the last ones weighed, and is remembered between calls. An
-    event of more than `page_bytes` comes alone, whatever its weight; only then another one of its id would be missed.
+    event of more than `page_bytes` comes alone, whatever its weight, and so does one that the server can't give with
+    others; only then another one of its id would be missed.
 
     2.3 takes every row behind `after` into its memory whatever the limit, and may give two events one id (facts of
     HIVE-16886): never read it from far behind.
@@ -61,7 +65,11 @@ class HiveLog:
         while True:
             try:
                 found = self._page(after, count)
-            except TooHeavy:
+            except (TooHeavy, Failing) as problem:
+                # A server that failed may lack the memory for the answer.
+                if count == 1:
+                    raise
+                logger.debug("%d events at once: %s", count, problem)
                 self.heavy = after + count
                 count, torn = self._fewer(count), True
                 continue
@@ -75,15 +83,8 @@ class HiveLog:
             count = min(2 * count, limit)
 
     def _page(self, after: EventId, count: int) -> Sequence[Event]:
-        try:
-            answer: Events = self._call(
-                GET_NEXT_NOTIFICATION, EventRequest(after, count), most=2 * self.page_bytes if count > 1 else None
-            )
-        except Failing:
-            # It may have been too much for the server.
-            self.heavy = after + count
-            self._fewer(count)
-            raise
+        most = 2 * self.page_bytes if count > 1 else None
+        answer: Events = self._call(GET_NEXT_NOTIFICATION, EventRequest(after, count), most=most)
         return answer.events
 
     def _fewer(self, count: int) -> int:

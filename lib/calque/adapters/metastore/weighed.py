@@ -25,7 +25,7 @@ class Weighed:
         chunk: bytes = self._socket.read(size)
         self._read += len(chunk)
         if self._most is not None and self._read > self._most:
-            raise TooHeavy
+            raise TooHeavy(f"An answer grew beyond {self._most} bytes")
         return chunk
 
     def readAll(self, size: int) -> bytes:  # noqa: N802  (the name is Thrift's)
