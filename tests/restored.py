@@ -10,7 +10,10 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
 from histories import Player, Story, Write
 
-RESTORES = ("copy_ledger", "restore_ledger", "copy_journal", "restore_journal", "lose_state")
+RESTORES = (
+    *("copy_ledger", "restore_ledger", "copy_journal", "restore_journal"),
+    *("copy_state", "restore_state", "lose_state"),
+)
 
 
 class Restorer(Player):
@@ -31,6 +34,12 @@ class Restorer(Player):
     def put_back(self, operation: str) -> None:
         world = self.world
         match operation:
+            case "copy_state":
+                self.put_back("copy_ledger")
+                self.put_back("copy_journal")
+            case "restore_state" if self.ledger is not None and self.journal is not None:
+                world.ledger = self.ledger.copy()
+                self.put_back("restore_journal")
             case "copy_ledger":
                 self.ledger = world.ledger.copy()
             case "restore_ledger" if self.ledger is not None:

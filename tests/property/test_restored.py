@@ -26,6 +26,7 @@ COPIES = POLICIES.filter(lambda policy: policy.data == "copy" and policy.drops =
 WAYS = {
     "the ledger": ("copy_ledger", "restore_ledger"),
     "the journal": ("copy_journal", "restore_journal"),
+    "the ledger and the journal": ("copy_state", "restore_state"),
     "all that calque knows": ("lose_state", "lose_state"),
 }
 
