@@ -166,7 +166,7 @@ def timed_side(side: TargetSide, spent: Spent) -> TargetSide:
 @contextmanager
 def peaks(spent: Spent) -> Iterator[list[float]]:
     """Of this process, and of it with all its descendants, while the block runs. Says now and then how far it is."""
-    found, over = [0.0, 0.0], threading.Event()
+    found, over, begin = [0.0, 0.0], threading.Event(), time.perf_counter()
 
     def look() -> None:
         for tick in itertools.count():
@@ -177,7 +177,11 @@ def peaks(spent: Spent) -> Iterator[list[float]]:
             found[0], found[1] = max(found[0], own / 1024), max(found[1], memory_mib(os.getpid())[1])
             if tick % SAYS == SAYS - 1:
                 calls = sum(count for what, count in list(spent.calls.items()) if what.startswith("call "))
-                print(f"... {tick // 2:,} s, {calls:,} calls, {own / 1024:,.0f} MiB", file=sys.stderr, flush=True)
+                print(
+                    f"... {time.perf_counter() - begin:,.0f} s, {calls:,} calls, {own / 1024:,.0f} MiB",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
