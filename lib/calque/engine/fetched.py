@@ -14,7 +14,7 @@ from calque.model.names import EventId
 from calque.model.plan import GroupPlan
 from calque.ports import Journal
 
-BUDGET = 256 << 20
+BUDGET = 128 << 20
 """Characters of messages that are held for groups to come. While the last groups of one batch are applied, the next
 batch may be there too."""
 TYPICAL = 8 << 10
