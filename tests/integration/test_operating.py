@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -184,7 +185,7 @@ def test_a_process_that_copies_a_large_file_ends_in_time_and_the_next_one_has_it
 
     def copy() -> None:
         deployment.start()
-        deployment.wait_for(lambda status: (status["copying"] or {"bytes": 0})["bytes"])
+        deployment.wait_for(lambda status: status["state"] == "bootstrapping" and is_copying(status))
 
     copy()
     began = time.monotonic()
@@ -201,6 +202,10 @@ def test_a_process_that_copies_a_large_file_ends_in_time_and_the_next_one_has_it
     deployment.config.write_text(fast)
     deployment.ask("run", "--until", "head")
     deployment.ask("verify", "--data", "checksum")
+
+
+def is_copying(status: Mapping[str, Any]) -> bool:
+    return bool((status["copying"] or {"bytes": 0})["bytes"])
 
 
 def until(deployment: Deployment, reached: Callable[[], object], seconds: float = 60) -> None:
