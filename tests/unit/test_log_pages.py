@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calque.adapters.metastore.client import Client
@@ -117,6 +117,7 @@ def test_a_log_that_is_followed_is_asked_once_for_each_span() -> None:
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from([SMALL, LARGE, PAGE_BYTES])), min_size=1, max_size=40),
     st.integers(1, 50),
 )
+@example([(0, SMALL)] * 3 + [(1, PAGE_BYTES)] * 5, 7)
 def test_no_answer_that_is_short_ends_between_events_that_share_an_id(steps: list[tuple[int, int]], page: int) -> None:
     """As long as such events fit into one answer."""
     events = list[Event]()

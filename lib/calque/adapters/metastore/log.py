@@ -61,8 +61,9 @@ class HiveLog:
     def read(self, after: EventId, limit: int) -> Sequence[Event]:
         if limit <= 0:
             return ()
-        count, torn = min(limit, self.page), False
-        while True:
+        found: Sequence[Event] = ()
+        count, too_many = min(limit, self.page), limit + 1
+        while len(found) < count < too_many:
             try:
                 found = self._page(after, count)
             except (TooHeavy, Failing) as problem:
@@ -71,16 +72,17 @@ class HiveLog:
                     raise
                 logger.debug("%d events at once: %s", count, problem)
                 self.heavy = after + count
-                count, torn = self._fewer(count), True
+                too_many, count = count, max(self._fewer(count), (len(found) + count) // 2 if found else 1)
                 continue
             self._learn(found)
             if len(found) < count or count == limit:
-                return found
+                break
             if whole := without_last(found):
                 return whole
-            if torn or count == 1:
-                return found
-            count = min(2 * count, limit)
+            if count == 1 and len(found[0].message) > self.page_bytes:
+                break
+            count = min(2 * count, limit, too_many - 1)
+        return found
 
     def _page(self, after: EventId, count: int) -> Sequence[Event]:
         most = 2 * self.page_bytes if count > 1 else None
