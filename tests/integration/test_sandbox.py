@@ -10,6 +10,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -437,11 +438,10 @@ def stat_of(pid: int) -> str:
 def listening_addresses(pid: int) -> set[str]:
     """The local addresses of the TCP sockets that a process listens on."""
     sockets = set()
-    try:
+    with suppress(OSError):
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            sockets.add(str(descriptor.readlink()))
-    except OSError:
-        return set()
+            with suppress(OSError):  # closed meanwhile
+                sockets.add(str(descriptor.readlink()))
     addresses = set()
     for table in ("tcp", "tcp6"):
         for row in Path("/proc/net", table).read_text().splitlines()[1:]:
