@@ -20,6 +20,9 @@ from calque.model.hive import Column, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 
+sys.path.append(str(Path(__file__).parents[1]))
+"""What tests share: pytest finds it by itself, scripts do not."""
+
 SOURCE = "hq"
 INPUT = "org.apache.hadoop.mapred.TextInputFormat"
 OUTPUT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
