@@ -261,7 +261,7 @@ def bare(uri: str) -> None:
         for name, table in found.items()
         if is_partitioned(table)
     }
-    catalog.create_database(Database("bare", location="file:/tmp/bare"))
+    catalog.create_database(Database("bare"))
 
     def make(table: Table) -> int:
         catalog.create_table(replace(table, database="bare"))
