@@ -56,7 +56,8 @@ def test_readers_see_only_states_of_the_source_while_calque_is_killed_and_its_ch
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
         deployment.start()
         until = time.monotonic() + 11
-        while time.monotonic() < until:
+        while time.monotonic() < until or not list(checkpoints.glob("capture/offsets/*")):
+            assert time.monotonic() < until + 60
             deployment.write(1, pause=0.03)
         code = deployment.end(number)
         assert code == (0 if number is signal.SIGTERM else -number)
@@ -68,6 +69,7 @@ def test_readers_see_only_states_of_the_source_while_calque_is_killed_and_its_ch
     deployment.write(10, pause=0.03)
     deployment.settle()
     deployment.check_equal()
+    assert f"{checkpoints / 'capture'}, is made anew" in deployment.log.read_text()
     until = time.monotonic() + 60
     while min(target.proof.observations for target in deployment.targets) <= 100:
         assert time.monotonic() < until

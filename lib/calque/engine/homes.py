@@ -33,7 +33,6 @@ PREFIX = f"{OURS}_source_"
 NAME, ID = "calque.metastore.source", "calque.metastore.id"
 HOME = ("home", "*", "*")
 """The ledger's row with the names, in `reason`."""
-"""Events whose messages are held at a time."""
 
 
 class Known(NamedTuple):

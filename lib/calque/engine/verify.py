@@ -44,6 +44,7 @@ from calque.core.iceberg import is_iceberg
 from calque.core.image import is_ours
 from calque.core.keys import keys_of
 from calque.core.patterns import chosen, covers, parse_pattern
+from calque.core.weight import first_ones
 from calque.engine.attached import compare_files_of, expected_function, missing_resources
 from calque.engine.databases import DATABASE_KINDS
 from calque.engine.delta_files import VersionLost, live_files
@@ -153,7 +154,7 @@ class LogJournal:
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
         each = (event for event_id in sorted(set(ids)) for event in self.read(Span(event_id - 1, event_id)))
-        return {event.event_id: event for event in first_ones(each, most)}
+        return {event.event_id: event for event in first_ones(each, lambda event: len(event.message), most)}
 
     def append(self, _rows: pa.Table) -> None:
         self.read_only()
@@ -180,16 +181,6 @@ class LogJournal:
 
     def read_only(self) -> NoReturn:
         raise Broken("The source's log is not written to", "it was taken for a journal", "Report this")
-
-
-def first_ones(events: Iterable[Event], most: int | None) -> Iterator[Event]:
-    """As `Journal.events` gives them."""
-    weight = 0
-    for event in events:
-        yield event
-        weight += len(event.message)
-        if most is not None and weight >= most:
-            return
 
 
 class Touches:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from calque.core.admit import Admission
 from calque.core.image import Imaging
@@ -90,5 +90,9 @@ class TargetSide:
         admission, copying, stopping = Admission(policy), Copying(time.time_ns), stopping or threading.Event()
         troubles = Troubles(time.monotonic_ns)
         storage, catalog = attended(storage, copying, troubles, stopping), ending(catalog, stopping)
-        side = TargetSide(policy, catalog, ledger, storage, admission, Imaging(admission))
-        return replace(side, copying=copying, troubles=troubles, stopping=stopping)
+        return TargetSide(
+            *(policy, catalog, ledger, storage, admission, Imaging(admission)),
+            copying=copying,
+            troubles=troubles,
+            stopping=stopping,
+        )

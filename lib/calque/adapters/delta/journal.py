@@ -6,7 +6,7 @@ last event id; it outlives rows that are forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from calque.adapters.delta.snapshot import Change, Keys, Snapshot
 from calque.adapters.delta.table import RangedTable
 from calque.core.continuity import check_continues, check_there, first_and_last
 from calque.core.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
+from calque.core.weight import first_ones
 from calque.errors import Broken
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
@@ -78,18 +79,9 @@ class DeltaJournal:
             if most is None:
                 return self._table.read_files(files, ids, columns)
             pieces = (piece for file in files for piece in self._table.pieces(file, ids, columns))
-            return pa.concat_tables([SCHEMA.empty_table(), *first_pieces(pieces, most)])
+            return pa.concat_tables([SCHEMA.empty_table(), *first_ones(pieces, lambda piece: int(piece.nbytes), most)])
 
         return self._table.consistently(read)
-
-
-def first_pieces(pieces: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
-    weight = 0
-    for piece in pieces:
-        yield piece
-        weight += piece.nbytes
-        if weight >= most:
-            return
 
 
 def ends(snapshot: Snapshot) -> tuple[EventId, EventId]:

@@ -25,6 +25,7 @@ from calque.adapters.kafka.tail import Tail, Value
 from calque.adapters.kafka.topic import Topic
 from calque.core.continuity import check_continues, check_there, first_and_last
 from calque.core.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
+from calque.core.weight import first_ones
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
@@ -216,19 +217,14 @@ def table_of(rows: Iterable[Counted], columns: Sequence[str], most: int | None =
     """Some columns of the rows; with `most` of the first ones, so many that their messages weigh so many bytes. Of a
     long span never all is in memory as it was stored."""
     schema, decode = pa.schema([SCHEMA.field(name) for name in columns]), codec(NAME).decode
-    whole, parts = first_ones((decode(row.value()) for row in rows), most), list[pa.Table]()
+    whole, parts = first_ones((decode(row.value()) for row in rows), weight_of, most), list[pa.Table]()
     while part := [{name: row[name] for name in columns} for row in islice(whole, AT_ONCE)]:
         parts.append(pa.Table.from_pylist(part, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
-def first_ones(rows: Iterable[Mapping[str, Any]], most: int | None) -> Iterator[Mapping[str, Any]]:
-    weight = 0
-    for row in rows:
-        yield row
-        weight += len(row["message"])
-        if most is not None and weight >= most:
-            return
+def weight_of(row: Mapping[str, Any]) -> int:
+    return len(row["message"])
 
 
 def storable(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from calque.core.continuity import check_continues, check_there, first_and_last
 from calque.core.rows import entries_of, events_of
+from calque.core.weight import first_ones
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
 
@@ -41,14 +42,8 @@ class MemoryJournal:
         return tuple(entry for entry, _ in self._found(range(span.after + 1, span.upto + 1)))
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
-        found: dict[EventId, Event] = {}
-        weight = 0
-        for _, event in self._found(sorted(set(ids))):
-            found[event.event_id] = event
-            weight += len(event.message)
-            if most is not None and weight >= most:
-                break
-        return found
+        found = (event for _, event in self._found(sorted(set(ids))))
+        return {event.event_id: event for event in first_ones(found, lambda event: len(event.message), most)}
 
     def forget(self, upto: EventId) -> int:
         with self._lock:

@@ -56,7 +56,7 @@ def start(
     """Start `apply` over `stream`; it runs on a thread of its own, one span after the other.
 
     `checkpoint` wins over the stream's `starting` once it exists. Spark jobs of `apply` run in the fair pool `pool`.
-    Raises `Unbegun`.
+    Raises what `Query.join` does where the first batch never came.
     """
     query = Query(stream.small, apply)
     writer = stream.frame(session).writeStream.queryName(name).option("checkpointLocation", str(checkpoint))
@@ -67,7 +67,7 @@ def start(
     try:
         query.started(writer.start())
     except Exception as problem:
-        raise Unbegun(*account(problem)) from problem
+        raise explained(problem, Unbegun) from problem
     finally:
         session.sparkContext.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
     return query
@@ -155,16 +155,8 @@ class Query:
                 raise self._failure from None
             if self._stopping:
                 return True
-            raise rebuilt(str(problem)) or self._unexplained(problem) from problem
+            raise explained(problem, Broken if self.begun.is_set() else Unbegun) from problem
         return ended is not False
-
-    def _unexplained(self, problem: Exception) -> CalqueError:
-        for text in WORKER_TROUBLE:
-            if text in str(problem):
-                return Unavailable(
-                    "A worker process of Spark's is gone", text, "Give the machine more memory or less to do"
-                )
-        return (Broken if self.begun.is_set() else Unbegun)(*account(problem))
 
 
 def span_of(execution: Any) -> Span:
@@ -200,6 +192,14 @@ WORKER_TROUBLE = ("Python worker failed to connect back", "Python worker exited 
 """A worker that could not start, or was killed: the machine is overloaded or short of memory."""
 
 
-def account(problem: Exception) -> tuple[str, str, str]:
-    """What a failure that is none of ours says."""
-    return "A streaming query ended", next(iter(str(problem).splitlines()), ""), "See Spark's log"
+def explained(problem: Exception, otherwise: type[Broken]) -> CalqueError:
+    """The error of ours behind a query's end: rebuilt, a worker's, or `otherwise` with what Spark says first."""
+    said = str(problem)
+    if ours := rebuilt(said):
+        return ours
+    for text in WORKER_TROUBLE:
+        if text in said:
+            return Unavailable(
+                "A worker process of Spark's is gone", text, "Give the machine more memory or less to do"
+            )
+    return otherwise("A streaming query ended", next(iter(said.splitlines()), ""), "See Spark's log")
