@@ -89,7 +89,7 @@ def taken_up(story: Story) -> Bootstrap:
     player = Booting(story)
     player.begin()
     world = player.world
-    start = world.replica.position()
+    start = world.replica.epochs.position()
     world.side = replace(world.side, policy=replace(world.policy, start=start))
     read, copied = world.reads(), world.storage.changes
     world.restart_replica(type(world.ledger)(world.recorded))

@@ -268,10 +268,10 @@ class DiskWorld(World):
     def window(self, upto: EventId | None = None) -> None:
         for request in list(self.requests):
             if take_up(self.replica, request) is not None:
-                self.replica.tables.record(self.replica.record_states)
+                self.replica.tables.record(self.replica.epochs.record_states)
                 self.requests.remove(request)
         super().window(upto)
-        position = self.replica.position() or 0
+        position = self.replica.epochs.position() or 0
         if position < self.farthest:
             self.went_back.append(f"position {position} after {self.farthest}")
         self.farthest = position
@@ -282,7 +282,7 @@ class DiskWorld(World):
             self.go_on()
             out = self.replica.tables.in_state(*set(TableState) - {TableState.LIVE})
             busy = out or self.requests or self.replica.tables.apart
-            if not busy and self.replica.position() == self.source.current():
+            if not busy and self.replica.epochs.position() == self.source.current():
                 return
             self.clock.now += 2_000_000_000
         raise AssertionError(f"it did not settle: {self.replica.tables.rows}")

@@ -144,7 +144,7 @@ class Link:
 
     def is_settled(self) -> bool:
         out = self.replica.tables.in_state(*set(TableState) - {TableState.LIVE, TableState.QUARANTINED})
-        return not out and not self.replica.tables.apart and self.replica.position() == self.store.current()
+        return not out and not self.replica.tables.apart and self.replica.epochs.position() == self.store.current()
 
     def quarantined(self) -> Sequence[str]:
         return [str(name) for name in self.replica.tables.in_state(TableState.QUARANTINED)]

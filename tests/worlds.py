@@ -35,9 +35,10 @@ from calque.core.rows import table_of
 from calque.engine.announced import BRIDGE
 from calque.engine.building import BATCH
 from calque.engine.capture import Capture, Gatherer
-from calque.engine.replica import Replica, Window
+from calque.engine.replica import Replica
 from calque.engine.staging import PATIENCE
 from calque.engine.tables import ASIDE
+from calque.engine.window import Window
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
 from calque.model.gaps import Cause, Gap
@@ -505,7 +506,7 @@ class World:
             self.capture_all()
             self.work()
             out = self.replica.tables.in_state(*set(TableState) - {TableState.LIVE, TableState.QUARANTINED})
-            if not out and self.replica.position() == self.source.current() and not self.replica.tables.apart:
+            if not out and self.replica.epochs.position() == self.source.current() and not self.replica.tables.apart:
                 return
             self.clock.now += 2_000_000_000
         raise AssertionError(f"it did not settle: {self.replica.tables.rows}")

@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from calque.engine.progress import Progress
 from calque.engine.reads import Headway
-from calque.engine.replica import Window
+from calque.engine.window import Window
 from calque.model.names import EventId
 
 STATES = ("starting", "bootstrapping", "running", "paused", "stopped", "failed")

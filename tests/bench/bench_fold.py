@@ -177,7 +177,7 @@ def measure(location: str) -> None:
     replica.open()
     hops = 0
     for after in range(0, upto, WINDOW):
-        replica.cursor = catalog.at = after
+        replica.epochs.cursor = catalog.at = after
         hops += window(replica, min(after + WINDOW, upto), spent)
     replica.close()
     spent["all"] = spent["entries"] + spent["groups"] + spent["fold, plan"]

@@ -238,7 +238,12 @@ class Engine:
             last = self.capture()
             replica.window(last)
             out = replica.tables.in_state(*set(TableState) - {TableState.LIVE})
-            if not out and replica.position() == last and not replica.tables.apart and replica.comparing.is_done():
+            if (
+                not out
+                and replica.epochs.position() == last
+                and not replica.tables.apart
+                and replica.comparing.is_done()
+            ):
                 return
             time.sleep(0.05)
 

@@ -128,8 +128,16 @@ def test_a_running_system_is_paused_replayed_reloaded_waited_for_and_killed_with
         deployment.reach()
     until(deployment, lambda: not Wiring(load(deployment.config)).control.names("requests/"))
     deployment.check()
-    deployment.check_readers()
+    deployment.ask("pause")
     assert deployment.end(signal.SIGTERM) == 0
+    epoch = ledger.last_epoch()
+    deployment.happen(3)
+    assert "paused" in deployment.ask("run", "--until", "head", code=75)
+    assert ledger.last_epoch() == epoch
+    deployment.ask("resume")
+    deployment.ask("run", "--until", "head")
+    deployment.check_equal()
+    deployment.check_readers()
 
 
 def test_whatever_is_put_back_from_an_older_copy_or_lost_readers_see_states_of_the_source_that_advance(
@@ -163,6 +171,8 @@ def test_whatever_is_put_back_from_an_older_copy_or_lost_readers_see_states_of_t
     shutil.rmtree(root / "checkpoints")
     live(3)
     put_back("state/journal", "state/evidence", "checkpoints")
+    live(3)
+    put_back("state")
     live(3)
     shutil.rmtree(root / "state", ignore_errors=True)
     live(3)

@@ -64,7 +64,7 @@ class Adopter(Player):
         def do() -> None:
             try:
                 adopt(self.world.replica, lambda _: True, lambda _: True, "asked for by adopt")
-                self.world.replica.tables.record(self.world.replica.record_states)
+                self.world.replica.tables.record(self.world.replica.epochs.record_states)
             except Unavailable:
                 return
             todo.clear()

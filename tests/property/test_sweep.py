@@ -214,7 +214,7 @@ def test_while_the_target_is_behind_a_sweep_only_takes_notes_and_a_later_one_rem
 def test_leftovers_of_copying_go_from_a_live_directory_and_the_pending_ones_stay() -> None:
     world = with_table()
     live = overwrite(world, b"2")
-    position = world.replica.position() or 0
+    position = world.replica.epochs.position() or 0
     old, pending = f"{STAGE}/{position}/f", f"{STAGE}/{position + 1}/f"
     for name in (old, pending, ".calque-copy-1", "_SUCCESS"):
         world.storage.write(join(live, name), b"x")

@@ -392,7 +392,7 @@ def test_files_that_changed_at_the_source_without_an_event_are_found() -> None:
 
 def test_a_stopped_target_is_compared_where_nothing_is_pending_and_the_rest_is_set_aside() -> None:
     world = settled()
-    position = world.replica.position()
+    position = world.replica.epochs.position()
     plain = world.source.the_table(PLAIN).table
     world.source.alter_table(PLAIN, replace(plain, parameters={"v": "2"}))
     found = compare(world)

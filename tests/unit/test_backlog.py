@@ -83,7 +83,7 @@ def test_small_tables_of_a_window_wait_for_no_giant_ones() -> None:
     replica.window(late.source.current())
     replica.close()
     assert in_time == [True] * 2 * APPLIERS
-    assert replica.position() == late.source.current()
+    assert replica.epochs.position() == late.source.current()
 
 
 PLANNED, HELD = 40_000, 4000

@@ -323,7 +323,7 @@ def test_what_a_dead_process_called_live_ahead_of_its_epoch_is_not_live_in_other
     case.source.drop_partitions(A, ["p=1"])
     world.capture_all()
     world.window()
-    assert world.replica.position() == world.source.current()
+    assert world.replica.epochs.position() == world.source.current()
     row = world.ledger.tables()["table", *A]
     assert (row.state, row.shows) == (TableState.STAGING, world.source.current() - 1)
     case.settle()

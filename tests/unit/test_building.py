@@ -353,9 +353,9 @@ def test_no_epoch_ends_before_what_a_table_shows_that_landed_before_a_death() ->
     world.restart()
     world.background.run()
     world.window(shown - 1)
-    assert world.replica.position() is None
+    assert world.replica.epochs.position() is None
     world.window(shown)
-    assert world.replica.position() == shown
+    assert world.replica.epochs.position() == shown
 
 
 # Tables that the target has

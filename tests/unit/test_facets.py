@@ -290,7 +290,7 @@ def test_a_message_of_a_facet_that_can_not_be_read_harms_nobody() -> None:
     world.source.add_constraints([key()])
     window(world)
     assert (names(world, ORDERS), statistics(world, ORDERS)) == ({"pk"}, {})
-    assert world.replica.position() == world.source.current()
+    assert world.replica.epochs.position() == world.source.current()
 
 
 def test_the_image_of_a_table_without_partition_keys_says_so() -> None:

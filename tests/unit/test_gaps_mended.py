@@ -106,14 +106,14 @@ def test_after_a_log_that_went_back_no_mark_is_beyond_it_and_nothing_is_copied_a
         TableName("d1", "plain"), replace(world.source.the_table(TableName("d1", "plain")).table, parameters={"k": "v"})
     )
     world.settle()
-    position = world.replica.position()
+    position = world.replica.epochs.position()
     calls = counted(world)
     world.go_back(backup)
     world.settle()
     assert differences(world) == []
     assert world.marks_ahead() == []
     assert calls["copy"] == 0
-    assert world.source.current() == world.replica.position() < position
+    assert world.source.current() == world.replica.epochs.position() < position
     world.writer.source.drop_table(TableName("d1", "t0"))
     create(world, "t0", ("p",))
     world.settle()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from calque.adapters.memory.metastore import MemoryCatalog
+from calque.engine.epochs import IDLE_SECONDS
 from calque.engine.leases import CatalogLeases
-from calque.engine.replica import IDLE_SECONDS
 from calque.model.hive import Database
 from calque.model.lease import Generation, Writer
 from rings import Link, Metastores
@@ -44,7 +44,7 @@ def test_the_position_passes_leases_that_are_renewed_and_the_ledger_does_not_gro
     before = epochs(link)
     renew(link, 5)
     assert epochs(link) == before
-    assert link.replica.position() == link.store.current()
+    assert link.replica.epochs.position() == link.store.current()
 
 
 def test_the_next_epoch_goes_on_from_the_last_one_and_counts_what_was_passed(link: Link) -> None:
@@ -81,7 +81,7 @@ def test_whoever_dies_before_that_passes_them_again(link: Link) -> None:
     renew(link, 3)
     link.replica.forget()
     link.window()
-    assert link.replica.position() == link.store.current()
+    assert link.replica.epochs.position() == link.store.current()
     assert epochs(link) == before
 
 

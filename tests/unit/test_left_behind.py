@@ -251,7 +251,7 @@ def test_a_gap_in_the_log_after_it_is_dealt_with_once_more() -> None:
 
 def test_a_target_that_began_at_an_event_starts_again_like_any_other() -> None:
     world = world_of()
-    start = world.replica.position()
+    start = world.replica.epochs.position()
     world.side = replace(world.side, policy=replace(POLICY, start=start))
     world.restart_replica(type(world.ledger)(world.recorded))
     world.settle()
@@ -265,7 +265,7 @@ def test_a_target_that_began_at_an_event_starts_again_like_any_other() -> None:
 
 def test_a_start_ahead_of_the_target_is_still_refused_where_the_journal_begins_later() -> None:
     world = world_of()
-    start = world.replica.position()
+    start = world.replica.epochs.position()
     create(world, "one")
     create(world, "two")
     fall_behind(world)

@@ -223,7 +223,7 @@ def test_a_window_after_a_death_is_not_shorter_than_the_one_that_died(wiring: Wi
     part = Parts(Wiring(load(str(tmp_path / "calque.toml"))), world).part
     part.windows(world.replica, world.source.current())
     assert world.problems == []
-    assert world.replica.position() == world.source.current()
+    assert world.replica.epochs.position() == world.source.current()
     assert part.longest() == 2
 
 

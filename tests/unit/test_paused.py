@@ -61,12 +61,12 @@ def rename(world: SlowWorld, name: TableName, to: TableName) -> None:
 
 def test_a_held_table_stays_as_it_is_and_the_position_goes_on() -> None:
     world = Held()
-    at = world.replica.position()
+    at = world.replica.epochs.position()
     world.insert(LARGE, b"x")
     world.insert(SMALL, b"xy")
     world.go()
     assert (world.shows(LARGE), world.shows(SMALL)) == (0, 2)
-    assert world.replica.position() == world.source.current()
+    assert world.replica.epochs.position() == world.source.current()
     row = world.ledger.tables()["table", *LARGE]
     assert (row.state, row.shows, row.reason) == (TableState.WAITING, at, REASON)
     world.resume()
@@ -106,7 +106,7 @@ def test_a_window_that_fails_while_it_catches_up_loses_nothing() -> None:
     world.go()
     world.takes = lambda _: False
     hold_back(world.replica, world.takes)
-    world.replica.tables.record(world.replica.record_states)
+    world.replica.tables.record(world.replica.epochs.record_states)
     world.restart()
     world.settle()
     assert (differences(world), world.problems) == ([], [])
@@ -158,9 +158,9 @@ def test_a_held_table_that_must_be_read_is_read_afterwards_and_keeps_nobody_from
     world.ledger = type(world.ledger)()
     world.restart_replica(world.ledger)
     world.go()
-    assert world.replica.position() == world.source.current()
+    assert world.replica.epochs.position() == world.source.current()
     assert (world.state(LARGE), world.state(SMALL)) == (TableState.UNKNOWN, TableState.LIVE)
-    assert standing(world.replica.position(), world.ledger.tables().values(), 1).missing == (str(LARGE),)
+    assert standing(world.replica.epochs.position(), world.ledger.tables().values(), 1).missing == (str(LARGE),)
     world.restart()
     world.go()
     assert world.state(LARGE) is TableState.UNKNOWN
@@ -220,7 +220,7 @@ def test_who_waits_for_an_event_is_told_of_held_tables_alone() -> None:
     world = Held()
     world.insert(LARGE, b"x")
     world.go()
-    found = standing(world.replica.position(), world.ledger.tables().values(), world.source.current())
+    found = standing(world.replica.epochs.position(), world.ledger.tables().values(), world.source.current())
     assert (found.standing, found.missing) == (Standing.WITHOUT, (str(LARGE),))
 
 

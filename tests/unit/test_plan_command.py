@@ -17,7 +17,7 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.core.tally import Cost, calls_of, costs
 from calque.engine.foresee import Foreseen, foresee
-from calque.engine.replica import Window
+from calque.engine.window import Window
 from calque.errors import Unavailable
 from calque.model.files import File, Listing
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
@@ -168,7 +168,7 @@ def test_the_next_window_makes_the_hops_that_were_foreseen_and_looking_changed_n
         for _ in range(world.rng.randrange(1, 9)):
             world.write()
             captured(world)
-        if world.replica.position() == world.source.current():
+        if world.replica.epochs.position() == world.source.current():
             continue
         before = everything(world)
         found = plan(world)
@@ -196,7 +196,7 @@ def test_calls_are_counted_as_they_are_made(seed: int) -> None:
         for _ in range(3):
             world.write()
             captured(world)
-        if world.replica.position() == world.source.current():
+        if world.replica.epochs.position() == world.source.current():
             continue
         found = plan(world)
         databases = sum(item.operation != "create_database" for item in found.beside)

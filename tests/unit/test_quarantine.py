@@ -59,10 +59,10 @@ def settled(world: World, rounds: int = 200) -> None:
         world.capture_all()
         world.work()
         found = [name for name, row in world.replica.tables.rows.items() if row.state not in SETTLED]
-        if not found and world.replica.position() == world.source.current() and not world.replica.tables.apart:
+        if not found and world.replica.epochs.position() == world.source.current() and not world.replica.tables.apart:
             return
         world.clock.now += 2_000_000_000
-    raise AssertionError(f"{world.replica.position()} of {world.source.current()}: {world.replica.tables.rows}")
+    raise AssertionError(f"{world.replica.epochs.position()} of {world.source.current()}: {world.replica.tables.rows}")
 
 
 def aside(world: World) -> dict[str, tuple[str, int | None]]:
@@ -420,7 +420,7 @@ def test_files_that_can_not_be_copied_for_long_cost_their_tables_time_and_nothin
         world.work()
         world.clock.now += 2_000_000_000
     assert "y" in at_target(world)
-    assert world.replica.position() == world.source.current()
+    assert world.replica.epochs.position() == world.source.current()
     row = world.replica.tables.rows[TableName("d1", "t0")]
     assert (row.state, "the disk is ill" in row.reason) == (TableState.UNKNOWN, True)
     ill = False
@@ -447,7 +447,7 @@ def test_a_storage_that_takes_nothing_for_long_costs_no_table_anything_but_time(
     world = world_of()
     dislike = Dislike(FULL, storing)
     stored(world, dislike)
-    before = world.replica.position()
+    before = world.replica.epochs.position()
     add(world, "t0", "new")
     create(world, "y")
     for _ in range(60):
@@ -455,7 +455,7 @@ def test_a_storage_that_takes_nothing_for_long_costs_no_table_anything_but_time(
         world.work()
         assert "No room to write" in str(world.side.troubles.newest())
         world.clock.now += 2_000_000_000
-    assert world.replica.position() == before
+    assert world.replica.epochs.position() == before
     assert {row.state for row in world.replica.tables.rows.values()} == {TableState.LIVE}
     dislike.on = False
     settled(world)
@@ -512,12 +512,12 @@ def test_a_ledger_that_can_not_be_written_for_a_while_holds_everything_up_and_lo
     add(world, "t0", "new")
     create(world, "y")
     dislike.on = True
-    before = world.replica.position()
+    before = world.replica.epochs.position()
     for _ in range(40):
         world.capture_all()
         world.work()
         world.clock.now += 2_000_000_000
-    assert world.replica.position() == before
+    assert world.replica.epochs.position() == before
     dislike.on = False
     settled(world)
     assert (differences(world), aside(world), world.problems) == ([], {}, [])

@@ -66,7 +66,7 @@ def test_a_large_copy_leaves_the_window_and_the_others_go_on() -> None:
     world.insert(SMALL, b"x")
     world.go_on()
     assert (world.shows(LARGE), world.shows(SMALL)) == (0, 1)
-    assert world.replica.position() == world.source.current()
+    assert world.replica.epochs.position() == world.source.current()
     row = world.ledger.tables()["table", *LARGE]
     assert row.state is TableState.WAITING
     assert "being copied" in row.reason

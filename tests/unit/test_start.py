@@ -53,7 +53,7 @@ def test_what_is_there_is_live_at_once_without_a_look_at_any_file() -> None:
     for thing in (world.at_target(), world.at_target(PARTED), *world.parts().values()):
         assert {EVENT: start, INCARNATION: f"r{start}"}.items() <= (thing.parameters or {}).items()
     assert (world.at_target().parameters or {})[SOURCE] == f"hq:{PLAIN_TABLE}"
-    assert world.replica.position() == world.policy.start
+    assert world.replica.epochs.position() == world.policy.start
     assert differences(world) == []
 
 

@@ -10,15 +10,13 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable
 from calque.core.kinds import ACID, REASONS
 from calque.engine import mending, paused
 from calque.engine.afresh import Afresh, Begun
-from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
 from calque.engine.asked import How
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
@@ -28,6 +26,7 @@ from calque.engine.cascade import cascaded
 from calque.engine.comparing import Comparing
 from calque.engine.consistency import Consistency, order_of
 from calque.engine.databases import Databases, is_of_database
+from calque.engine.epochs import Epochs
 from calque.engine.fetched import fetched
 from calque.engine.functions import Functions
 from calque.engine.gaps import reach
@@ -45,13 +44,13 @@ from calque.engine.stage import ContentLost, Lost
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.start import start_at
 from calque.engine.tables import ASIDE, OUT, Tables
+from calque.engine.window import Window, all_own
 from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Forgotten, Refused, Unavailable, sentence
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Kind
-from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
-from calque.model.names import OURS, EventId, Span, TableName
-from calque.model.plan import GroupPlan
+from calque.model.ledger import Epoch, TableRow, TableState, Why
+from calque.model.names import EventId, Span, TableName
 from calque.ports import Conflict
 
 LOG = logging.getLogger(__name__)
@@ -59,40 +58,9 @@ APPLIERS = 4
 LARGE = 50_000
 WAITING_SECONDS = 30.0
 EVIDENCE_SECONDS = 5.0
-IDLE_SECONDS = 60.0
-"""At most so often an epoch is published for nothing but events of calque's own objects, leases that are renewed."""
 FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
 """What may keep a group from going through a window."""
 SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
-
-
-@dataclass(slots=True)
-class Window:
-    """What a window did. `epoch` is None when none was published."""
-
-    span: Span
-    events: int = 0
-    plans: list[GroupPlan] = field(default_factory=list)
-    applied: Applied = field(default_factory=Applied)
-    landed: int = 0
-    epoch: Epoch | None = None
-    own: bool = False
-    """It has events, and all of them concern calque's own objects."""
-    announced: tuple[TableRow, ...] = ()
-    """What its epoch tells of, crashed windows before it included."""
-
-    def add(self, advanced: Advanced) -> None:
-        self.plans.append(advanced.plan)
-        self.applied.objects += advanced.applied.objects
-        self.applied.calls += advanced.applied.calls
-        self.applied.files += advanced.applied.files
-        self.applied.bytes += advanced.applied.bytes
-
-    def bridges(self) -> tuple[Bridge, ...]:
-        return bridges(self.announced)
-
-    def in_parts(self) -> tuple[str, ...]:
-        return in_parts(self.announced)
 
 
 class Replica:
@@ -147,24 +115,15 @@ class Replica:
         """Whether it is known what came from the target."""
         self.opened = False
         """Whether all that the ledger says is known here."""
-        self.cursor: EventId = 0
-        self.listed: EventId = 0
-        """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
-        self.epoch: Epoch | None = None
-        self.passed: EventId = 0
-        """Up to here nothing but events of calque's own objects came since the last epoch, `passed_events` of them."""
-        self.passed_events = 0
-        self.published_ns = source.clock.elapsed_ns()
-        self.unpublished: list[ObjectRow] = []
         self.blame = Blame(source, side)
-        self.unheard: tuple[Epoch, tuple[TableRow, ...]] | None = None
-        """The epoch whose publication was not answered, with what it announces."""
         self.retries = Retries()
         self.waiting_since: dict[TableName, int] = {}
         self.lost: dict[TableName, set[Lost]] = {}
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
         pace = min(BYTES_PER_SECOND, side.policy.bandwidth or BYTES_PER_SECOND)
         self.staging = Staging(pool(STAGERS, f"copy-{side.policy.target}"), wake, pace, self.patience)
+        parts = (self.tables, self.databases, self.consistency, self.scanned, self.comparing)
+        self.epochs = Epochs(source, side, *parts, self.awaits_reads, lambda: self.staging.names)
         self.fetched = fetched(source.journal, ())
         self.wholes: dict[EventId, list[Entry]] = {}
         """Of a spread window, by its first event: the groups that are wanted whole after all."""
@@ -181,6 +140,16 @@ class Replica:
     def name(self) -> str:
         return self.side.policy.target
 
+    @property
+    def cursor(self) -> EventId:
+        """The windows have come to it."""
+        return self.epochs.cursor
+
+    @property
+    def epoch(self) -> Epoch | None:
+        """The last one."""
+        return self.epochs.last
+
     # Start and stop
 
     def open(self) -> None:
@@ -193,35 +162,35 @@ class Replica:
     def take_up(self) -> None:
         """The same without a word to the target as long as it need not be asked."""
         rows = self.side.ledger.tables()
-        self.epoch = self.side.ledger.last_epoch()
+        self.epochs.last = self.side.ledger.last_epoch()
         mended = self.comparing.mended = mending.Mended.of(rows, self.epoch)
         begun = self.epoch is not None or mending.BEGIN in rows
         start = self.side.policy.start if not begun else None
         self.scanned.open(rows.values())
         self.databases.adopt(rows.values())
         self.functions.adopt(rows.values())
-        self.cursor = mending.goes_on_from(rows, self.epoch) if start is None else start
+        self.epochs.cursor = mending.goes_on_from(rows, self.epoch) if start is None else start
         if mending.BEGIN in rows and (self.epoch is None or mended.untold is not None):
-            self.listed = rows[mending.BEGIN].since_event or 0
+            self.epochs.listed = rows[mending.BEGIN].since_event or 0
         before = self.cursor
         if not begun or self.gaps_behind() or self.own_gap():
             self.learn_once()
         if start is not None:
             self.start(start)
         self.side.announced.load(rows.values(), self.cursor)
-        self.unpublished += self.policies.open(rows, self.cursor)
+        self.epochs.unpublished += self.policies.open(rows, self.cursor)
         if not begun and start is None:
             self.begun(found := self.afresh.bootstrap())
             LOG.info("%s: bootstrap of %d tables from event %d", self.name, found.tables, found.low)
         elif gaps := self.gaps_behind() or self.own_gap():
             again = self.side.ledger.tables()
             reached = max(max(gap.after, self.source.journal.last() or 0) for gap in gaps)
-            self.unpublished += unsure(again.values(), self.cursor, reached)
+            self.epochs.unpublished += unsure(again.values(), self.cursor, reached)
             self.begun(found := self.afresh.again(again, gaps, mended, self.cursor, self.epoch))
             text = "%s starts again at event %d: %s; %d tables may have changed"
             LOG.warning(text, self.name, found.low, mending.said(gaps[-1]), found.tables)
         elif mended.untold is not None:
-            self.unpublished += unsure(rows.values(), self.cursor, self.source.journal.last() or 0)
+            self.epochs.unpublished += unsure(rows.values(), self.cursor, self.source.journal.last() or 0)
         if self.learned and not (begun and self.cursor == before):
             # What was written down at the source since then, up to the cursor, comes in no window.
             self.learn()
@@ -232,7 +201,7 @@ class Replica:
         self.tables.load(rows.values(), self.cursor)
         self.side.announced.load(rows.values(), self.cursor)
         ahead = [name for name, shows in self.tables.apart.items() if shows > self.cursor]
-        self.consistency.open(ahead, bootstrapping=self.bootstrapping(self.cursor))
+        self.consistency.open(ahead, bootstrapping=self.epochs.bootstrapping(self.cursor))
         first = self.epoch is None and self.side.policy.start is None
         landed = self.tables.landed_before_any_epoch() if first else self.tables.landed(self.cursor)
         if not first and (early := [self.tables.rows[name] for name in ahead if self.tables.is_(name, OUT)]):
@@ -257,7 +226,7 @@ class Replica:
         self.consistency.bootstrap({row.database for row in found if row.state is TableState.UNKNOWN})
         mended = self.comparing.mended = mending.before(self.source.gaps, event_id)
         self.side.ledger.put_tables([*found, mending.begun_at(event_id), mended.row()])
-        self.cursor = event_id
+        self.epochs.cursor = event_id
 
     def gaps_behind(self) -> list[Gap]:
         """Gaps that this target has not dealt with."""
@@ -277,7 +246,8 @@ class Replica:
 
     def begun(self, begun: Begun) -> None:
         """All tables are unknown now."""
-        self.comparing.mended, self.cursor, self.listed = begun.mended, begun.low, begun.listed
+        self.comparing.mended = begun.mended
+        self.epochs.cursor, self.epochs.listed = begun.low, begun.listed
 
     def close(self) -> None:
         """End the background work after the calls in hand."""
@@ -287,15 +257,13 @@ class Replica:
         self.staging.close()
         self.pool.shutdown(wait=True)
 
-    def position(self) -> EventId | None:
-        """The last event id that every live table shows; None before the first epoch. It may be ahead of the
-        ledger's by events of calque's own objects."""
-        return max(self.epoch.event_id, self.passed) if self.epoch is not None else None
+    def rest(self) -> None:
+        """Have the ledger say what the position is. Not beside a window."""
+        if self.opened:
+            self.epochs.rest()
 
-    def bootstrapping(self, upto: EventId) -> bool:
-        """Whether a window to `upto` is too early for the first epoch, or the first one after a gap."""
-        out = self.epoch is None and bool(set(self.tables.in_state(*OUT)) - self.paused.parked)
-        return upto < self.listed or out
+    def awaits_reads(self) -> bool:
+        return bool(set(self.tables.in_state(*OUT)) - self.paused.parked)
 
     # Tables that leave the window
 
@@ -514,7 +482,7 @@ class Replica:
             self.close()
             self.forget()
             self.open()
-        self.hear()
+        self.epochs.hear()
         try:
             return self.window_to(upto)
         except Refused as error:
@@ -531,12 +499,10 @@ class Replica:
         self.expire_waiting()
         self.read_later()
         quiet = self.reading.finished.empty() and not self.tables.apart and not self.tables.changed
-        quiet = quiet and not self.scanned.news() and not self.comparing.has_news() and not self.unpublished
-        if self.epoch is not None and self.comparing.mended.untold is not None:
-            quiet = False
+        quiet = quiet and not self.scanned.news() and not self.comparing.has_news() and not self.epochs.has_news()
         if self.epoch is not None and self.consistency.owes(self.not_shown_as_is()):
             quiet = False
-        if quiet and upto <= self.cursor and (self.epoch is not None or self.bootstrapping(upto)):
+        if quiet and upto <= self.cursor and (self.epoch is not None or self.epochs.bootstrapping(upto)):
             return None
         upto = self.end_of_run(max(upto, self.cursor))
         while True:
@@ -563,10 +529,10 @@ class Replica:
         try:
             self.go_through(window, upto)
         except Exception:
-            self.unpublished += window.applied.objects
+            self.epochs.unpublished += window.applied.objects
             self.unrecorded = max(self.unrecorded, upto)
             raise
-        self.publish(window, upto)
+        self.epochs.publish(window, upto)
         if self.epoch is not None:
             self.consistency.take_back(self.not_shown_as_is())
         return window
@@ -578,7 +544,7 @@ class Replica:
         window.events = max(0, upto - max(self.cursor, self.begin()))
         entries, found = self.parted(upto)
         events = [entry for entry in entries if entry.event_id > self.cursor and not self.policies.knows(entry)]
-        window.own = len(events) == window.events > 0 and all(map(is_own, events))
+        window.own = len(events) == window.events > 0 and all_own(events)
         self.databases.before(events, window.applied)
         self.advance_groups(found, upto, window)
         self.functions.apply(events, window.applied)
@@ -908,121 +874,8 @@ class Replica:
         else:
             self.tables.forget(name)
 
-    # Records
-
-    def publish(self, window: Window, upto: EventId) -> None:
-        """The epoch of the window; before the bootstrap is through, only the tables' states."""
-        self.unpublished += window.applied.objects
-        window.announced = self.side.announced.waiting()
-        ledger = self.side.ledger
-        bootstrapping = self.bootstrapping(upto)
-        news = upto != self.cursor or self.epoch is None or bool(self.unpublished or window.announced)
-        news = news or self.comparing.mended.untold is not None
-        taken = self.scanned.row()
-        rows = [taken] if taken is not None else []
-        if not news and not self.tables.changed:
-            self.record_states(rows, [])
-            return
-        if window.own and not window.plans and self.is_idle():
-            self.record_states(rows, [])
-            self.passed, self.cursor = max(self.passed, upto), upto
-            self.passed_events += window.events
-            return
-
-        def write(kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
-            self.record_states([], gone)
-            epoch = self.next_epoch(window, upto)
-            self.unheard = epoch, window.announced
-            objects = [replace(row, step=step) for step, row in enumerate(self.unpublished)]
-            ledger.publish(epoch, objects, [*kept, *rows])
-
-        self.tables.record(self.record_states if bootstrapping else write)
-        if bootstrapping:
-            self.record_states(rows, [])
-            self.cursor = upto
-        else:
-            window.epoch = self.hear()
-
-    def hear(self) -> Epoch | None:
-        """Take up the epoch that was to be published last, if it was: also when nobody said so, as a second one of its
-        number would be another's."""
-        if self.unheard is None:
-            return None
-        wanted, announced = self.unheard
-        found = self.side.ledger.last_epoch()
-        self.unheard = None
-        if found is None or not is_same(found, wanted):
-            return None
-        self.epoch, self.cursor, self.unpublished = found, found.event_id, []
-        self.passed, self.passed_events, self.published_ns = self.cursor, 0, self.source.clock.elapsed_ns()
-        self.comparing.told()
-        self.side.announced.told(self.side.ledger, list(filter(self.has_ended, announced)), self.cursor)
-        return found
-
-    def has_ended(self, announced: TableRow) -> bool:
-        """Whether what was announced is not still being done beside the windows: the next epoch tells of that too."""
-        name = TableName(announced.database, announced.table)
-        return not self.tables.is_(name, OUT) and name not in self.staging.names
-
-    def is_idle(self) -> bool:
-        """Whether there is nothing to tell but that time goes on."""
-        told = self.comparing.mended.untold is None and not self.unpublished and not self.tables.changed
-        recent = self.source.clock.elapsed_ns() - self.published_ns < IDLE_SECONDS * 1e9
-        return self.epoch is not None and told and recent and not self.side.announced.waiting()
-
-    def rest(self) -> None:
-        """The ledger says what the position is, though nothing else is to be said. Not beside a window."""
-        if self.opened and self.epoch is not None and self.passed > self.epoch.event_id:
-            epoch = self.next_epoch(Window(Span(self.passed, self.passed)), self.passed)
-            self.unheard = epoch, ()
-            self.side.ledger.publish(epoch, [], [])
-            self.hear()
-
-    def record_states(self, kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
-        """Write states of tables between epochs."""
-        if gone:
-            self.side.ledger.remove_tables(gone)
-        if kept:
-            self.side.ledger.put_tables(kept)
-
-    def next_epoch(self, window: Window, upto: EventId) -> Epoch:
-        return Epoch(
-            epoch=self.epoch.epoch + 1 if self.epoch else 1,
-            event_id=upto,
-            from_event_id=self.epoch.event_id if self.epoch else window.span.after,
-            published_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            kind=("window" if self.comparing.mended.untold is None else "repair") if self.epoch else "bootstrap",
-            tables=len({table for plan in window.plans for table in plan.tables}),
-            events=window.events + self.passed_events,
-            hops=sum(len(plan.hops) for plan in window.plans),
-            calls=window.applied.calls,
-            files=window.applied.files,
-            bytes=window.applied.bytes,
-            quarantined=(*sorted(self.databases.aside), *map(str, self.tables.in_state(TableState.QUARANTINED))),
-            bridges=window.bridges(),
-            in_parts=window.in_parts(),
-            rebasing=self.consistency.rebasing(),
-            gap=self.comparing.mended.untold,
-            set_aside=tuple(str(name) for name in self.not_there_yet()),
-        )
-
-    def not_there_yet(self) -> list[TableName]:
-        """Tables that do not show what the windows have come to, quarantined ones apart."""
-        return sorted({*self.tables.in_state(TableState.WAITING, *OUT), *self.tables.apart})
-
 
 def ends_gone(group: Sequence[Entry], name: TableName) -> bool:
     """Whether the group's last event on the name drops the table, or gives it another name."""
     last = next(entry for entry in reversed(group) if name in names_of(entry))
     return last.keys.kind is Kind.DROP_TABLE or last.keys.table != name
-
-
-def is_same(found: Epoch, wanted: Epoch) -> bool:
-    """Whether a ledger's epoch is the one that was to be published, whenever that was."""
-    at, digest, previous = found.published_at, found.digest, found.previous_digest
-    return found == replace(wanted, published_at=at, digest=digest, previous_digest=previous)
-
-
-def is_own(entry: Entry) -> bool:
-    """Whether nothing but calque's own objects is concerned."""
-    return all(name.database == OURS for name in names_of(entry)) and entry.keys.table is not None

@@ -175,7 +175,7 @@ class TargetPart(Part):
         self.replica.paused.takes = chosen_by(rules_of(self.wiring.control, self.name))
         self.replica.paused.whole = self.paused
         self.replica.open()
-        self.replica.passed = position_of(self.wiring, self.name, self.replica.epoch) or 0
+        self.replica.epochs.passed = position_of(self.wiring, self.name, self.replica.epoch) or 0
         if self.replica.epoch is None:
             bump(self.wake_file)
         stream = JournalStream(
@@ -235,7 +235,7 @@ class TargetPart(Part):
             if names is None:
                 continue
             LOG.info("%s: %s of %d tables", self.name, request.action.value, len(names))
-            replica.tables.record(replica.record_states)
+            replica.tables.record(replica.epochs.record_states)
             done(self.wiring, request)
         began = time.monotonic()
         window = replica.window(upto)
@@ -277,7 +277,7 @@ class TargetPart(Part):
             return Standing.GOING
         if not replica.comparing.is_done() or replica.tables.in_state(*OUT) or self.is_told():
             return Standing.GOING
-        return standing(replica.position(), list(replica.tables.rows.values()), event_id).standing
+        return standing(replica.epochs.position(), list(replica.tables.rows.values()), event_id).standing
 
     def is_mended(self) -> bool:
         """Whether the target has dealt with every gap: until then its position is of another history."""
@@ -289,7 +289,7 @@ class TargetPart(Part):
         """The position, and the epoch that it goes on from; what was told last while that is not looked up."""
         replica = self.replica
         if replica is not None and replica.opened and replica.epoch is not None:
-            self.told = {"position": replica.position(), "epoch": replica.epoch.epoch}
+            self.told = {"position": replica.epochs.position(), "epoch": replica.epoch.epoch}
         return self.told
 
     def tell_state(self) -> None:
@@ -332,7 +332,7 @@ class TargetPart(Part):
         state = "paused" if self.state in HELD_BACK and self.is_held else self.state
         if replica is None:
             return TargetLook(self.name, state, self.problem(), reachable)
-        position, head = replica.position(), self.run.heads.newest()
+        position, head = replica.epochs.position(), self.run.heads.newest()
         behind = position is not None and head is not None and head > position
         return TargetLook(
             self.name,

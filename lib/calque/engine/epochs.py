@@ -1,0 +1,173 @@
+"""How far has a target come, and which epoch says so?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from calque.engine.comparing import Comparing
+from calque.engine.consistency import Consistency
+from calque.engine.databases import Databases
+from calque.engine.scanned import Scanned
+from calque.engine.tables import OUT, Tables
+from calque.engine.window import Window
+from calque.engine.world import SourceSide, TargetSide
+from calque.model.ledger import Epoch, ObjectRow, TableRow, TableState
+from calque.model.names import EventId, Span, TableName
+
+IDLE_SECONDS = 60.0
+"""At most so often an epoch is published for nothing but events of calque's own objects, leases that are renewed."""
+
+
+class Epochs:
+    """`awaited` says whether tables are to be read before the first epoch, `staged` which tables are copied beside
+    the windows. Nothing here is called beside a window."""
+
+    def __init__(
+        self,
+        source: SourceSide,
+        side: TargetSide,
+        tables: Tables,
+        databases: Databases,
+        consistency: Consistency,
+        scanned: Scanned,
+        comparing: Comparing,
+        awaited: Callable[[], bool],
+        staged: Callable[[], Collection[TableName]],
+    ) -> None:
+        self.clock, self.side, self.tables = source.clock, side, tables
+        self.databases, self.consistency, self.scanned, self.comparing = databases, consistency, scanned, comparing
+        self.awaited, self.staged = awaited, staged
+        self.cursor: EventId = 0
+        """The windows have come to it."""
+        self.listed: EventId = 0
+        """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
+        self.last: Epoch | None = None
+        self.passed: EventId = 0
+        """Up to here nothing but events of calque's own objects came since the last epoch, `passed_events` of them."""
+        self.passed_events = 0
+        self.published_ns = self.clock.elapsed_ns()
+        self.unpublished: list[ObjectRow] = []
+        self.unheard: tuple[Epoch, tuple[TableRow, ...]] | None = None
+        """The epoch whose publication was not answered, with what it announces."""
+
+    def position(self) -> EventId | None:
+        """The last event id that every live table shows; None before the first epoch. It may be ahead of the
+        ledger's by events of calque's own objects."""
+        return max(self.last.event_id, self.passed) if self.last is not None else None
+
+    def bootstrapping(self, upto: EventId) -> bool:
+        """Whether a window to `upto` is too early for the first epoch, or the first one after a gap."""
+        return upto < self.listed or (self.last is None and self.awaited())
+
+    def has_news(self) -> bool:
+        """Whether an epoch has something to tell that is not of the tables' states."""
+        return bool(self.unpublished) or (self.last is not None and self.comparing.mended.untold is not None)
+
+    def publish(self, window: Window, upto: EventId) -> None:
+        """The epoch of the window; before the bootstrap is through, only the tables' states."""
+        self.unpublished += window.applied.objects
+        window.announced = self.side.announced.waiting()
+        bootstrapping = self.bootstrapping(upto)
+        news = upto != self.cursor or self.last is None or bool(self.unpublished or window.announced)
+        news = news or self.comparing.mended.untold is not None
+        taken = self.scanned.row()
+        rows = [taken] if taken is not None else []
+        if not news and not self.tables.changed:
+            self.record_states(rows, [])
+            return
+        if window.own and not window.plans and self.is_idle():
+            self.record_states(rows, [])
+            self.passed, self.cursor = max(self.passed, upto), upto
+            self.passed_events += window.events
+            return
+
+        def write(kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
+            self.record_states([], gone)
+            epoch = self.following(window, upto)
+            self.unheard = epoch, window.announced
+            objects = [replace(row, step=step) for step, row in enumerate(self.unpublished)]
+            self.side.ledger.publish(epoch, objects, [*kept, *rows])
+
+        self.tables.record(self.record_states if bootstrapping else write)
+        if bootstrapping:
+            self.record_states(rows, [])
+            self.cursor = upto
+        else:
+            window.epoch = self.hear()
+
+    def hear(self) -> Epoch | None:
+        """Take up the epoch that was to be published last, if it was: also when nobody said so, as a second one of its
+        number would be another's."""
+        if self.unheard is None:
+            return None
+        wanted, announced = self.unheard
+        found = self.side.ledger.last_epoch()
+        self.unheard = None
+        if found is None or not is_same(found, wanted):
+            return None
+        self.last, self.cursor, self.unpublished = found, found.event_id, []
+        self.passed, self.passed_events, self.published_ns = self.cursor, 0, self.clock.elapsed_ns()
+        self.comparing.told()
+        self.side.announced.told(self.side.ledger, list(filter(self.has_ended, announced)), self.cursor)
+        return found
+
+    def has_ended(self, announced: TableRow) -> bool:
+        """Whether what was announced is not still being done beside the windows: the next epoch tells of that too."""
+        name = TableName(announced.database, announced.table)
+        return not self.tables.is_(name, OUT) and name not in self.staged()
+
+    def is_idle(self) -> bool:
+        """Whether there is nothing to tell but that time goes on."""
+        told = self.comparing.mended.untold is None and not self.unpublished and not self.tables.changed
+        recent = self.clock.elapsed_ns() - self.published_ns < IDLE_SECONDS * 1e9
+        return self.last is not None and told and recent and not self.side.announced.waiting()
+
+    def rest(self) -> None:
+        """The ledger says what the position is, though nothing else is to be said."""
+        if self.last is not None and self.passed > self.last.event_id:
+            epoch = self.following(Window(Span(self.passed, self.passed)), self.passed)
+            self.unheard = epoch, ()
+            self.side.ledger.publish(epoch, [], [])
+            self.hear()
+
+    def record_states(self, kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
+        """Write states of tables between epochs."""
+        if gone:
+            self.side.ledger.remove_tables(gone)
+        if kept:
+            self.side.ledger.put_tables(kept)
+
+    def following(self, window: Window, upto: EventId) -> Epoch:
+        """The epoch after the last one."""
+        last, untold = self.last, self.comparing.mended.untold
+        return Epoch(
+            epoch=last.epoch + 1 if last else 1,
+            event_id=upto,
+            from_event_id=last.event_id if last else window.span.after,
+            published_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            kind=("window" if untold is None else "repair") if last else "bootstrap",
+            tables=len({table for plan in window.plans for table in plan.tables}),
+            events=window.events + self.passed_events,
+            hops=sum(len(plan.hops) for plan in window.plans),
+            calls=window.applied.calls,
+            files=window.applied.files,
+            bytes=window.applied.bytes,
+            quarantined=(*sorted(self.databases.aside), *map(str, self.tables.in_state(TableState.QUARANTINED))),
+            bridges=window.bridges(),
+            in_parts=window.in_parts(),
+            rebasing=self.consistency.rebasing(),
+            gap=untold,
+            set_aside=tuple(str(name) for name in self.not_there_yet()),
+        )
+
+    def not_there_yet(self) -> list[TableName]:
+        """Tables that do not show what the windows have come to, quarantined ones apart."""
+        return sorted({*self.tables.in_state(TableState.WAITING, *OUT), *self.tables.apart})
+
+
+def is_same(found: Epoch, wanted: Epoch) -> bool:
+    """Whether a ledger's epoch is the one that was to be published, whenever that was."""
+    at, digest, previous = found.published_at, found.digest, found.previous_digest
+    return found == replace(wanted, published_at=at, digest=digest, previous_digest=previous)

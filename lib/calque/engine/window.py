@@ -1,0 +1,51 @@
+"""What did a window do?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from calque.engine.announced import bridges, in_parts
+from calque.engine.apply import Applied
+from calque.engine.group import Advanced
+from calque.engine.spread import names_of
+from calque.model.journal import Entry
+from calque.model.ledger import Bridge, Epoch, TableRow
+from calque.model.names import OURS, Span
+from calque.model.plan import GroupPlan
+
+
+@dataclass(slots=True)
+class Window:
+    """`epoch` is None when none was published."""
+
+    span: Span
+    events: int = 0
+    plans: list[GroupPlan] = field(default_factory=list)
+    applied: Applied = field(default_factory=Applied)
+    landed: int = 0
+    epoch: Epoch | None = None
+    own: bool = False
+    """It has events, and all of them concern calque's own objects."""
+    announced: tuple[TableRow, ...] = ()
+    """What its epoch tells of, crashed windows before it included."""
+
+    def add(self, advanced: Advanced) -> None:
+        self.plans.append(advanced.plan)
+        self.applied.objects += advanced.applied.objects
+        self.applied.calls += advanced.applied.calls
+        self.applied.files += advanced.applied.files
+        self.applied.bytes += advanced.applied.bytes
+
+    def bridges(self) -> tuple[Bridge, ...]:
+        return bridges(self.announced)
+
+    def in_parts(self) -> tuple[str, ...]:
+        return in_parts(self.announced)
+
+
+def all_own(entries: Sequence[Entry]) -> bool:
+    """Whether nothing but calque's own objects is concerned."""
+    return all(
+        entry.keys.table is not None and all(name.database == OURS for name in names_of(entry)) for entry in entries
+    )
