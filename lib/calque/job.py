@@ -29,7 +29,7 @@ from calque.streams import Run
 from calque.supported import unsupported
 from calque.wiring import Wiring
 
-EXIT_WITHOUT = 75
+SEE = "See `calque status`"
 HELD_BACK = "an operator has paused it", "Let it go on with `calque resume`"
 
 
@@ -63,7 +63,8 @@ def run_job(
         ):
             try:
                 run.start()
-                found = run.wait(goal)
+                if run.wait(goal) is Standing.WITHOUT:
+                    raise missing(run, goal or 0)
             except CalqueError as error:
                 if not run.stop():
                     leave(error.exit_code, str(error))
@@ -72,22 +73,22 @@ def run_job(
                 run.stop()
                 raise
             if not run.stop():
-                leave(EXIT_WITHOUT if found is Standing.WITHOUT else 0)
-    if found is not Standing.WITHOUT or goal is None:
-        return 0
+                leave(0)
+    return 0
+
+
+def missing(run: Run, goal: EventId) -> Unavailable:
+    """Why not every target shows the event that was waited for, though nothing more comes of itself."""
     for name in run.targets:
         ledger = run.wiring.ledger(name)
         epoch = ledger.last_epoch()
         reached = standing(epoch.event_id if epoch else None, ledger.tables().values(), goal)
         if reached.missing:
-            raise Unavailable(
-                f"{name} shows event {goal} without {', '.join(reached.missing)}",
-                "these tables are set aside",
-                "See `calque status`",
-            )
+            tables = ", ".join(reached.missing)
+            return Unavailable(f"{name} shows event {goal} without {tables}", "these tables are set aside", SEE)
         if is_paused(run.wiring.control, name):
-            raise Unavailable(f"{name} does not show event {goal}", *HELD_BACK)
-    return EXIT_WITHOUT
+            return Unavailable(f"{name} does not show event {goal}", *HELD_BACK)
+    return Unavailable(f"Not every target shows event {goal} with all its tables", "some were set aside", SEE)
 
 
 @contextmanager
