@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,7 +99,7 @@ class Site:
     def add_key(self) -> None:
         name = self.fresh("keyed")
         self.source.create_table(name, COLUMNS, form="text")
-        key = PrimaryKey(*name, "id", 1, f"pk_{name.table}", False, False, True)
+        key = PrimaryKey(*name, "id", 1, key_of(name), False, False, True)
         call = messages.ADD_CONSTRAINTS[PrimaryKey]
         self.source.client.call(call, messages.ROWS[PrimaryKey]((key,)))
         self.keyed = name
@@ -110,7 +111,7 @@ class Site:
 
     def remove_key(self) -> None:
         """The one that was added last."""
-        request = messages.DropConstraintRequest(*self.keyed, f"pk_{self.keyed.table}")
+        request = messages.DropConstraintRequest(*self.keyed, key_of(self.keyed))
         self.source.client.call(messages.DROP_CONSTRAINT, request)
 
     def analyze(self) -> None:
@@ -140,6 +141,9 @@ class Site:
 
     def change_without_event(self) -> None:
         (self.source.place(self.plain) / f"unseen{next(self.numbers)}").write_text("1\n")
+
+    def lose_state(self) -> None:
+        shutil.rmtree(self.deployment.root / "state", ignore_errors=True)
 
     def lose_log(self) -> None:
         self.source.insert(self.plain)
@@ -233,6 +237,11 @@ class Site:
         return [path for path in files if COPYING in path or STAGE in path or not path.startswith(tuple(leaves))]
 
 
+def key_of(name: TableName) -> str:
+    """3.1 knows a name of a constraint once, in all databases."""
+    return f"pk_{name.database}_{name.table}"
+
+
 def nothing(_: Site) -> None:
     """It is passed anyway."""
 
@@ -247,8 +256,8 @@ def insert(site: Site) -> object:
 
 REACHES: Mapping[str, Reach] = {
     # These come first: a state folder has its identity and its journal's beginning once.
-    "record.identity.put": Reach(nothing),
-    "record.journal.put": Reach(nothing),
+    "record.identity.put": Reach(Site.lose_state),
+    "record.journal.put": Reach(Site.lose_state),
     "catalog.create_database": Reach(lambda s: s.source.create_database(f"{s.database}n{next(s.numbers)}")),
     "catalog.alter_database": Reach(lambda s: s.source.alter_database(s.database, {"k": str(next(s.numbers))})),
     "catalog.drop_database": Reach(lambda s: s.source.drop_database(f"{s.database}n{s.drop('database')}")),

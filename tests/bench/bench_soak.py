@@ -1,8 +1,9 @@
 """What a process grows by that stays up: memory, threads, open files, and its state folder, under steady load.
 
 One source, four targets, and a writer that makes so many changes a second over as many tables as it keeps: inserts,
-overwrites, alterations, partitions added and dropped, tables made, renamed and dropped. Samples are told as they are
-taken; in the end each figure's growth from the first third's median to the last third's.
+overwrites, alterations, partitions added and dropped, tables made, renamed and dropped. What is kept, is kept for
+`--kept` seconds, and `calque sweep` runs at intervals, as an operator has it run. Samples are told as they are taken;
+in the end each figure's growth from the first third's median to the last third's.
 """
 
 from __future__ import annotations
@@ -29,18 +30,24 @@ DATABASE = "soaking"
 TARGETS = 4
 KEPT = 12
 """Tables that the writer keeps."""
+SWEPT = 2
+"""Samples between two sweeps."""
 CONTENT = b"1,one,1.0\n" * 100
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    options = arguments(__doc__, seconds=1800, every=60, changes=5).parse_args(given)
+    options = arguments(__doc__, seconds=1800, every=60, changes=5, kept=300).parse_args(given)
     with metastores(2) as (root, (source, there)):
         tell_machine()
+        kept = f'"{options.kept}s"'
         sections = {
-            f"t{number}": target(there, root / "warehouse" / f"t{number}", DATABASE, f"soaked{number}")
+            f"t{number}": (
+                *target(there, root / "warehouse" / f"t{number}", DATABASE, f"soaked{number}"),
+                f"grace = {kept}",
+            )
             for number in range(TARGETS)
         }
-        job = Job(root / "job", source, sections, "250ms", ('retention = "10m"',))
+        job = Job(root / "job", source, sections, "250ms", (f"retention = {kept}",))
         writer = Writer(HiveClient(source.uri), root / "source")
         with job.running() as process:
             for number in range(TARGETS):
@@ -52,6 +59,8 @@ def main(given: Sequence[str] | None = None) -> None:
             begun = time.monotonic()
             while time.monotonic() - begun < options.seconds:
                 time.sleep(options.every)
+                if len(found) % SWEPT == SWEPT - 1:
+                    job.command("sweep")
                 found.append(sample(process.pid, job.root / "state", writer.steps))
                 print("  ".join(f"{name} {rig.number(value)}" for name, value in found[-1].items()), flush=True)
             done.set()

@@ -157,6 +157,12 @@ class Job:
         finally:
             self.stop()
 
+    def command(self, *words: str) -> None:
+        """A command of calque's beside it; raises when it fails."""
+        with self.log.open("ab") as log:
+            whole = [sys.executable, "-m", "calque.cli", *words, "-c", str(self.config)]
+            subprocess.run(whole, stdout=log, stderr=log, cwd=self.root, check=True, timeout=TIMEOUT_SECONDS)
+
     def until_head(self) -> None:
         """`calque run --until head`; raises when it fails."""
         code = self.run("--until", "head").wait(TIMEOUT_SECONDS)
