@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import count
+from typing import Any, cast
 
 import pytest
 
@@ -14,10 +17,12 @@ from calque.core.keys import keys_of
 from calque.core.layout import STAGE, join, place
 from calque.core.rows import table_of
 from calque.engine.sweep import Swept, event_of, sweep_target
+from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
+from calque.ports import Catalog
 from worlds import World
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "25"))
@@ -117,6 +122,66 @@ def test_sweeps_without_grace_between_any_two_calls_take_nothing_that_is_shown_o
     world.settle()
     assert not world.problems, "\n".join(world.problems[:3])
     assert shown(world) == world.source_states(), "\n".join(world.writer.done)
+
+
+class Restless:
+    """A target's catalog, with something that happens before each call."""
+
+    def __init__(self, catalog: Catalog, happen: Callable[[str], None]) -> None:
+        self.catalog, self.happen = catalog, happen
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self.catalog, name)
+
+        def called(*arguments: Any) -> Any:
+            self.happen(str(arguments[0]) if arguments else "")
+            return call(*arguments)
+
+        return called
+
+
+def sweep_beside(sweeper: Sweeper, happen: Callable[[str], None]) -> Swept:
+    world = sweeper.world
+    side = replace(world.side, catalog=cast(Catalog, Restless(world.side.catalog, happen)))
+    swept = sweep_target(side, world.journal, later(0), sweeper.noted)
+    sweeper.noted = swept.noted
+    return swept
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+def test_a_sweep_under_whose_hands_the_target_changes_takes_nothing_that_is_shown_or_wanted(seed: int) -> None:
+    world = begun(seed, replace(POLICY, grace=0.0))
+    sweeper = Sweeper(world)
+
+    def happen(_: str) -> None:
+        if world.rng.random() < 0.2:
+            world.write(world.rng.randrange(4))
+            world.capture_all()
+            world.background.run()
+            world.window()
+
+    for _ in range(10):
+        go_on(world)
+        with suppress(Unavailable):
+            sweep_beside(sweeper, happen)
+    world.settle()
+    assert not world.problems, "\n".join(world.problems[:3])
+    assert shown(world) == world.source_states(), "\n".join(world.writer.done)
+
+
+def test_tables_that_come_and_go_in_another_database_keep_no_sweep_from_its_work() -> None:
+    world = with_table(replace(POLICY, grace=0.0))
+    old = overwrite(world, b"2")
+    overwrite(world, b"3")
+    world.target_store.create_database(Database("other"))
+    numbers = count()
+
+    def happen(about: str) -> None:
+        if about != "other":
+            name = f"t{next(numbers)}"
+            world.target_store.create_table(Table(name, "other", storage=Storage(location=f"file:/other/{name}")))
+
+    assert old in {item.location for item in sweep_beside(Sweeper(world), happen).removed}
 
 
 @pytest.mark.parametrize(("mark", "event_id"), [("27", 27), ("r27", 27), ("moved27", 27), ("27.3", 27), ("x", 0)])

@@ -28,7 +28,7 @@ from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.ledger import Epoch, TableState
 from calque.model.names import OURS, EventId, TableName, table_name
-from calque.ports import Catalog, CatalogReader, Conflict, Found, Journal, Ledger, Storage
+from calque.ports import Catalog, Conflict, Found, Journal, Ledger, Storage
 
 OWNER = f"{OURS}_owner."
 DATABASE = ".db"
@@ -37,7 +37,7 @@ VERSION = re.compile(r"([0-9]+)(?:\.[0-9]+){0,3}")
 KEEPING = frozenset({"create_table", "add_partition", "append", "adopt"})
 """Changes after which no directory is left that was shown before."""
 SETTLED = frozenset({TableState.LIVE, TableState.QUARANTINED})
-TRIES = 5
+TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,47 +201,56 @@ class References:
 def references_of(side: TargetSide) -> References:
     """Every table at the target, whosever it is, and every partition of ours and of hidden builds.
 
-    Raises `Unavailable` when tables come and go so fast that none of several looks found them all.
+    Each database by itself, as it was between two equal lists of its tables: what goes from one database to another
+    meanwhile may be missed, once. Raises `Unavailable` when the tables of one come and go too fast for several looks.
     """
-    for _ in range(TRIES):
-        names = all_tables(side.catalog)
-        found, all_there = References(), True
-        everything: set[str] = set()
-        for name in names:
-            table = side.catalog.table(name)
-            all_there = all_there and table is not None
-            if table is not None:
-                add_references(side, name, table, found, everything)
-        if all_there and all_tables(side.catalog) == names:
-            found.sorted = sorted(everything)
-            return found
-    raise Unavailable(
-        f"The tables of {side.policy.target} can't be listed",
-        "they are made, renamed and dropped faster than they can be read",
-        "Sweep again when less is going on",
-    )
+    found, everything = References(), set[str]()
+    for database in sorted(side.catalog.databases()):
+        places: Places = {}
+        for _ in range(TRIES):
+            names = sorted(side.catalog.tables(database))
+            tables = side.catalog.headers(database, names)
+            part = References()
+            for name, table in tables.items():
+                add_references(side, table_name(database, name), table, part, everything, places)
+            if len(tables) == len(names) and sorted(side.catalog.tables(database)) == names:
+                found.leaves |= part.leaves
+                found.roots |= part.roots
+                break
+        else:
+            raise Unavailable(
+                f"The tables of {database} at {side.policy.target} can't be listed",
+                "they are made, renamed and dropped faster than they can be read",
+                "Sweep again when less is going on",
+            )
+    found.sorted = sorted(everything)
+    return found
 
 
-def all_tables(catalog: CatalogReader) -> list[TableName]:
-    return sorted(table_name(database, table) for database in catalog.databases() for table in catalog.tables(database))
+Places = dict[tuple[TableName, str, str], set[str]]
+"""Of the partitions of a table, by its name, location and incarnation. Read once: later ones belong to later events."""
 
 
-def add_references(side: TargetSide, name: TableName, table: Table, found: References, everything: set[str]) -> None:
+def add_references(
+    side: TargetSide, name: TableName, table: Table, found: References, everything: set[str], places: Places
+) -> None:
     location = location_of(table)
     if is_view(table) or not location:
         return
-    root = key_of(location)
+    root, incarnation = key_of(location), (table.parameters or {}).get(INCARNATION, "")
     everything.add(root)
     if not is_partitioned(table):
         found.leaves.add(root)
     ours = is_ours(table.parameters, side.policy.source)
     if ours:
-        found.roots[name] = root, (table.parameters or {}).get(INCARNATION, "")
+        found.roots[name] = root, incarnation
     if is_partitioned(table) and (ours or name.database == OURS):
-        partitions = side.catalog.partitions(name, side.catalog.partition_names(name))
-        places = {key_of(at) for partition in partitions.values() if (at := location_of(partition))}
-        found.leaves |= places
-        everything |= places
+        key = name, root, incarnation
+        if key not in places:
+            partitions = side.catalog.partitions(name, side.catalog.partition_names(name))
+            places[key] = {key_of(at) for partition in partitions.values() if (at := location_of(partition))}
+        found.leaves |= places[key]
+        everything |= places[key]
 
 
 # What lies there
