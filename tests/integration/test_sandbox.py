@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from hdfs_native import Client as HdfsClient
 from s3fs import S3FileSystem
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TMessageType, TType
@@ -23,7 +24,16 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from calque.errors import Refused, Unavailable
-from calque.sandbox import Broker, Cluster, Metastore, MetastoreSettings, ObjectStore, SchemaRegistry, spark_jars
+from calque.sandbox import (
+    Broker,
+    Cluster,
+    Hdfs,
+    Metastore,
+    MetastoreSettings,
+    ObjectStore,
+    SchemaRegistry,
+    spark_jars,
+)
 from calque.sandbox.processes import KeptProcess
 
 VERSIONS = ("3.1.3", "4.2.0")
@@ -311,6 +321,36 @@ def test_a_schema_registry_answers_on_loopback_only_and_leaves_nothing(tmp_path:
         mine = set(children_of(os.getpid(), "apicurio")) - others
         assert {bound for pid in mine for bound in listening_addresses(pid)} == {"127.0.0.1"}
     assert set(children_of(os.getpid(), "apicurio")) == others
+
+
+def test_hdfs_keeps_its_files_and_address_on_loopback_only_and_outlives_nobody(tmp_path: Path) -> None:
+    mark = uuid.uuid4().hex
+    script = f"""
+import time
+from pathlib import Path
+from calque.sandbox import Hdfs
+
+hdfs = Hdfs.start(Path({str(tmp_path)!r}))
+print(hdfs.uri, flush=True)
+time.sleep(600)
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, env={**os.environ, MARK: mark}, start_new_session=True
+    )
+    assert parent.stdout is not None
+    with parent.stdout:
+        uri = parent.stdout.readline().decode().strip()
+        with HdfsClient(uri).create("/kept") as file:
+            file.write(b"content")
+        assert {address for pid in marked(mark) for address in listening_addresses(pid)} == {"127.0.0.1"}
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait(60)
+    eventually(lambda: marked(mark) == [])
+    with Hdfs.start(tmp_path) as again:
+        assert (again.uri, HdfsClient(uri).read("/kept").readall()) == (uri, b"content")
+        hdfs = set(children_of(os.getpid(), str(tmp_path)))
+        assert {again.name_node.pid, *(node.pid for node in again.data_nodes)} < hdfs
+    assert not set(children_of(os.getpid(), str(tmp_path)))
 
 
 def test_every_delta_jar_is_there() -> None:

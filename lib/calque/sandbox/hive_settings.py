@@ -58,14 +58,19 @@ def properties(settings: MetastoreSettings, directory: Path, database: Mapping[s
 def write_configuration(properties: Mapping[str, str], folder: Path) -> None:
     """Writes the files that a metastore looks for on its class path."""
     folder.mkdir(parents=True, exist_ok=True)
+    for name in ("metastore-site.xml", "hive-site.xml", "core-site.xml"):
+        (folder / name).write_text(site(properties))
+    for name in ("log4j2.properties", "metastore-log4j2.properties", "hive-log4j2.properties"):
+        (folder / name).write_text(_LOGGING)
+
+
+def site(properties: Mapping[str, str]) -> str:
+    """The content of one of Hadoop's configuration files."""
     entries = "".join(
         f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
         for name, value in properties.items()
     )
-    for name in ("metastore-site.xml", "hive-site.xml", "core-site.xml"):
-        (folder / name).write_text(f"<configuration>\n{entries}</configuration>\n")
-    for name in ("log4j2.properties", "metastore-log4j2.properties", "hive-log4j2.properties"):
-        (folder / name).write_text(_LOGGING)
+    return f"<configuration>\n{entries}</configuration>\n"
 
 
 def _common(settings: MetastoreSettings, directory: Path) -> dict[str, str]:

@@ -29,6 +29,7 @@ def install(cache: Path, report: Callable[[str], None]) -> None:
     report(f"{size / 1e6:.0f} MB downloaded to {cache} in {time.monotonic() - started:.0f} s")
     prepare_spark(cache, report)
     prepare_kafka(cache, report)
+    prepare_hdfs(cache, report)
 
 
 def prepare_spark(cache: Path, report: Callable[[str], None]) -> None:
@@ -55,6 +56,19 @@ def prepare_kafka(cache: Path, report: Callable[[str], None]) -> None:
         report(f"calque: {error}")
     else:
         report(f"Kafka's classes archived in {time.monotonic() - started:.0f} s")
+
+
+def prepare_hdfs(cache: Path, report: Callable[[str], None]) -> None:
+    """The same for HDFS."""
+    from calque.sandbox.hdfs import make_archives
+
+    started = time.monotonic()
+    try:
+        make_archives(cache)
+    except CalqueError as error:
+        report(f"calque: {error}")
+    else:
+        report(f"HDFS's classes archived in {time.monotonic() - started:.0f} s")
 
 
 def _contents() -> str:

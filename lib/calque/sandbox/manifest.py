@@ -143,7 +143,18 @@ KAFKA_JARS = _artifacts("""
 """)
 """The broker and what it depends on, and a logger that writes to standard error."""
 
+HDFS_JARS = _artifacts("""
+    org.apache.hadoop:hadoop-client-minicluster:3.5.0
+    commons-logging:commons-logging:1.3.5
+    org.slf4j:slf4j-api:1.7.36
+    org.slf4j:slf4j-simple:1.7.36
+""")
+"""The servers, beside the Hadoop client that pyspark ships, which has to be of the same version."""
+
 REGISTRY_DISTRIBUTION = Artifact.parse("io.apicurio:apicurio-registry-app:2.6.13.Final:tar.gz:all")
 """Apicurio's schema registry with all that it needs; it speaks Confluent's protocol."""
 
-ALL = (HIVE_3_DISTRIBUTION, HIVE_4_SCHEMAS, *HIVE_3_JARS, *HIVE_4_JARS, *DELTA_JARS, *KAFKA_JARS, REGISTRY_DISTRIBUTION)
+ALL = (
+    *(HIVE_3_DISTRIBUTION, HIVE_4_SCHEMAS, *HIVE_3_JARS, *HIVE_4_JARS, *DELTA_JARS, *KAFKA_JARS, *HDFS_JARS),
+    REGISTRY_DISTRIBUTION,
+)

@@ -79,6 +79,12 @@ class KeptProcess:
     def running(self) -> bool:
         return self._keeper.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """The command's own number, while it runs."""
+        children = Path(f"/proc/{self._keeper.pid}/task/{self._keeper.pid}/children")
+        return int(children.read_text().split()[0])
+
     def output(self) -> str:
         """What the command has written since it was started."""
         with self.log.open("rb") as log:
