@@ -29,7 +29,7 @@ from calque.model.journal import Event
 from calque.model.names import EventId, TableName
 from calque.model.policy import Abilities
 from calque.ports import Catalog, EventLog
-from calque.sandbox import Broker, Metastore, MetastoreSettings, ObjectStore
+from calque.sandbox import Broker, Hdfs, Metastore, MetastoreSettings, ObjectStore
 from calque.sandbox.writer import HiveClient
 
 MEMORY: dict[str, tuple[Habits, Abilities | None]] = {
@@ -153,6 +153,13 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
     """A real S3 server; tests keep apart by prefixes."""
     with ObjectStore.start(tmp_path_factory.mktemp("objects")) as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """A real HDFS; tests keep apart by directories."""
+    with Hdfs.start(tmp_path_factory.mktemp("hdfs")) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from types import TracebackType
 
 from calque.adapters.files.system import Durability, Facts
 from calque.model.files import File
+from calque.ports import Found
 
 CHUNK = 1 << 20
 READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -60,6 +61,14 @@ class LocalSystem:
             return sorted(os.listdir(path))
         except (FileNotFoundError, NotADirectoryError):
             return ()
+
+    def entries(self, path: str) -> Sequence[Found]:
+        found = [(name, self.facts(f"{path}/{name}")) for name in self.children(path)]
+        return [
+            Found(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory)
+            for name, facts in found
+            if facts is not None
+        ]
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         # One byte more than expected, so that a file that grew shows it, and a small one takes a small buffer.
@@ -123,6 +132,8 @@ class LocalSystem:
             os.replace(path, target)
         if self._durability is Durability.SYNCED:
             _sync(os.path.dirname(target))
+
+    replace = rename
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)

@@ -10,7 +10,7 @@ from calque.adapters.files.objects import THREADS, ObjectSystem
 from calque.adapters.files.system import Systems, trouble
 from calque.core.layout import place
 from calque.model.files import Listing
-from calque.ports import CopyTask, Found
+from calque.ports import CopyTask
 
 Directory = tuple[ObjectSystem, str]
 Item = TypeVar("Item")
@@ -125,13 +125,6 @@ def listed_together(
 
     found |= dict(zip(rest, each(one, rest), strict=True))
     return {location: found[location] for location in locations}
-
-
-def entries_of(system: ObjectSystem, path: str, location: str) -> Sequence[Found]:
-    try:
-        return system.entries(path)
-    except OSError as error:
-        raise trouble("list", location, error) from error
 
 
 def write_object(system: ObjectSystem, path: str, location: str, content: bytes) -> None:

@@ -102,6 +102,8 @@ class ObjectSystem:
         self.store.copy(found, target)
         self.store.delete([path])
 
+    replace = rename
+
     def make_directory(self, path: str) -> None:
         self.store.put(f"{path}/{MARKER}", [], 0, new=False)
 

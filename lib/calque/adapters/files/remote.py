@@ -1,4 +1,4 @@
-"""File systems behind fsspec: HDFS and the like; and which system a scheme opens."""
+"""File systems behind fsspec that have directories; and which system a scheme opens."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from calque.adapters.files.system import Facts, System
 from calque.core.layout import OBJECT_STORES, is_data
 from calque.errors import Refused
 from calque.model.files import File
+from calque.ports import Found
 
 _PROTOCOLS = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs"}
 
@@ -25,6 +26,10 @@ def open_remote(
 ) -> tuple[System, Callable[[str, str], str]]:
     """The file system of a scheme and authority, and how an (authority, path) is called there. `options` are those of
     the configuration; `noted` is for object stores (`ObjectSystem`)."""
+    if scheme == "hdfs":
+        from calque.adapters.files.hdfs import open_hdfs
+
+        return open_hdfs(authority, options), lambda _, path: path
     found = open_fsspec(scheme, authority, options)
     if scheme in OBJECT_STORES:
         store = S3Store(found) if _PROTOCOLS.get(scheme, scheme) == "s3" else FsspecStore(found)
@@ -74,6 +79,26 @@ class RemoteSystem:
         own = path.rstrip("/") + "/"
         return sorted({name.rstrip("/").rsplit("/", 1)[1] for name in names if name not in (path, own)})
 
+    def entries(self, path: str) -> Sequence[Found]:
+        with as_os_errors():
+            try:
+                listed = self._files.ls(path, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+        own = path.strip("/")
+        found = [
+            (info["name"].rstrip("/").rsplit("/", 1)[1], _facts(info))
+            for info in listed
+            if info["name"].strip("/") != own
+        ]
+        return sorted(
+            (
+                Found(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory)
+                for name, facts in found
+            ),
+            key=lambda entry: entry.name,
+        )
+
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         with as_os_errors(), self._files.open(path, "rb") as file:
             while chunk := file.read(min(CHUNK, size + 1)):
@@ -92,6 +117,8 @@ class RemoteSystem:
         with as_os_errors():
             self._files.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
             self._files.mv(path, target)
+
+    replace = rename
 
     def make_directory(self, path: str) -> None:
         with as_os_errors():

@@ -16,7 +16,6 @@ from calque.adapters.files.many import Pace, copy_all
 from calque.adapters.files.noting import (
     announce,
     carry_over,
-    entries_of,
     forget,
     listed_together,
     note_times,
@@ -146,7 +145,7 @@ class FileStorage:
         temporary = f"{at.rsplit('/', 1)[0]}/{COPYING}{token_hex(8)}"
         try:
             system.create(temporary, [memoryview(content)])
-            system.rename(temporary, at)
+            system.replace(temporary, at)
         except OSError as error:
             discard(system, temporary)
             raise trouble("write", path, error) from error
@@ -173,15 +172,10 @@ class FileStorage:
 
     def entries(self, location: str) -> Sequence[Found]:
         system, path = self.systems.at(location)
-        if isinstance(system, ObjectSystem):
-            return entries_of(system, path, location)
-        names = self.children(location)
-        if len(names) < 2 or _local([location]):
-            found = [self._entry(location, name) for name in names]
-        else:
-            with ThreadPoolExecutor(min(REMOTE.threads, len(names)), thread_name_prefix="entries") as pool:
-                found = list(pool.map(lambda name: self._entry(location, name), names))
-        return [entry for entry in found if entry is not None]
+        try:
+            return system.entries(path)
+        except OSError as error:
+            raise trouble("list", location, error) from error
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         wanted = list(dict.fromkeys(directories))
@@ -199,14 +193,6 @@ class FileStorage:
         except OSError as error:
             raise trouble("look at", directory, error) from error
         return facts.modified_ns if facts is not None and facts.directory else None
-
-    def _entry(self, location: str, name: str) -> Found | None:
-        system, path = self.systems.at(join(location, name))
-        try:
-            facts = system.facts(path)
-        except OSError as error:
-            raise trouble("look at", join(location, name), error) from error
-        return Found(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory) if facts else None
 
     def _file(self, location: str) -> File | None:
         system, path = self.systems.at(location)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from calque.core.layout import place
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import File
+from calque.ports import Found
 
 if TYPE_CHECKING:
     from fsspec.spec import AbstractFileSystem
@@ -50,6 +51,9 @@ class System(Protocol):
     def children(self, path: str) -> Sequence[str]:
         """Names directly below a directory, sorted; empty when it is missing."""
 
+    def entries(self, path: str) -> Sequence[Found]:
+        """The same with sizes and times; what vanishes meanwhile is left out."""
+
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         """A file's content, expected to be `size` bytes. A chunk is valid until the next one is asked for."""
 
@@ -61,6 +65,9 @@ class System(Protocol):
 
     def rename(self, path: str, target: str) -> None:
         """The target's parents are made. Nothing lies at the target, the caller saw to that."""
+
+    def replace(self, path: str, target: str) -> None:
+        """The same over a file that lies there, or nothing."""
 
     def make_directory(self, path: str) -> None:
         """With its parents; one that exists is fine."""

@@ -1,0 +1,66 @@
+"""What went wrong on HDFS, as `OSError`: the client hdfs-native tells most of it by texts."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_ANSWERED = re.compile(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)"\)', re.DOTALL)
+_ERRORS = {
+    "AccessControlException": errno.EACCES,
+    "AuthorizationException": errno.EACCES,
+    "InvalidToken": errno.EACCES,
+    "DSQuotaExceededException": errno.EDQUOT,
+    "NSQuotaExceededException": errno.EDQUOT,
+    "QuotaByStorageTypeExceededException": errno.EDQUOT,
+    "MaxDirectoryItemsExceededException": errno.EDQUOT,
+    "PathComponentTooLongException": errno.ENAMETOOLONG,
+    "FileNotFoundException": errno.ENOENT,
+    "PathNotFoundException": errno.ENOENT,
+    "FileAlreadyExistsException": errno.EEXIST,
+    "ParentNotDirectoryException": errno.ENOTDIR,
+    "PathIsNotDirectoryException": errno.ENOTDIR,
+    "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
+    "InvalidPathException": errno.EINVAL,
+    "HadoopIllegalArgumentException": errno.EINVAL,
+}
+"""By the exception's own name. All others pass: safe mode, a stand-by, a NameNode that has just begun.
+Of what a DataNode answers little is known but that it failed."""
+_NO_CREDENTIALS = ("GSSAPIError", "SASLError", "NoSASLMechanism")
+
+
+@contextmanager
+def as_os_errors(path: str) -> Iterator[None]:
+    """Errors of hdfs-native about a path, panics among them, as what Python has for them; a time-out comes through."""
+    try:
+        yield
+    except TimeoutError:
+        raise
+    except (FileNotFoundError, FileExistsError, IsADirectoryError) as error:
+        number = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST}.get(type(error), errno.EISDIR)
+        raise OSError(number, os.strerror(number), path) from error
+    except NotImplementedError as error:
+        raise OSError(errno.EINVAL, f"{error} is not supported", path) from error
+    except (OSError, RuntimeError, ValueError) as error:
+        raise told(str(error), path) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ConnectionError(f"the client failed: {error}") from error
+
+
+def told(text: str, path: str) -> OSError:
+    """What a text of the client means."""
+    answered = _ANSWERED.match(text)
+    if answered is None:
+        refused = text.startswith(_NO_CREDENTIALS)
+        return PermissionError(errno.EACCES, text, path) if refused else ConnectionError(text)
+    kind, message = re.split(r"[.$]", answered[1])[-1], answered[2].split("\\n", 1)[0]
+    if "could only be written to 0" in message and "There are 0 datanode" not in message:
+        return OSError(errno.ENOSPC, message, path)
+    if kind in _ERRORS:
+        return OSError(_ERRORS[kind], message, path)
+    return ConnectionError(f"{kind}: {message}")
