@@ -27,7 +27,12 @@ LONG = (
     *("integration/test_flow.py", "integration/test_operating.py", "integration/test_delta_tables.py"),
     *("integration/test_demo.py", "integration/test_faults.py"),
     *("integration/test_kafka_topics.py", "integration/test_lease.py", "integration/test_live.py"),
-    *("integration/test_gaps.py", "integration/test_scans.py", "integration/test_objects.py"),
+    *(
+        "integration/test_gaps.py",
+        "integration/test_scans.py",
+        "integration/test_objects.py",
+        "integration/test_hdfs.py",
+    ),
     *("integration/test_sandbox.py", "integration/test_bootstrap_under_load.py", "integration/test_spark_sources.py"),
     *("integration/test_journal_commands.py", "integration/test_awkward.py", "integration/test_adopt.py"),
     *("integration/test_health.py", "integration/test_failpoints.py", "integration/test_plan.py"),
