@@ -14,7 +14,7 @@ from calque.adapters.files.system import Systems
 from calque.arrow_types import arrow_type
 from calque.core.definition import Format
 from calque.core.formats import Kind, Lines, kind_of, lines_of
-from calque.core.layout import place
+from calque.core.layout import OBJECT_STORES, place
 from calque.errors import Refused
 from calque.snapshot import Directory, TableFiles
 
@@ -128,4 +128,4 @@ def filesystem_of(location: str, systems: Systems) -> pafs.FileSystem:
 
 def path_of(location: str) -> str:
     at = place(location)
-    return at.path if at.scheme == "file" else f"{at.authority}{at.path}"
+    return f"{at.authority}{at.path}" if at.scheme in OBJECT_STORES else at.path

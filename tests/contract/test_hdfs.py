@@ -22,6 +22,7 @@ from calque.adapters.files import FileStorage, Systems
 from calque.adapters.files.attempt import Terms
 from calque.adapters.files.hdfs import HdfsSystem, open_hdfs
 from calque.adapters.files.system import System
+from calque.arrow_reader import filesystem_of, path_of
 from calque.core.layout import place
 from calque.errors import Refused, Unavailable
 from calque.ports import CopyTask
@@ -277,6 +278,12 @@ def test_hadoop_s_configuration_says_where_the_name_node_is(hdfs: Hdfs, root: st
     setting = f"<property><name>fs.defaultFS</name><value>{hdfs.uri}</value></property>"
     (tmp_path / "core-site.xml").write_text(f"<configuration>{setting}</configuration>")
     assert FileStorage(Systems({"config_dir": str(tmp_path)})).exists(f"hdfs://{place(root).path}")
+
+
+def test_arrow_reads_files_on_hdfs(root: str, storage: FileStorage) -> None:
+    storage.write(f"{root}/p=a b/f", b"content")
+    with filesystem_of(root, Systems()).open_input_file(path_of(f"{root}/p=a b/f")) as file:
+        assert file.read() == b"content"
 
 
 def test_without_the_client_it_is_said_what_to_install() -> None:

@@ -7,6 +7,7 @@ from asyncio import run_coroutine_threadsafe, wait_for
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Lock
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from fsspec.asyn import get_loop
@@ -20,6 +21,7 @@ from calque.model.files import File
 from calque.ports import Found
 
 if TYPE_CHECKING:
+    from fsspec.spec import AbstractFileSystem
     from hdfs_native import AsyncClient, AsyncFileWriter, FileStatus
 
 CHUNK = 4 << 20
@@ -45,11 +47,7 @@ def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT
     """The HDFS of an authority: `host:port`, a host, a name service, or empty for `fs.defaultFS`. `options`:
     `config_dir`, where Hadoop's configuration lies (else `HADOOP_CONF_DIR` says), and settings of Hadoop's by their
     names. An answer is waited for `silent` seconds. Nothing is connected to yet. Raises `Refused`."""
-    try:
-        import hdfs_native
-    except ImportError as error:
-        what, todo = "Locations on HDFS can't be opened", "Run `pip install 'calque[hdfs]'`"
-        raise Refused(what, f"the package hdfs-native is missing: {error}", todo) from error
+    hdfs_native = _client()
     settings = settings_of(options)
     address, nodes = name_nodes(authority, settings)
     config = {
@@ -63,13 +61,26 @@ def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT
     def opened(again: bool) -> AsyncClient:
         # One that did not answer is not always asked first again.
         order = {f"dfs.client.failover.random.order.{address}": "true"} if again else {}
-        return hdfs_native.AsyncClient(f"hdfs://{address}", {**config, **order})
+        client: AsyncClient = hdfs_native.AsyncClient(f"hdfs://{address}", {**config, **order})
+        return client
 
     try:
         return HdfsSystem(opened, silent)
     except (RuntimeError, OSError) as error:
         what, todo = f"hdfs://{address}/ can't be opened", "Correct the location, or the options of its storage"
         raise Refused(what, str(error), todo) from error
+
+
+def open_for_readers(authority: str, options: Mapping[str, str]) -> AbstractFileSystem:
+    """The same as a file system of fsspec's, for programs that read data by one. It knows no limits of time, and takes
+    `?` and `#` in names for parts of a URL."""
+    _client()
+    from hdfs_native.fsspec import HdfsFileSystem
+
+    settings = settings_of(options)
+    address, _ = name_nodes(authority, settings)
+    host, _, port = address.partition(":")
+    return HdfsFileSystem(host, int(port) if port else None, **settings)
 
 
 class HdfsSystem:
@@ -207,6 +218,15 @@ class HdfsSystem:
         with self._lock:
             if self._client is client:
                 self._client = self._opened(True)
+
+
+def _client() -> ModuleType:
+    try:
+        import hdfs_native
+    except ImportError as error:
+        what, todo = "Locations on HDFS can't be opened", "Run `pip install 'calque[hdfs]'`"
+        raise Refused(what, f"the package hdfs-native is missing: {error}", todo) from error
+    return hdfs_native
 
 
 async def _write(writer: AsyncFileWriter, content: bytes, _: AsyncClient) -> None:

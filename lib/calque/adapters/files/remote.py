@@ -39,6 +39,10 @@ def open_remote(
 
 def open_fsspec(scheme: str, authority: str, options: Mapping[str, str]) -> AbstractFileSystem:
     """fsspec's file system of a scheme and authority."""
+    if scheme == "hdfs":
+        from calque.adapters.files.hdfs import open_for_readers
+
+        return open_for_readers(authority, options)
     protocol = _PROTOCOLS.get(scheme, scheme)
     if scheme in OBJECT_STORES:
         return _filesystem(protocol, filesystem_options(protocol, options))
