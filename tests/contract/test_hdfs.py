@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -128,7 +129,7 @@ def test_a_name_node_in_safe_mode_is_waited_for(hdfs: Hdfs, root: str, storage: 
     storage.write(f"{root}/g", b"x")
 
 
-def test_a_silent_name_node_is_unavailable_within_seconds_and_leaves_no_threads(
+def test_a_silent_name_node_is_unavailable_within_seconds_and_no_thread_waits_on(
     hdfs: Hdfs, root: str, storage: FileStorage, tmp_path: Path
 ) -> None:
     storage.write(f"{root}/f", b"x")
@@ -162,7 +163,8 @@ def test_a_silent_name_node_is_unavailable_within_seconds_and_leaves_no_threads(
             list(pool.map(ask, asked))
         for _ in range(3):
             ask("read")
-        assert threads() < before + len(asked)
+        # More than a hundred calls were given up, by a few clients that each have two threads for a minute.
+        assert threads() < before + 40
     assert max(limits.values()) < MOST_SECONDS
     assert storage.read(f"{root}/f") == b"x"
 
@@ -244,6 +246,22 @@ def test_times_are_kept_to_the_nanosecond_and_whole_milliseconds_are_hdfs_s_own(
     status = [of(hdfs).get_file_info(place(path).path) for path in times]
     assert [each.modification_time for each in status] == [1_700_000_000_123] * 2
     assert {file.path: file.modified_ns for file in storage.files(list(times)).values()} == times
+
+
+def test_a_copy_of_a_file_on_a_disk_is_told_by_its_time(root: str, storage: FileStorage, tmp_path: Path) -> None:
+    source = tmp_path / "s"
+    source.mkdir()
+    [copied] = storage.copy([task(source, f"{root}/f")])
+    (there,) = storage.list([root])[root].files
+    assert (there.size, there.modified_ns) == (copied.task.size, copied.task.modified_ns)
+    assert storage.copy([replace(copied.task, ours=True)])[0].bytes_moved == 0
+
+
+def test_a_directory_of_more_entries_than_one_answer_has_is_listed_whole(root: str, hdfs: Hdfs) -> None:
+    path = place(root).path
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(of(hdfs).mkdirs, (f"{path}/{number}" for number in range(2_100))))
+    assert sorted(map(int, FileStorage().children(root))) == list(range(2_100))
 
 
 def test_a_rename_never_replaces_a_file(root: str, storage: FileStorage) -> None:

@@ -37,6 +37,7 @@ def rpc(kind: str, message: str) -> str:
             errno.ENAMETOOLONG,
             Refused,
         ),
+        (rpc("java.io.IOException", "Access time for hdfs is not configured.  Please set"), errno.EPERM, Refused),
         (rpc(f"{HADOOP}.fs.InvalidPathException", "Invalid path name"), errno.EINVAL, Refused),
         (rpc(f"{HADOOP}.fs.ParentNotDirectoryException", "/f (is not a directory)"), errno.ENOTDIR, Refused),
         (rpc(f"{HADOOP}.hdfs.server.namenode.SafeModeException", "Name node is in safe mode."), None, Unavailable),

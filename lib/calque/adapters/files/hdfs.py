@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
+import os
 from asyncio import run_coroutine_threadsafe, wait_for
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from threading import Lock
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from fsspec.asyn import get_loop
 
 from calque.adapters.files.hadoop import name_nodes, settings_of
+from calque.adapters.files.hdfs_clients import Clients
 from calque.adapters.files.hdfs_errors import as_os_errors
 from calque.adapters.files.system import Facts
 from calque.core.layout import is_data
@@ -22,11 +23,13 @@ from calque.ports import Found
 
 if TYPE_CHECKING:
     from fsspec.spec import AbstractFileSystem
-    from hdfs_native import AsyncClient, AsyncFileWriter, FileStatus
+    from hdfs_native import AsyncClient, FileStatus
 
 CHUNK = 4 << 20
 SILENT_SECONDS = 10.0
 """Without an answer to a call, when it needs no time: the NameNode or a DataNode does not answer."""
+PAGE = 1000
+"""So many entries of a directory are waited for at once: as many as come in one answer."""
 REMOVING_SECONDS = 50.0
 """A NameNode goes through all that lies below."""
 CLOSING_SECONDS = 10.0
@@ -46,7 +49,8 @@ Result = TypeVar("Result")
 def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT_SECONDS) -> HdfsSystem:
     """The HDFS of an authority: `host:port`, a host, a name service, or empty for `fs.defaultFS`. `options`:
     `config_dir`, where Hadoop's configuration lies (else `HADOOP_CONF_DIR` says), and settings of Hadoop's by their
-    names. An answer is waited for `silent` seconds. Nothing is connected to yet. Raises `Refused`."""
+    names. An answer is waited for `silent` seconds. Nothing is connected to yet; the same one is given for the same
+    settings and user. Raises `Refused`."""
     hdfs_native = _client()
     settings = settings_of(options)
     address, nodes = name_nodes(authority, settings)
@@ -57,15 +61,9 @@ def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT
         "dfs.client.failover.max.attempts": str(nodes - 1),
         **settings,
     }
-
-    def opened(again: bool) -> AsyncClient:
-        # One that did not answer is not always asked first again.
-        order = {f"dfs.client.failover.random.order.{address}": "true"} if again else {}
-        client: AsyncClient = hdfs_native.AsyncClient(f"hdfs://{address}", {**config, **order})
-        return client
-
+    process = (os.getpid(), *(os.environ.get(name) for name in ("HADOOP_USER_NAME", "HADOOP_PROXY_USER")))
     try:
-        return HdfsSystem(opened, silent)
+        return _opened(hdfs_native.AsyncClient, address, tuple(sorted(config.items())), silent, process)
     except (RuntimeError, OSError) as error:
         what, todo = f"hdfs://{address}/ can't be opened", "Correct the location, or the options of its storage"
         raise Refused(what, str(error), todo) from error
@@ -84,12 +82,10 @@ def open_for_readers(authority: str, options: Mapping[str, str]) -> AbstractFile
 
 
 class HdfsSystem:
-    """`System` over `opened()`, which is asked for another client, with True, after one that did not answer: what the
-    old one still waits for ends with it."""
+    """`System` over clients that are left after `silent` seconds without an answer."""
 
-    def __init__(self, opened: Callable[[bool], AsyncClient], silent: float = SILENT_SECONDS) -> None:
-        self._opened, self._silent, self._lock = opened, silent, Lock()
-        self._client = opened(False)
+    def __init__(self, clients: Clients, silent: float) -> None:
+        self._clients, self._silent = clients, silent
 
     def facts(self, path: str) -> Facts | None:
         try:
@@ -131,19 +127,20 @@ class HdfsSystem:
         )
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
-        client = self._client
-        reader = self._ask(path, lambda client: client.read(path), client=client)
         # One byte more than expected, so that a file that grew shows it.
         most = min(CHUNK, size + 1)
-        while chunk := self._ask(path, lambda _: reader.read(most), most, client=client):
-            yield memoryview(chunk)
+        limit = 2 * self._silent + most / SLOWEST
+        with self._clients.one() as client:
+            reader = self._answer(client, path, client.read(path), self._silent)
+            while chunk := self._answer(client, path, reader.read(most), limit):
+                yield memoryview(chunk)
 
     def create(self, path: str, chunks: Iterable[memoryview]) -> None:
-        client = self._client
-        writer = self._ask(path, lambda client: client.create(path), client=client)
-        for content in map(bytes, chunks):
-            self._ask(path, partial(_write, writer, content), len(content), client=client)
-        self._ask(path, lambda _: writer.close(), seconds=CLOSING_SECONDS, client=client)
+        with self._clients.one() as client:
+            writer = self._answer(client, path, client.create(path), self._silent)
+            for content in map(bytes, chunks):
+                self._answer(client, path, writer.write(content), self._silent + len(content) / SLOWEST)
+            self._answer(client, path, writer.close(), self._silent + CLOSING_SECONDS)
 
     def date(self, path: str, modified_ns: int) -> None:
         time, finer = divmod(modified_ns, MS)
@@ -164,8 +161,8 @@ class HdfsSystem:
         # A NameNode that does not answer at all is not given the time that a removal may take.
         facts = self.facts(path)
         if facts is not None:
-            seconds = REMOVING_SECONDS if facts.directory else 0.0
-            self._ask(path, lambda client: client.delete(path, recursive=True), seconds=seconds)
+            more = REMOVING_SECONDS if facts.directory else 0.0
+            self._ask(path, lambda client: client.delete(path, recursive=True), more)
 
     def _renamed(self, path: str, target: str, over: bool) -> None:
         def rename(client: AsyncClient) -> Awaitable[None]:
@@ -179,45 +176,53 @@ class HdfsSystem:
 
     def _listed(self, path: str) -> Sequence[FileStatus] | None:
         """What is directly below; None when there is nothing. `NotADirectoryError` for a file."""
-
-        async def listed(client: AsyncClient) -> list[FileStatus]:
-            return [status async for status in client.list_status(path)]
-
+        found: list[FileStatus] = []
         try:
-            found = self._ask(path, listed)
+            with self._clients.one() as client:
+                entries = client.list_status(path)
+                while some := self._answer(client, path, _some(entries), self._silent):
+                    found += some
+                    if len(some) < PAGE:
+                        break
         except FileNotFoundError:
             return None
         if len(found) == 1 and found[0].path == path and not found[0].isdir:
             raise NotADirectoryError(errno.ENOTDIR, "a file", path)
         return found
 
-    def _ask(
-        self,
-        path: str,
-        call: Callable[[AsyncClient], Awaitable[Result]],
-        size: int = 0,
-        seconds: float = 0.0,
-        client: AsyncClient | None = None,
-    ) -> Result:
-        """The answer to a call that moves `size` bytes, or works for so many seconds. A client has to live for as long
-        as its readers and writers: whoever has one names it."""
-        client = client or self._client
-        limit = self._silent + seconds + size / SLOWEST
+    def _ask(self, path: str, call: Callable[[AsyncClient], Awaitable[Result]], more: float = 0.0) -> Result:
+        """The answer to one call, which may take so many seconds more."""
+        with self._clients.one() as client:
+            return self._answer(client, path, call(client), self._silent + more)
 
+    def _answer(self, client: AsyncClient, path: str, asking: Awaitable[Result], limit: float) -> Result:
         async def asked() -> Result:
             with as_os_errors(path):
-                return await call(client)
+                return await asking
 
         try:
             return run_coroutine_threadsafe(wait_for(asked(), limit), get_loop()).result()
         except TimeoutError as error:
-            self._leave(client)
+            self._clients.leave(client)
             raise TimeoutError(errno.ETIMEDOUT, f"no answer for {limit:.0f} s", path) from error
 
-    def _leave(self, client: AsyncClient) -> None:
-        with self._lock:
-            if self._client is client:
-                self._client = self._opened(True)
+
+@cache
+def _opened(
+    made: Callable[[str, Mapping[str, str]], AsyncClient],
+    address: str,
+    config: tuple[tuple[str, str], ...],
+    silent: float,
+    _process: tuple[object, ...],
+) -> HdfsSystem:
+    """Kept for as long as the process lives (see `hdfs_clients`)."""
+
+    def client(again: bool) -> AsyncClient:
+        # One that did not answer is not always asked first again.
+        order = {f"dfs.client.failover.random.order.{address}": "true"} if again else {}
+        return made(f"hdfs://{address}", {**dict(config), **order})
+
+    return HdfsSystem(Clients(client), silent)
 
 
 def _client() -> ModuleType:
@@ -229,8 +234,14 @@ def _client() -> ModuleType:
     return hdfs_native
 
 
-async def _write(writer: AsyncFileWriter, content: bytes, _: AsyncClient) -> None:
-    await writer.write(content)
+async def _some(entries: AsyncIterator[FileStatus]) -> list[FileStatus]:
+    """The next of them, at most `PAGE`."""
+    found: list[FileStatus] = []
+    async for status in entries:
+        found.append(status)
+        if len(found) == PAGE:
+            break
+    return found
 
 
 def _facts(status: FileStatus) -> Facts:

@@ -29,6 +29,7 @@ _ERRORS = {
 }
 """By the exception's own name. All others pass: safe mode, a stand-by, a NameNode that has just begun.
 Of what a DataNode answers little is known but that it failed."""
+_NO_ACCESS_TIMES = "Access time for hdfs is not configured"
 _NO_CREDENTIALS = ("GSSAPIError", "SASLError", "NoSASLMechanism")
 
 
@@ -61,6 +62,8 @@ def told(text: str, path: str) -> OSError:
     kind, message = re.split(r"[.$]", answered[1])[-1], answered[2].split("\\n", 1)[0]
     if "could only be written to 0" in message and "There are 0 datanode" not in message:
         return OSError(errno.ENOSPC, message, path)
+    if message.startswith(_NO_ACCESS_TIMES):
+        return PermissionError(errno.EPERM, message, path)
     if kind in _ERRORS:
         return OSError(_ERRORS[kind], message, path)
     return ConnectionError(f"{kind}: {message}")
