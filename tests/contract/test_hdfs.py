@@ -24,6 +24,7 @@ from calque.adapters.files.attempt import Terms
 from calque.adapters.files.hdfs import HdfsSystem, open_hdfs
 from calque.adapters.files.system import System
 from calque.arrow_reader import filesystem_of, path_of
+from calque.core.deltalog import LOG
 from calque.core.layout import place
 from calque.errors import Refused, Unavailable
 from calque.ports import CopyTask
@@ -262,6 +263,21 @@ def test_a_directory_of_more_entries_than_one_answer_has_is_listed_whole(root: s
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(of(hdfs).mkdirs, (f"{path}/{number}" for number in range(2_100))))
     assert sorted(map(int, FileStorage().children(root))) == list(range(2_100))
+
+
+def test_many_directories_are_listed_as_each_of_them_is(root: str, storage: FileStorage) -> None:
+    names = [f"p={number:02}" for number in range(40)]
+    for name in (*names[:3], "p=04/_x", f"p=05/{LOG}"):
+        storage.write(f"{root}/{name}/f", name.encode())
+    storage.write(f"{root}/p=05/{LOG}/{0:020}.json", b"{}")
+    locations = [f"{root}/{name}" for name in names]
+    together = storage.list(locations)
+    assert together == {location: storage.list([location])[location] for location in locations}
+    assert [listing.version for listing in together.values() if listing.version is not None] == [0]
+    assert [len(listing.files) for listing in together.values()] == [1, 1, 1, 0, 0, 1, *[0] * 34]
+    storage.write(f"{root}/p=06", b"no directory")
+    with pytest.raises(Refused, match=r"p=06"):
+        storage.list(locations)
 
 
 def test_a_rename_never_replaces_a_file(root: str, storage: FileStorage) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 from asyncio import run_coroutine_threadsafe, wait_for
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
@@ -16,6 +17,7 @@ from calque.adapters.files.hadoop import name_nodes, settings_of
 from calque.adapters.files.hdfs_clients import Clients
 from calque.adapters.files.hdfs_errors import as_os_errors
 from calque.adapters.files.system import Facts
+from calque.core.deltalog import LOG
 from calque.core.layout import is_data
 from calque.errors import Refused
 from calque.model.files import File
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 CHUNK = 4 << 20
 SILENT_SECONDS = 10.0
 """Without an answer to a call, when it needs no time: the NameNode or a DataNode does not answer."""
+THREADS = 16
 PAGE = 1000
 """So many entries of a directory are waited for at once: as many as come in one answer."""
 REMOVING_SECONDS = 50.0
@@ -96,8 +99,22 @@ class HdfsSystem:
     def below(self, path: str) -> Sequence[File] | None:
         """A directory that vanishes meanwhile has nothing below."""
         top = self._listed(path)
-        if top is None:
-            return None
+        return None if top is None else self._files(path, top)
+
+    def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
+        """The first call for a directory tells whether it has a Delta log, so that nobody needs to ask for one."""
+
+        def one(path: str) -> Sequence[File] | None:
+            try:
+                top = self._listed(path)
+            except NotADirectoryError:
+                return None
+            return self._files(path, top) if top is not None and not _has_log(top) else None
+
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="hdfs") as pool:
+            return dict(zip(paths, pool.map(one, paths), strict=True))
+
+    def _files(self, path: str, top: Sequence[FileStatus]) -> Sequence[File]:
         start = len(path.rstrip("/")) + 1
         files, pending = [], list(top)
         while pending:
@@ -242,6 +259,10 @@ async def _some(entries: AsyncIterator[FileStatus]) -> list[FileStatus]:
         if len(found) == PAGE:
             break
     return found
+
+
+def _has_log(listed: Sequence[FileStatus]) -> bool:
+    return any(status.path.endswith(f"/{LOG}") for status in listed)
 
 
 def _facts(status: FileStatus) -> Facts:

@@ -1,4 +1,4 @@
-"""What a storage does besides for directories in object stores: notes of times around copies, shared listings."""
+"""What a storage does besides for directories in stores: notes of times around copies, listings of many at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from calque.adapters.files.objects import THREADS, ObjectSystem
-from calque.adapters.files.system import Systems, trouble
+from calque.adapters.files.system import Bulk, Systems, trouble
 from calque.core.layout import place
 from calque.model.files import Listing
 from calque.ports import CopyTask
@@ -94,7 +94,7 @@ def forget(directories: Sequence[Directory]) -> None:
 def listed_together(
     systems: Systems, locations: Sequence[str], apart: Callable[[Sequence[str]], Mapping[str, Listing]]
 ) -> Mapping[str, Listing]:
-    """The listings of many locations, those of one object store in shared requests, others and missing ones by
+    """The listings of many locations, those of one store or HDFS with fewer requests, others and missing ones by
     `apart`, which takes few."""
     groups: dict[tuple[str, str], list[str]] = {}
     for location in dict.fromkeys(locations):
@@ -103,16 +103,16 @@ def listed_together(
     found: dict[str, Listing] = {}
     for some in groups.values():
         shared: dict[tuple[int, str], list[str]] = {}
-        opened: dict[int, ObjectSystem] = {}
+        opened: dict[int, Bulk] = {}
         for location in some:
             system, path = systems.at(location)
-            if isinstance(system, ObjectSystem):
+            if isinstance(system, Bulk):
                 opened[id(system)] = system
                 shared.setdefault((id(system), path), []).append(location)
-        for number, system in opened.items():
+        for number, bulk in opened.items():
             paths = [path for key, path in shared if key == number]
             try:
-                listings = system.below_each(paths)
+                listings = bulk.below_each(paths)
             except OSError as error:
                 raise trouble("list", some[0], error) from error
             for path, files in listings.items():

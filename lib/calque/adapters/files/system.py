@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from calque.core.layout import place
 from calque.errors import CalqueError, Refused, Unavailable
@@ -74,6 +74,14 @@ class System(Protocol):
 
     def remove(self, path: str) -> None:
         """A file or a directory with all below; links are not followed; missing is fine."""
+
+
+@runtime_checkable
+class Bulk(Protocol):
+    """A system that lists many directories with fewer requests."""
+
+    def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
+        """`System.below` of each; None also for a Delta table, and for a file."""
 
 
 @dataclass(frozen=True, slots=True)
