@@ -19,7 +19,7 @@ from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from histories import PLAIN, differences
-from worlds import INPUT, OUTPUT, SERDE, Died
+from worlds import INPUT, OUTPUT, SERDE, Died, World
 
 A, B, X = TableName("d1", "a"), TableName("d1", "b"), TableName("d2", "x")
 
@@ -327,3 +327,36 @@ def test_what_a_dead_process_called_live_ahead_of_its_epoch_is_not_live_in_other
     row = world.ledger.tables()["table", *A]
     assert (row.state, row.shows) == (TableState.STAGING, world.source.current() - 1)
     case.settle()
+
+
+@pytest.mark.parametrize("keys", [(), (Column("p", "string"),)])
+def test_a_table_that_was_made_anew_within_its_second_and_is_read_puts_no_file_where_the_old_one_is_shown(
+    keys: tuple[Column, ...],
+) -> None:
+    world = World(0, HIVE_4, PLAIN)
+    name, source = TableName("d1", "t"), world.writer.source
+    source.create_database(Database("d1"))
+
+    def make(kind: str, files: int) -> None:
+        storage = Storage((Column("x", kind),), serde=SerDe(parameters={}))
+        source.create_table(Table("t", "d1", storage=storage, partition_keys=keys, parameters={}))
+        at = location_of(world.source.the_table(name).table) or ""
+        if keys:
+            at = f"{at}/p=1"
+            source.add_partitions(name, [Partition(("1",), "d1", "t", storage=replace(storage, location=at))])
+        for number in range(files):
+            world.storage.write(f"{at}/{number}", b"1")
+        world.note()
+
+    make("int", 0)
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    world.open()
+    world.settle()
+    source.drop_table(name)
+    make("string", 1)
+    world.capture_all()
+    world.replica.unknown(name, "it is read again", world.replica.cursor)
+    world.settle()
+    assert world.target_states()[name] == world.source_states()[name]
+    assert not world.problems

@@ -28,8 +28,9 @@ class ContentLost(Exception):
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A directory to make: its content at the source, and the natural path for it at the target (None: always a
-    versioned one). `incarnation` is the table's; `claim` tells the object from every other that may want the path. With
-    `grows` other files of the object may lie there."""
+    versioned one). `incarnation` is the table's; `claim` tells the object from every other that may want the path, but
+    for one of the same second (`claim_of`). With `grows` other files of the object may lie there; where it is `shown`
+    readers look at the natural path."""
 
     listing: Listing
     natural: str | None
@@ -39,6 +40,7 @@ class Wanted:
     event_id: EventId
     claim: str = ""
     grows: bool = False
+    shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,8 @@ def may_take(side: TargetSide, item: Wanted, location: str, there: Listing) -> b
         return there.missing or item.grows or fits(side, there, item.listing)
     if is_given(side, item) and lies_in_another(side, location):
         return False
+    if item.shown and not is_whole(there, item.listing):
+        return False
     return there.missing or (
         (item.grows or fits(side, there, item.listing)) and mark_of(item) in side.storage.children(location)
     )
@@ -175,6 +179,11 @@ def fits(side: TargetSide, there: Listing, wanted: Listing) -> bool:
             return True
         return there.version <= wanted.version and delta_files.same_log(side.storage, there, wanted.location)
     return {identity(file) for file in there.files} <= {identity(file) for file in wanted.files}
+
+
+def is_whole(there: Listing, wanted: Listing) -> bool:
+    """Whether nothing needs to be copied."""
+    return there.version == wanted.version and {*map(identity, wanted.files)} <= {*map(identity, there.files)}
 
 
 def identity(file: File) -> tuple[str, int, int]:

@@ -79,6 +79,10 @@ class Hand:
             return placed.location
         return location_of(source if self.side.policy.data == "none" else there)
 
+    def is_shown(self, location: str) -> bool:
+        """Whether a table of the group lies there."""
+        return any(shown is not None and location_of(shown.table) == location for shown in self.shown.values())
+
     # Effects
 
     def call(self, effect: Callable[P, T], /, *arguments: P.args, **named: P.kwargs) -> T:

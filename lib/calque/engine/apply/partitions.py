@@ -85,7 +85,11 @@ def fresh(hand: Hand, table: TableName, shown: Shown, name: str, part: Part) -> 
     created = hand.images.partition(part.version).create_time
     claim = claim_of(part.incarnation or f"moved{part.since}", created)
     natural = join(location_of(shown.table) or "", name)
-    return Wanted(hand.listing(part.data), natural, hand.at(table), name, shown.incarnation(), part.since, claim)
+    now = hand.shown.get(table)
+    there = now.partitions.get(name) if now is not None else None
+    is_shown = there is not None and location_of(there) == natural
+    found = (shown.incarnation(), part.since, claim)
+    return Wanted(hand.listing(part.data), natural, hand.at(table), name, *found, shown=is_shown)
 
 
 def altered_partitions(

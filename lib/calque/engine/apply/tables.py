@@ -53,7 +53,8 @@ def root(hand: Hand, table: TableName, source: Table, head: Head) -> Placed:
     if head.data is not None and hand.side.policy.data != "none":
         require_kind(source, listing)
     grows = partitioned or is_iceberg(source)
-    wanted = Wanted(listing, natural, hand.at(table), "", head.incarnation, head.since, claim, grows)
+    found = (head.incarnation, head.since, claim, grows, hand.is_shown(natural))
+    wanted = Wanted(listing, natural, hand.at(table), "", *found)
     return hand.staged({"": wanted})[""]
 
 
