@@ -29,6 +29,8 @@ MODES = {
 }
 TABLES, BEFORE = 4, 30
 """Of each writer, and steps of both, before calque begins."""
+LOOKS = 5
+"""Of each reader, at a window and behind it."""
 CHANGES = 20
 """Of what each target shows, at least."""
 SECONDS = 240.0
@@ -156,7 +158,7 @@ def until_found_out(deployment: Live) -> None:
         for _ in range(BEFORE):
             deployment.step()
         deployment.process.send_signal(signal.SIGCONT)
-        for _ in range(BEFORE):
+        for _ in range(LOOKS):
             deployment.pause()
     print(f"found out after {deployment.observations()} observations: {problems[0][:200]}")
 

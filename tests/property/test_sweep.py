@@ -143,7 +143,7 @@ class Restless:
 def sweep_beside(sweeper: Sweeper, happen: Callable[[str], None]) -> Swept:
     world = sweeper.world
     side = replace(world.side, catalog=cast(Catalog, Restless(world.side.catalog, happen)))
-    swept = sweep_target(side, world.journal, later(0), sweeper.noted)
+    swept = sweep_target(side, world.journal, later(1.1), sweeper.noted)
     sweeper.noted = swept.noted
     return swept
 
