@@ -10,7 +10,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from deployments import NUMBERS, Deployment, Target
 from proof import Look, Proof, with_rows
 from rowers import Rows, RowWriter, rows_of
 from servers import Shared
+from thriftproxy import asked
 
 MODES = {
     "listing": "",
@@ -142,6 +143,19 @@ def deployed(shared: Shared, version: int, root: Path, seed: int) -> Iterator[Li
         yield deployment
     finally:
         deployment.close()
+
+
+@contextmanager
+def late(deployment: Live, seconds: float) -> Iterator[None]:
+    """Its targets answer calque late, so that readers come between any two calls."""
+    with ExitStack() as proxies:
+        text = deployment.config.read_text()
+        for target in deployment.targets:
+            proxy = proxies.enter_context(asked(target.uri))
+            proxy.delay = seconds
+            text = text.replace(target.uri, proxy.uri)
+        deployment.config.write_text(text)
+        yield
 
 
 def until_found_out(deployment: Live) -> None:

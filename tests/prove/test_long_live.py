@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 import wrong
-from live import deployed, live, until_found_out
+from live import deployed, late, live, until_found_out
 from servers import Shared, shared_servers
 from wrong import WRONG
 
 OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "500000"))
 """Of each source; all of them with rows."""
+LATE = 0.05
+"""Seconds between the calls of a wrong planner, in which readers look."""
 SEED = int(os.environ.get("CALQUE_SEED", str(time.time_ns() % 100_000)))
 
 
@@ -37,6 +39,6 @@ def test_readers_see_only_what_the_source_had_and_in_its_order_for_long(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("planner", WRONG)
 def test_a_wrong_planner_is_found_out_on_real_servers(planner: str, shared: Shared, tmp_path: Path) -> None:
-    with deployed(shared, 3, tmp_path, SEED) as deployment:
+    with deployed(shared, 3, tmp_path, SEED) as deployment, late(deployment, LATE):
         deployment.program = (wrong.__file__, planner, "calque.cli")
         until_found_out(deployment)
