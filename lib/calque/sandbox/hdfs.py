@@ -7,7 +7,6 @@ The jar is the one that Hadoop publishes for its own tests; the client's jars ar
 remembers the NameNode's port: whatever is started over it again is reached under its old address, with its old data.
 """
 
-import hashlib
 import os
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from calque.errors import Unavailable
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.hive_settings import site
-from calque.sandbox.java import java_17, pyspark_jars
+from calque.sandbox.java import archive_of, java_17, pyspark_jars
 from calque.sandbox.processes import KeptProcess, on_free_port
 
 _HOST = "127.0.0.1"
@@ -192,13 +191,8 @@ def make_archives(cache: Path) -> None:
 
 
 def archive_path(name: str) -> Path:
-    """Where the archive of the classes that a process loads belongs; another name when Java or a jar changes. Java goes
-    on without it when it isn't there."""
-    digest = hashlib.blake2b(digest_size=6)
-    for file in (java_17().resolve(), *_jars()):
-        status = file.stat()
-        digest.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
-    return cache_folder() / f"hdfs-{name}-{digest.hexdigest()}.jsa"
+    """Where the archive of the classes that a process loads belongs."""
+    return archive_of(f"hdfs-{name}", _jars())
 
 
 def _shared(name: str) -> str:

@@ -28,47 +28,32 @@ def install(cache: Path, report: Callable[[str], None]) -> None:
     stamp.write_text(contents)
     report(f"{size / 1e6:.0f} MB downloaded to {cache} in {time.monotonic() - started:.0f} s")
     prepare_spark(cache, report)
-    prepare_kafka(cache, report)
-    prepare_hdfs(cache, report)
+    prepare_services(cache, report)
 
 
 def prepare_spark(cache: Path, report: Callable[[str], None]) -> None:
     """Make the archive that lets Spark start faster. Without one everything works all the same."""
     from calque.adapters.spark.archive import make_archive
 
+    _prepare("Spark", lambda: make_archive(cache, []), report)
+
+
+def prepare_services(cache: Path, report: Callable[[str], None]) -> None:
+    """The same for the broker and for HDFS."""
+    from calque.sandbox import broker, hdfs
+
+    _prepare("Kafka", lambda: broker.make_archive(cache), report)
+    _prepare("HDFS", lambda: hdfs.make_archives(cache), report)
+
+
+def _prepare(what: str, make: Callable[[], object], report: Callable[[str], None]) -> None:
     started = time.monotonic()
     try:
-        make_archive(cache, [])
+        make()
     except CalqueError as error:
         report(f"calque: {error}")
     else:
-        report(f"Spark's classes archived in {time.monotonic() - started:.0f} s")
-
-
-def prepare_kafka(cache: Path, report: Callable[[str], None]) -> None:
-    """The same for the broker."""
-    from calque.sandbox.broker import make_archive
-
-    started = time.monotonic()
-    try:
-        make_archive(cache)
-    except CalqueError as error:
-        report(f"calque: {error}")
-    else:
-        report(f"Kafka's classes archived in {time.monotonic() - started:.0f} s")
-
-
-def prepare_hdfs(cache: Path, report: Callable[[str], None]) -> None:
-    """The same for HDFS."""
-    from calque.sandbox.hdfs import make_archives
-
-    started = time.monotonic()
-    try:
-        make_archives(cache)
-    except CalqueError as error:
-        report(f"calque: {error}")
-    else:
-        report(f"HDFS's classes archived in {time.monotonic() - started:.0f} s")
+        report(f"{what}'s classes archived in {time.monotonic() - started:.0f} s")
 
 
 def _contents() -> str:

@@ -1,14 +1,17 @@
 """Where Java and the jars that pyspark ships are."""
 
+import hashlib
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyspark
 
+from calque.cache import cache_folder
 from calque.errors import Unavailable
 
 _NEEDED = 17
@@ -44,3 +47,13 @@ def java_21() -> Path:
 def pyspark_jars(pattern: str) -> list[Path]:
     """The jars of the installed pyspark whose names match."""
     return sorted((Path(pyspark.__file__).parent / "jars").glob(pattern))
+
+
+def archive_of(name: str, jars: Iterable[Path]) -> Path:
+    """Where an archive of classes of these jars belongs; another name when Java or a jar changes. Java goes on without
+    it when it isn't there."""
+    digest = hashlib.blake2b(digest_size=6)
+    for file in (java_17().resolve(), *jars):
+        status = file.stat()
+        digest.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    return cache_folder() / f"{name}-{digest.hexdigest()}.jsa"

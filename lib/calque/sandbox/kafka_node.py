@@ -1,6 +1,5 @@
 """One process of a Kafka cluster, over a directory that holds its settings, its data and its log."""
 
-import hashlib
 import os
 import secrets
 import uuid
@@ -11,7 +10,7 @@ from pathlib import Path
 from calque.cache import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
-from calque.sandbox.java import java_17
+from calque.sandbox.java import archive_of, java_17
 from calque.sandbox.processes import KeptProcess, on_free_ports
 
 HOST = "127.0.0.1"
@@ -128,13 +127,8 @@ def new_id() -> str:
 
 
 def archive_path() -> Path:
-    """Where the archive of the classes that a broker loads belongs; another name when Java or a jar changes. Java goes
-    on without it when it isn't there."""
-    digest = hashlib.blake2b(digest_size=6)
-    for file in (java_17().resolve(), *_jars()):
-        status = file.stat()
-        digest.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
-    return cache_folder() / f"kafka-{digest.hexdigest()}.jsa"
+    """Where the archive of the classes that a broker loads belongs."""
+    return archive_of("kafka", _jars())
 
 
 def _jars() -> list[Path]:

@@ -16,7 +16,7 @@ from fsspec.asyn import get_loop
 from calque.adapters.files.hadoop import name_nodes, settings_of
 from calque.adapters.files.hdfs_clients import Clients
 from calque.adapters.files.hdfs_errors import as_os_errors
-from calque.adapters.files.system import Facts
+from calque.adapters.files.system import Facts, entry
 from calque.core.deltalog import LOG
 from calque.core.layout import is_data
 from calque.errors import Refused
@@ -137,11 +137,8 @@ class HdfsSystem:
             listed = self._listed(path) or ()
         except NotADirectoryError:
             return ()
-        found = [(status.path.rsplit("/", 1)[1], _facts(status)) for status in listed]
-        return sorted(
-            (Found(name, facts.size, facts.modified_ns, facts.directory) for name, facts in found),
-            key=lambda entry: entry.name,
-        )
+        found = (entry(status.path.rsplit("/", 1)[1], _facts(status)) for status in listed)
+        return sorted(found, key=lambda each: each.name)
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         # One byte more than expected, so that a file that grew shows it.

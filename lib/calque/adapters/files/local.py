@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
-from calque.adapters.files.system import Durability, Facts
+from calque.adapters.files.system import Durability, Facts, entry
 from calque.model.files import File
 from calque.ports import Found
 
@@ -63,12 +63,8 @@ class LocalSystem:
             return ()
 
     def entries(self, path: str) -> Sequence[Found]:
-        found = [(name, self.facts(f"{path}/{name}")) for name in self.children(path)]
-        return [
-            Found(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory)
-            for name, facts in found
-            if facts is not None
-        ]
+        found = ((name, self.facts(f"{path}/{name}")) for name in self.children(path))
+        return [entry(name, facts) for name, facts in found if facts is not None]
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         # One byte more than expected, so that a file that grew shows it, and a small one takes a small buffer.

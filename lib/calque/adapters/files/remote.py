@@ -12,7 +12,7 @@ from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.options import filesystem_options
 from calque.adapters.files.s3 import S3Store
 from calque.adapters.files.stores import CHUNK, FsspecStore, as_os_errors, time_of, version_of
-from calque.adapters.files.system import Facts, System
+from calque.adapters.files.system import Facts, System, entry
 from calque.core.layout import OBJECT_STORES, is_data
 from calque.errors import Refused
 from calque.model.files import File
@@ -75,13 +75,7 @@ class RemoteSystem:
         return sorted((file for file in files if is_data(file.path)), key=lambda file: file.path)
 
     def children(self, path: str) -> Sequence[str]:
-        with as_os_errors():
-            try:
-                names = self._files.ls(path, detail=False)
-            except (FileNotFoundError, NotADirectoryError):
-                return ()
-        own = path.rstrip("/") + "/"
-        return sorted({name.rstrip("/").rsplit("/", 1)[1] for name in names if name not in (path, own)})
+        return [found.name for found in self.entries(path)]
 
     def entries(self, path: str) -> Sequence[Found]:
         with as_os_errors():
@@ -89,19 +83,9 @@ class RemoteSystem:
                 listed = self._files.ls(path, detail=True)
             except (FileNotFoundError, NotADirectoryError):
                 return ()
-        own = path.strip("/")
-        found = [
-            (info["name"].rstrip("/").rsplit("/", 1)[1], _facts(info))
-            for info in listed
-            if info["name"].strip("/") != own
-        ]
-        return sorted(
-            (
-                Found(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory)
-                for name, facts in found
-            ),
-            key=lambda entry: entry.name,
-        )
+        below = [info for info in listed if info["name"].strip("/") != path.strip("/")]
+        found = (entry(info["name"].rstrip("/").rsplit("/", 1)[1], _facts(info)) for info in below)
+        return sorted(found, key=lambda each: each.name)
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         with as_os_errors(), self._files.open(path, "rb") as file:

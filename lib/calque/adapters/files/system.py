@@ -76,6 +76,11 @@ class System(Protocol):
         """A file or a directory with all below; links are not followed; missing is fine."""
 
 
+def entry(name: str, facts: Facts) -> Found:
+    """What `System.entries` says of one of them."""
+    return Found(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory)
+
+
 @runtime_checkable
 class Bulk(Protocol):
     """A system that lists many directories with fewer requests."""

@@ -87,9 +87,16 @@ def fresh(hand: Hand, table: TableName, shown: Shown, name: str, part: Part) -> 
     natural = join(location_of(shown.table) or "", name)
     now = hand.shown.get(table)
     there = now.partitions.get(name) if now is not None else None
-    is_shown = there is not None and location_of(there) == natural
-    found = (shown.incarnation(), part.since, claim)
-    return Wanted(hand.listing(part.data), natural, hand.at(table), name, *found, shown=is_shown)
+    return Wanted(
+        hand.listing(part.data),
+        natural,
+        hand.at(table),
+        name,
+        shown.incarnation(),
+        part.since,
+        claim,
+        shown=there is not None and location_of(there) == natural,
+    )
 
 
 def altered_partitions(

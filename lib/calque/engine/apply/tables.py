@@ -53,8 +53,8 @@ def root(hand: Hand, table: TableName, source: Table, head: Head) -> Placed:
     if head.data is not None and hand.side.policy.data != "none":
         require_kind(source, listing)
     grows = partitioned or is_iceberg(source)
-    found = (head.incarnation, head.since, claim, grows, hand.is_shown(natural))
-    wanted = Wanted(listing, natural, hand.at(table), "", *found)
+    shown = hand.is_shown(natural)
+    wanted = Wanted(listing, natural, hand.at(table), "", head.incarnation, head.since, claim, grows, shown)
     return hand.staged({"": wanted})[""]
 
 
