@@ -25,7 +25,7 @@ from calque.engine.gaps import Continuity, Interrupted
 from calque.engine.lease import Lease
 from calque.engine.leases import CatalogLeases
 from calque.engine.scan import Chosen, Scanner
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table

@@ -11,7 +11,7 @@ from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetast
 from calque.core.image import Imaging, Marks
 from calque.engine.databases import Databases
 from calque.engine.reading import Read, Reading
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.facets import Statistics
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName

@@ -18,7 +18,7 @@ from calque.adapters.metastore.log import HiveLog
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.gaps import Continuity
 from calque.engine.group import advance
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.hive import Database
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy

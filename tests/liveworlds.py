@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from calque.adapters.memory.metastore import MemoryLog, MemoryReader
-from calque.engine.announced import BRIDGE
+from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from proof import Proof, Reader, touched, with_rows

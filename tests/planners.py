@@ -17,7 +17,7 @@ from calque.core.problem import Problem
 from calque.core.state import Delta, Difference, departure
 from calque.core.walk import Walk
 from calque.engine.images import EventImages
-from calque.engine.world import SourceSide
+from calque.engine.sides.sides import SourceSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned
 from calque.model.names import TableName, partition_name

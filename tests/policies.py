@@ -11,8 +11,8 @@ from calque.core.admit import Admission
 from calque.core.image import SOURCE, Imaging
 from calque.core.policies import marked
 from calque.engine.kept import KEPT
+from calque.engine.sides.sides import TargetSide
 from calque.engine.staging import PATIENCE
-from calque.engine.world import TargetSide
 from calque.model.hive import Partition, Table
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy

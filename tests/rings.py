@@ -17,8 +17,8 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.replica import Replica
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.verify import Verification, verify
-from calque.engine.world import SourceSide, TargetSide
 from calque.model.ledger import TableState
 from calque.model.policy import Policy
 from worlds import DeferredExecutor, Directories, InlineExecutor, WorldClock

@@ -32,14 +32,14 @@ from calque.core.image import MARKS, STATISTICS, Imaging, Marks, canonical
 from calque.core.keys import keys_of
 from calque.core.land import is_ahead
 from calque.core.rows import table_of
-from calque.engine.announced import BRIDGE
 from calque.engine.building import BATCH
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.replica import Replica
+from calque.engine.sides.announced_exceptions import BRIDGE
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import ASIDE
 from calque.engine.staging import PATIENCE
-from calque.engine.tables import ASIDE
 from calque.engine.window import Window
-from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of

@@ -11,10 +11,10 @@ from typing import assert_never
 
 from calque.core.patterns import chosen, covering
 from calque.engine.adopt import adopt
-from calque.engine.asked import How
 from calque.engine.release import release
 from calque.engine.replay import replay
 from calque.engine.replica import Replica
+from calque.engine.sides.read_requests import How
 from calque.errors import Forgotten
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.core.rows import entries_of
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.spread import BESIDE, Cut, Group, links_of, prepare_share
-from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Kind
 from calque.model.names import Span, TableName

@@ -16,8 +16,8 @@ from calque.roles import CAPTURE, holder, role_of
 from calque.wiring import Wiring
 
 if TYPE_CHECKING:
-    from calque.engine.progress import Progress
     from calque.engine.reads import Headway
+    from calque.engine.sides.copy_progress import Progress
     from calque.model.ledger import Epoch
     from calque.model.names import EventId
 

@@ -33,7 +33,7 @@ from calque.engine.failpoints import Hit, from_environment, guard, guard_records
 from calque.engine.fence import Deputy, Fence, fenced
 from calque.engine.lease import Lease
 from calque.engine.leases import CatalogLeases
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.journals import Place, place
 from calque.model.lease import Writer
 from calque.model.policy import Abilities

@@ -39,7 +39,7 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.mending import REPAIRED
 from calque.engine.replica import Replica
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Database
 from calque.model.ledger import TableState

@@ -23,7 +23,7 @@ from calque.adapters.memory.metastore import (
     MemoryMetastore,
 )
 from calque.adapters.metastore.catalog import HiveCatalog
-from calque.engine.pages import events_after
+from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName

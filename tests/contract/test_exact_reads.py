@@ -14,7 +14,7 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.read import read_exact
-from calque.engine.world import SourceSide
+from calque.engine.sides.sides import SourceSide
 from calque.model.hive import Column, Partition, Storage, Table
 from worlds import WorldClock
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.engine.pages import events_after
+from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column
 from calque.model.names import OURS, TableName
 from calque.sandbox import Metastore

@@ -7,7 +7,7 @@ from dataclasses import replace
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
 from calque.core.layout import join
-from calque.engine.announced import BRIDGE, IN_PARTS, Announced, bridges, in_parts
+from calque.engine.sides.announced_exceptions import BRIDGE, IN_PARTS, Announced, bridges, in_parts
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Bridge, TableRow, TableState
 from calque.model.names import TableName

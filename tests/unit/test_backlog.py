@@ -15,8 +15,8 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import ENTRY_COLUMNS, table_of
 from calque.engine.replica import APPLIERS, Replica
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.spread import Cut, prepare_share
-from calque.engine.world import SourceSide, TargetSide
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import Event, Keys, Kind, Shape
 from calque.model.names import TableName

@@ -18,7 +18,7 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.gaps import Continuity, Interrupted
-from calque.engine.world import SourceSide
+from calque.engine.sides.sides import SourceSide
 from calque.errors import Unavailable
 from calque.model.journal import Event
 from calque.model.names import EventId, Span

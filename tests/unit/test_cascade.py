@@ -16,7 +16,7 @@ from calque.core.fold import Unfoldable, fold
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.cascade import cascaded
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.hive import Column, Database, Partition, Table
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.policy import Policy

@@ -18,7 +18,7 @@ from calque.engine.failpoints import EFFECTS, guard
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Continuity, Interrupted, begin_of
 from calque.engine.loglook import newest_rows, weaknesses
-from calque.engine.pages import events_after
+from calque.engine.sides.log_reads import events_after
 from calque.engine.vigil import watch
 from calque.errors import Refused, Unavailable
 from calque.model.files import Evidence, Listing

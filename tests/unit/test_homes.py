@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calque.core.image import ORIGIN, SOURCE
-from calque.engine.asked import How
 from calque.engine.check import Findings, Listeners, Severity, Source, Target, carried_to
 from calque.engine.homes import PREFIX, known_at
+from calque.engine.sides.read_requests import How
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import TableName

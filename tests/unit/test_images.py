@@ -10,7 +10,7 @@ from calque.core import decode
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.images import EventImages
-from calque.engine.messages import AT_ONCE, messages
+from calque.engine.sides.journal_reads import AT_ONCE, messages
 from calque.model.hive import Partition, Table
 from calque.model.names import EventId, TableName
 from calque.model.plan import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import FIRST, ROW_BYTES, HiveLog
-from calque.engine.pages import events_after
+from calque.engine.sides.log_reads import events_after
 from calque.errors import Failing
 from calque.model.journal import Event
 from calque.model.names import EventId

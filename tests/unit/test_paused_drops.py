@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from calque.engine.asked import How
 from calque.engine.paused import hold_back
 from calque.engine.replica import SETTLED, Replica
+from calque.engine.sides.read_requests import How
 from calque.model.hive import Function
 from calque.model.names import TableName
 from gapped import POLICY, add, at_target, create, drop, filled, held

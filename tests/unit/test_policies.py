@@ -12,7 +12,7 @@ from calque.adapters.memory.metastore import HIVE_3
 from calque.core.image import SOURCE
 from calque.core.policies import ordered
 from calque.engine.foresee import foresee
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused
 from calque.model.facets import ColumnStatistics, Counted, Longs
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from calque.commands.status import copying as shown
-from calque.engine.progress import Copying, Progress
+from calque.engine.sides.copy_progress import Copying, Progress
 from calque.ports import Copied, CopyTask
 from calque.telling import copying_of
 

@@ -14,7 +14,7 @@ from calque.core.standing import Standing, standing
 from calque.engine.blame import RELEASE
 from calque.engine.release import release
 from calque.engine.retries import TRIES
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.errors import Broken, CalqueError, Failing, Refused, Unavailable
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event

@@ -16,7 +16,7 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.capture import Capture, Gatherer
 from calque.engine.scan import Chosen, Scanner
-from calque.engine.world import SourceSide
+from calque.engine.sides.sides import SourceSide
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.scan import Memory

@@ -14,8 +14,8 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.commands import repair, verify
 from calque.commands.output import print_json
 from calque.core.compare import Counts, Difference, DifferenceKind
+from calque.engine.sides.sides import TargetSide
 from calque.engine.verify import SetAside, Verification
-from calque.engine.world import TargetSide
 from calque.model.names import TableName
 from calque.model.policy import Policy
 

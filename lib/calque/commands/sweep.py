@@ -57,8 +57,8 @@ def run(settings: Settings, config: Config, targets: Sequence[str]) -> int:
 
 
 def sweep_one(wiring: Wiring, name: str) -> Swept:
+    from calque.engine.sides.sides import SystemClock
     from calque.engine.sweep import sweep_target
-    from calque.engine.world import SystemClock
     from calque.holds import held_since
 
     noted, now = noted_before(wiring, name), SystemClock().now_ns()

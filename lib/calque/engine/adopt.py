@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from calque.core.image import is_ours
 from calque.engine.apply import Applied
-from calque.engine.asked import How
 from calque.engine.databases import is_of_database, owned
 from calque.engine.functions import FUNCTION_KINDS
 from calque.engine.read import wait_for_journal
+from calque.engine.sides.read_requests import How
+from calque.engine.sides.sides import TargetSide
 from calque.engine.takeover import NOT_YET
-from calque.engine.world import TargetSide
 from calque.model.journal import Entry
 from calque.model.names import Span, TableName, table_name
 

@@ -14,8 +14,8 @@ from calque.engine.databases import Databases
 from calque.engine.functions import Functions
 from calque.engine.mending import Key, Mended
 from calque.engine.scanned import Scanned
-from calque.engine.tables import TABLE
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import TABLE
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import EventId, TableName

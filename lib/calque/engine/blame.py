@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from threading import Lock
 
 from calque.core.layout import COPYING, join
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Failing, Refused, Unavailable, sentence
 from calque.model.names import OURS
 

@@ -26,8 +26,8 @@ from calque.engine.images import ReadImages
 from calque.engine.listings import Unsure
 from calque.engine.observe import Shown, event_of
 from calque.engine.read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed, touching
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.stage import ContentLost
-from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned, location_of

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from calque.core import decode
 from calque.core.fold import Unfoldable
 from calque.core.image import canonical
-from calque.engine.messages import messages
 from calque.engine.read import wait_for_journal
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.journal_reads import messages
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Partition, Table
 from calque.model.journal import Entry, Kind

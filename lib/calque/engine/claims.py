@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calque.core.layout import natural_location, place
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.model.names import OURS, TableName
 
 OWNER = f"{OURS}_owner."

@@ -14,9 +14,9 @@ from calque.engine.databases import Databases
 from calque.engine.functions import Functions
 from calque.engine.mending import Mended, at_target, drop_leftovers, held_reason
 from calque.engine.reading import Reading
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import OUT, Tables
 from calque.engine.surveying import Losses, Surveying
-from calque.engine.tables import OUT, Tables
-from calque.engine.world import SourceSide, TargetSide
 from calque.model.ledger import TableState, Why
 from calque.model.names import EventId, TableName
 

@@ -14,7 +14,7 @@ from calque.core.layout import natural_location
 from calque.core.policies import databases_of, marked
 from calque.engine.apply import Applied
 from calque.engine.blame import Blame, reason
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Failing, Refused, Unavailable
 from calque.model.hive import Database
 from calque.model.journal import Entry, Kind

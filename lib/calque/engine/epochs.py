@@ -10,9 +10,9 @@ from calque.engine.comparing import Comparing
 from calque.engine.consistency import Consistency
 from calque.engine.databases import Databases
 from calque.engine.scanned import Scanned
-from calque.engine.tables import OUT, Tables
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import OUT, Tables
 from calque.engine.window import Window
-from calque.engine.world import SourceSide, TargetSide
 from calque.model.ledger import Epoch, ObjectRow, TableRow, TableState
 from calque.model.names import EventId, Span, TableName
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from calque.engine.gaps import newest
-from calque.engine.world import SourceSide
+from calque.engine.sides.sides import SourceSide
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from calque.engine.images import events_of
-from calque.engine.messages import AT_ONCE
+from calque.engine.sides.journal_reads import AT_ONCE
 from calque.engine.spread import Group
 from calque.model.journal import Event
 from calque.model.names import EventId

@@ -20,11 +20,11 @@ from calque.engine.functions import FUNCTION_KINDS
 from calque.engine.group import Advanced, Ahead, outcome, prepare
 from calque.engine.mending import BEGIN
 from calque.engine.replica import APPLIERS, Replica
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import OUT
 from calque.engine.spread import Group
-from calque.engine.tables import OUT
 from calque.engine.tied import Notes, tied
 from calque.engine.window import Window
-from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Database, Function
 from calque.model.journal import Entry

@@ -11,8 +11,8 @@ from calque.core.decode import Undecodable
 from calque.engine.apply import Applied
 from calque.engine.attached import Attachments
 from calque.engine.blame import Blame, reason
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.stage import ContentLost
-from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Function
 from calque.model.journal import Entry, Kind

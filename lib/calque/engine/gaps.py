@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from calque.core.keys import keys_of
 from calque.core.rows import storable, table_of
-from calque.engine.messages import AT_ONCE, messages
-from calque.engine.pages import events_after, of_one_id
-from calque.engine.world import SourceSide
+from calque.engine.sides.journal_reads import AT_ONCE, messages
+from calque.engine.sides.log_reads import events_after, of_one_id
+from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.journal import Event

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from calque.core.origins import as_carried, path_after, path_of, to_ask
-from calque.engine.messages import messages
-from calque.engine.own import ensure_own_database, own_view
+from calque.engine.sides.calque_database import ensure_own_database, own_view
+from calque.engine.sides.journal_reads import messages
 from calque.errors import Unavailable
 from calque.model.hive import Table
 from calque.model.journal import Entry, Kind
@@ -25,8 +25,8 @@ from calque.model.names import OURS, EventId, TableName
 from calque.ports import Catalog, CatalogReader, Conflict, Journal
 
 if TYPE_CHECKING:
-    from calque.engine.tables import Tables
-    from calque.engine.world import SourceSide, TargetSide
+    from calque.engine.sides.sides import SourceSide, TargetSide
+    from calque.engine.sides.table_states import Tables
 
 LOG = logging.getLogger(__name__)
 PREFIX = f"{OURS}_source_"

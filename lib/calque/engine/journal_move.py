@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from calque.core.rows import table_of
-from calque.engine.messages import AT_ONCE, messages
+from calque.engine.sides.journal_reads import AT_ONCE, messages
 from calque.errors import Refused
 from calque.model.files import Evidence
 from calque.model.names import EventId, Span

@@ -10,7 +10,7 @@ from dataclasses import replace
 from calque.core.facets import columns_of
 from calque.core.image import EVENT, SOURCE, source_mark
 from calque.engine.apply.hand import batches
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.model.facets import Statistics
 from calque.model.hive import Table, is_partitioned
 from calque.model.ledger import TableRow, TableState

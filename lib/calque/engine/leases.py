@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from calque.core.layout import place
-from calque.engine.own import ensure_own_database, own_view
+from calque.engine.sides.calque_database import ensure_own_database, own_view
 from calque.errors import Broken
 from calque.model.hive import Table
 from calque.model.lease import Generation, Writer

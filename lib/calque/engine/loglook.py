@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from calque.core.keys import keys_of
-from calque.engine.pages import events_after
+from calque.engine.sides.log_reads import events_after
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId
 from calque.ports import EventLog

@@ -16,7 +16,7 @@ from calque.engine.apply import Applied
 from calque.engine.databases import Databases
 from calque.engine.functions import Functions
 from calque.engine.gaps import reach
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import EventId, TableName

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from calque.core.image import EVENT, INCARNATION, SOURCE
 from calque.core.layout import natural_location
 from calque.core.policies import Change, databases_of, marked, ordered
-from calque.engine.announced import BRIDGE
 from calque.engine.apply import Applied
 from calque.engine.databases import Databases
 from calque.engine.kept import Kept, move, partition_statistics
-from calque.engine.own import ensure_own_database
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.announced_exceptions import BRIDGE
+from calque.engine.sides.calque_database import ensure_own_database
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.hive import Database, Table, is_view
 from calque.model.ledger import ObjectRow
 from calque.model.names import OURS, EventId, TableName, table_name

@@ -9,7 +9,7 @@ from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.locate import ObservedPart, ObservedTable
 from calque.core.policies import marked
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName

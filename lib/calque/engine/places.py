@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from calque.core.iceberg import is_iceberg
 from calque.core.kinds import kind_of
-from calque.engine.world import SourceSide
+from calque.engine.sides.sides import SourceSide
 from calque.model.hive import is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Keys, Kind, Shape
 from calque.model.names import EventId, TableName

@@ -16,8 +16,8 @@ from calque.engine.databases import Databases, is_of_database
 from calque.engine.functions import FUNCTION_KINDS, Functions
 from calque.engine.kept import Kept
 from calque.engine.moves import TAKEN, Moves, Standing
-from calque.engine.tables import TABLE
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import TABLE
 from calque.errors import Refused
 from calque.model.hive import is_view
 from calque.model.journal import Entry

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from calque.core.layout import join, place
 from calque.engine.apply.hand import batches
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.files import File, Listing
 

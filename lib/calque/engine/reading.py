@@ -22,10 +22,10 @@ from calque.engine.observe import NotOurs
 from calque.engine.read import Large, TooBusy, read_exact
 from calque.engine.reads import Reads
 from calque.engine.recorded import as_it_is
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import landed_row
 from calque.engine.sifting import sift
 from calque.engine.stage import ContentLost
-from calque.engine.tables import landed_row
-from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Broken, Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from calque.core.fold import groups
 from calque.engine.apply import Applied
-from calque.engine.asked import How
 from calque.engine.databases import is_of_database
 from calque.engine.functions import FUNCTION_KINDS
+from calque.engine.sides.read_requests import How
+from calque.engine.sides.sides import SourceSide
 from calque.engine.spread import names_in
-from calque.engine.world import SourceSide
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName

@@ -18,7 +18,6 @@ from calque.core.kinds import ACID, REASONS
 from calque.engine import mending, paused
 from calque.engine.afresh import Afresh, Begun
 from calque.engine.apply import Applied
-from calque.engine.asked import How
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.engine.blame import RELEASE, Blame
 from calque.engine.building import BATCH
@@ -39,13 +38,14 @@ from calque.engine.recorded import unsure
 from calque.engine.retries import Retries
 from calque.engine.runs import Runs
 from calque.engine.scanned import Scanned
+from calque.engine.sides.read_requests import How
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import ASIDE, OUT, Tables
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of, size_of
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.start import start_at
-from calque.engine.tables import ASIDE, OUT, Tables
 from calque.engine.window import Window, all_own
-from calque.engine.world import SourceSide, TargetSide
 from calque.errors import Forgotten, Refused, Unavailable, sentence
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Kind

@@ -15,7 +15,7 @@ from calque.core.mended import dealt_with
 from calque.engine.gaps import newest, reach
 from calque.engine.mending import BEGIN, goes_on_from
 from calque.engine.scanned import forget_taken
-from calque.engine.world import SourceSide
+from calque.engine.sides.sides import SourceSide
 from calque.errors import CalqueError
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId, Span

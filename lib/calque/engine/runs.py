@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from calque.core.fold import same_run
-from calque.engine.world import SourceSide
+from calque.engine.sides.sides import SourceSide
 from calque.model.names import EventId, Span
 from calque.ports import Journal
 

@@ -20,8 +20,8 @@ from calque.core.layout import join
 from calque.engine.listings import list_what_can_be
 from calque.engine.places import Places
 from calque.engine.read import wait_for_journal
+from calque.engine.sides.sides import SourceSide
 from calque.engine.unfinished import has_drafts, has_workplace
-from calque.engine.world import SourceSide
 from calque.errors import CalqueError, Forgotten, Refused
 from calque.model.files import Listing
 from calque.model.journal import Entry

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calque.engine.tables import OUT, Tables
-from calque.engine.world import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import OUT, Tables
 from calque.errors import Refused
 from calque.model.files import File, Listing
 from calque.model.journal import Entry, Kind

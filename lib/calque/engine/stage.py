@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from calque.core.layout import join, staged_name, versioned_location
 from calque.engine import delta_files
 from calque.engine.claims import OWNER, comes_from_source, contested, lies_in_another
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.model.files import File, Listing
 from calque.model.names import EventId, TableName
 from calque.ports import Copied, CopyTask

@@ -25,8 +25,8 @@ from calque.engine.attached import Doubts
 from calque.engine.facets import compare_facets
 from calque.engine.listings import list_what_can_be
 from calque.engine.read import wait_for_journal
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.spread import names_in
-from calque.engine.world import SourceSide, TargetSide
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName

@@ -23,7 +23,7 @@ from datetime import datetime
 from calque.core.admit import Admission
 from calque.core.image import INCARNATION, SOURCE, is_ours
 from calque.core.layout import COPYING, STAGE, VERSIONS, join, place
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.ledger import Epoch, TableState

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from calque.core.layout import join
 from calque.engine.failpoints import EFFECTS
-from calque.engine.world import TargetSide
+from calque.engine.sides.sides import TargetSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table
 from calque.model.ledger import TableRow

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from calque.engine.announced import bridges, in_parts
 from calque.engine.apply import Applied
 from calque.engine.group import Advanced
+from calque.engine.sides.announced_exceptions import bridges, in_parts
 from calque.engine.spread import names_of
 from calque.model.journal import Entry
 from calque.model.ledger import Bridge, Epoch, TableRow

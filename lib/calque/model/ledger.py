@@ -50,7 +50,8 @@ class TableRow:
     kind: str = "table"
     """"table", "database" or "function"; "cursor" where a bootstrap began; "gap" and "behind" (`engine.mending`);
     "policy", "admitted" and "kept" (`engine.policies`); "bridge" or "in_parts" is for the next epoch to list
-    (`engine.announced`); "read_again", "count_again", "look_again" or "adopt" is asked for (`engine.asked`)."""
+    (`engine.sides.announced_exceptions`); "read_again", "count_again", "look_again" or "adopt" is asked for
+    (`engine.sides.read_requests`)."""
     owned: str = ""
     """The name at the target, of things that carry no parameters (functions)."""
     why: Why = Why.OWN

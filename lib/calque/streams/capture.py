@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from calque.core.admit import Admission
-    from calque.engine.world import SourceSide
+    from calque.engine.sides.sides import SourceSide
     from calque.streams.run import Run
 
 

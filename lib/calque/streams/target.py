@@ -14,12 +14,12 @@ from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.watch import bump
 from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
-from calque.engine.attended import ending_source
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Interrupted, newest
 from calque.engine.paused import hold_back
 from calque.engine.replica import Replica
-from calque.engine.tables import OUT
+from calque.engine.sides.port_wrappers import ending_source
+from calque.engine.sides.table_states import OUT
 from calque.errors import Broken, CalqueError, Refused
 from calque.metrics import TargetLook
 from calque.model.lease import Writer

@@ -9,8 +9,8 @@ from typing import ParamSpec, Protocol, TypeVar
 from calque.core.definition import text_of_partition, text_of_table
 from calque.engine.attached import Attachments
 from calque.engine.observe import Shown
+from calque.engine.sides.sides import TargetSide
 from calque.engine.stage import Placed, Wanted, stage
-from calque.engine.world import TargetSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, location_of
 from calque.model.ledger import ObjectRow

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from calque.engine.progress import Copying
-from calque.engine.troubles import Troubles
+from calque.engine.sides.copy_progress import Copying
+from calque.engine.sides.storage_failures import Troubles
 from calque.errors import Unavailable
 from calque.ports import Clock, Copied, CopyTask, Storage
 
 if TYPE_CHECKING:
-    from calque.engine.world import SourceSide
+    from calque.engine.sides.sides import SourceSide
 
 P = TypeVar("P")
 R = TypeVar("R")

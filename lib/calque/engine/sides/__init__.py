@@ -1,0 +1,1 @@
+"""What every step of the engine is handed: both sides of a target, and how they are read in bounded pieces."""
