@@ -24,8 +24,8 @@ from calque.engine.fence import fenced
 from calque.engine.gaps import Continuity, Interrupted
 from calque.engine.lease import Lease
 from calque.engine.leases import CatalogLeases
-from calque.engine.scan import Chosen, Scanner
 from calque.engine.sides.sides import TargetSide
+from calque.engine.source.scanner import Chosen, Scanner
 from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table

@@ -32,7 +32,13 @@ ROOT = Path(__file__).parents[1]
 CORE = ("unit/test_fold.py", "unit/test_seed_examples.py", "property/test_plans.py")
 ENGINE = ("unit/test_apply.py",)
 BOOTSTRAP = ("unit/test_bootstrap.py",)
-READS = ("engine/epochs.py", "engine/read.py", "engine/spread.py", "engine/replica.py", "engine/databases.py")
+READS = (
+    "engine/epochs.py",
+    "engine/source/exact_read.py",
+    "engine/spread.py",
+    "engine/replica.py",
+    "engine/databases.py",
+)
 """Modules that make tables exact beside the windows."""
 BY_HAND = ("unit/test_adopt.py", "unit/test_start.py")
 NEARER = {

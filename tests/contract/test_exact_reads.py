@@ -13,8 +13,8 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.read import read_exact
 from calque.engine.sides.sides import SourceSide
+from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Partition, Storage, Table
 from worlds import WorldClock
 

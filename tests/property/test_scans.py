@@ -10,7 +10,7 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.scans import MemoryScans
 from calque.core.layout import join
-from calque.engine.scan import Chosen, Scanner
+from calque.engine.source.scanner import Chosen, Scanner
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.ledger import TableState
 from calque.model.policy import Policy

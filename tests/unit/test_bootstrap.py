@@ -13,7 +13,7 @@ import pytest
 from bootstraps import Bootstrap
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.core.layout import join
-from calque.engine.read import read_exact
+from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName

@@ -1,4 +1,4 @@
-"""`engine.cascade`: which of a window's column changes changed the partitions too."""
+"""`engine.source.cascade_detection`: which of a window's column changes changed the partitions too."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.core.fold import Unfoldable, fold
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.cascade import cascaded
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.cascade_detection import cascaded
 from calque.model.hive import Column, Database, Partition, Table
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.policy import Policy

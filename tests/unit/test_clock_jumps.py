@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from calque.engine.read import wait_for_journal
 from calque.engine.replica import EVIDENCE_SECONDS
+from calque.engine.source.exact_read import wait_for_journal
 from calque.errors import Unavailable
 from calque.model.ledger import TableState
 from histories import differences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.engine.read import read_exact
+from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName

@@ -15,8 +15,8 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.capture import Capture, Gatherer
-from calque.engine.scan import Chosen, Scanner
 from calque.engine.sides.sides import SourceSide
+from calque.engine.source.scanner import Chosen, Scanner
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.scan import Memory

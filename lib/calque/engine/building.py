@@ -1,6 +1,7 @@
 """A large table that the target does not have: read and built hidden, batch by batch, and renamed in by one call.
 
-Brackets as in `engine.read`, drawn out: what was built was so at the event that began its bracket, and is still so
+Brackets as in `engine.source.exact_read`, drawn out: what was built was so at the event that began its bracket, and
+is still so
 unless an event has touched it since. A build that a death left behind therefore needs no record of its own. Its
 header's mark says where its bracket began, and it goes on from there as long as the journal reaches back. Held at a
 time are the definitions of one batch, and for each partition its row for the ledger.
@@ -23,10 +24,10 @@ from calque.engine.apply.partitions import new_partitions
 from calque.engine.apply.tables import new_table
 from calque.engine.group import Advanced, Unreachable
 from calque.engine.images import ReadImages
-from calque.engine.listings import Unsure
 from calque.engine.observe import Shown, event_of
-from calque.engine.read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed, touching
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.exact_read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed, touching
+from calque.engine.source.stable_listings import Unsure
 from calque.engine.stage import ContentLost
 from calque.errors import Unavailable
 from calque.model.files import Listing

@@ -14,7 +14,6 @@ from typing import Any, cast
 from calque.core.tally import Cost, costs, statistics_calls
 from calque.engine.apply import Applied
 from calque.engine.barriers import wave_of
-from calque.engine.cascade import cascaded
 from calque.engine.databases import is_of_database
 from calque.engine.functions import FUNCTION_KINDS
 from calque.engine.group import Advanced, Ahead, outcome, prepare
@@ -22,6 +21,7 @@ from calque.engine.mending import BEGIN
 from calque.engine.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import OUT
+from calque.engine.source.cascade_detection import cascaded
 from calque.engine.spread import Group
 from calque.engine.tied import Notes, tied
 from calque.engine.window import Window

@@ -22,10 +22,10 @@ from calque.engine.facets import changes_of
 from calque.engine.iceberg import mend
 from calque.engine.images import EventImages, ReadImages
 from calque.engine.observe import NotOurs, Shown, as_observed, every_partition, observe, read_files
-from calque.engine.read import Exact
 from calque.engine.recorded import ADOPT, PAGE, READ, as_it_is, found, whole
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.exact_read import Exact
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.start import recognise
 from calque.engine.takeover import look, mark_partitions, take_over

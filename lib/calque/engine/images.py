@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from calque.core import decode
-from calque.engine.read import Exact
 from calque.engine.sides.journal_reads import AT_ONCE
+from calque.engine.source.exact_read import Exact
 from calque.model.hive import Partition, Table
 from calque.model.journal import Event
 from calque.model.names import EventId

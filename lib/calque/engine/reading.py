@@ -19,12 +19,12 @@ from calque.engine.facets import copy_facets
 from calque.engine.group import Advanced, Unreachable, land
 from calque.engine.kept import Kept
 from calque.engine.observe import NotOurs
-from calque.engine.read import Large, TooBusy, read_exact
 from calque.engine.reads import Reads
 from calque.engine.recorded import as_it_is
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import landed_row
 from calque.engine.sifting import sift
+from calque.engine.source.exact_read import Large, TooBusy, read_exact
 from calque.engine.stage import ContentLost
 from calque.errors import Broken, Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState

@@ -21,7 +21,6 @@ from calque.engine.apply import Applied
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.engine.blame import RELEASE, Blame
 from calque.engine.building import BATCH
-from calque.engine.cascade import cascaded
 from calque.engine.comparing import Comparing
 from calque.engine.consistency import Consistency, order_of
 from calque.engine.databases import Databases, is_of_database
@@ -41,6 +40,7 @@ from calque.engine.scanned import Scanned
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE, OUT, Tables
+from calque.engine.source.cascade_detection import cascaded
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of, size_of
 from calque.engine.stage import ContentLost, Lost
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging

@@ -17,8 +17,8 @@ from calque.engine.apply.hand import batches
 from calque.engine.attached import Doubts
 from calque.engine.building import Tell, is_of_all
 from calque.engine.observe import event_of, observe
-from calque.engine.read import ROUNDS, Exact, OfAll, TooBusy, read_some, touching
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.exact_read import ROUNDS, Exact, OfAll, TooBusy, read_some, touching
 from calque.engine.survey import Likeness, directory
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned

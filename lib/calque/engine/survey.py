@@ -23,9 +23,9 @@ from calque.core.land import is_ahead, same_incarnation, unchanged
 from calque.engine.apply.hand import batches
 from calque.engine.attached import Doubts
 from calque.engine.facets import compare_facets
-from calque.engine.listings import list_what_can_be
-from calque.engine.read import wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.exact_read import wait_for_journal
+from calque.engine.source.stable_listings import list_what_can_be
 from calque.engine.spread import names_in
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Kind

@@ -52,8 +52,8 @@ from calque.engine.facets import compare_facets
 from calque.engine.homes import learn, without_returned
 from calque.engine.lakes import compare_lakes
 from calque.engine.observe import Shown, read_files
-from calque.engine.read import TooBusy, read_exact
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.exact_read import TooBusy, read_exact
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Event, Kind

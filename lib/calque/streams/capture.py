@@ -19,7 +19,7 @@ from calque.engine.capture import Capture, Gatherer
 from calque.engine.fenced import fenced
 from calque.engine.gaps import Continuity, Interrupted, newest
 from calque.engine.retention import Limits, keep
-from calque.engine.scan import Chosen, Scanner
+from calque.engine.source.scanner import Chosen, Scanner
 from calque.engine.vigil import watch
 from calque.metrics import CaptureLook
 from calque.model.names import EventId, Span, TableName

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from calque.core.iceberg import is_iceberg
 from calque.core.layout import join
-from calque.engine.listings import Unsure
 from calque.engine.sides.sides import SourceSide
+from calque.engine.source.stable_listings import Unsure
 from calque.errors import Refused, Unavailable
 from calque.model.files import DELTA_LOG, Listing, agree
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of

@@ -1,0 +1,1 @@
+"""What is read at the source, and when it can be believed."""
