@@ -18,10 +18,10 @@ from calque.core.keys import keys_of
 from calque.core.layout import join, place
 from calque.core.rows import table_of
 from calque.engine.building import BATCH
-from calque.engine.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.failpoints import LOST, guard
 from calque.engine.fence import fenced
-from calque.engine.gaps import Continuity, Interrupted
 from calque.engine.lease import Lease
 from calque.engine.leases import CatalogLeases
 from calque.engine.sides.sides import TargetSide

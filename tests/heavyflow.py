@@ -15,8 +15,8 @@ from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.engine.capture import Capture, Gatherer
-from calque.engine.gaps import Continuity
+from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.continuity import Continuity
 from calque.engine.group import advance
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.hive import Database

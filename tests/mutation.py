@@ -42,7 +42,7 @@ READS = (
 """Modules that make tables exact beside the windows."""
 BY_HAND = ("unit/test_adopt.py", "unit/test_start.py")
 NEARER = {
-    "engine/gaps.py": ("unit/test_gaps_found.py",),
+    "engine/capture/continuity.py": ("unit/test_gaps_found.py",),
     "engine/comparing.py": ("unit/test_gaps_mended.py",),
     "engine/afresh.py": ("unit/test_bootstrap.py",),
     "engine/mending.py": ("unit/test_gaps_mended.py",),

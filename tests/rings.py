@@ -15,7 +15,7 @@ from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, Memo
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.verify import Verification, verify

@@ -33,7 +33,7 @@ from calque.core.keys import keys_of
 from calque.core.land import is_ahead
 from calque.core.rows import table_of
 from calque.engine.building import BATCH
-from calque.engine.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.replica import Replica
 from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.engine.sides.sides import SourceSide, TargetSide

@@ -16,9 +16,9 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.metastore.log import HiveLog
 from calque.cli import main
 from calque.config import load
-from calque.engine.capture import Capture, Gatherer
-from calque.engine.fenced import fenced
-from calque.engine.gaps import Continuity
+from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.continuity import Continuity
+from calque.engine.capture.gap_guard import fenced
 from calque.engine.replica import Replica
 from calque.errors import CalqueError
 from calque.model.gaps import Cause, Gap

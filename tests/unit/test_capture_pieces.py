@@ -16,8 +16,8 @@ from calque.adapters.spark.contiguous import Gap
 from calque.adapters.spark.log_source import pages
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.capture import Capture, Gatherer
-from calque.engine.gaps import Continuity, Interrupted
+from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Unavailable
 from calque.model.journal import Event

@@ -1,4 +1,5 @@
-"""`engine.gaps`: where the log does not go on as the journal ends, and what becomes of journal and evidence then."""
+"""`engine.capture.continuity`: where the log does not go on as the journal ends, and what becomes of journal and
+evidence then."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ import pytest
 from calque.adapters.memory.gaps import MemoryGaps
 from calque.adapters.memory.metastore import HIVE_3, MemoryMetastore
 from calque.engine.beside import Beside
-from calque.engine.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.continuity import Continuity, Interrupted, begin_of
+from calque.engine.capture.gap_guard import fenced
+from calque.engine.capture.log_watch import watch
 from calque.engine.failpoints import EFFECTS, guard
-from calque.engine.fenced import fenced
-from calque.engine.gaps import Continuity, Interrupted, begin_of
 from calque.engine.loglook import newest_rows, weaknesses
 from calque.engine.sides.log_reads import events_after
-from calque.engine.vigil import watch
 from calque.errors import Refused, Unavailable
 from calque.model.files import Evidence, Listing
 from calque.model.gaps import Cause, Gap

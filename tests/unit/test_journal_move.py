@@ -11,8 +11,8 @@ import pytest
 from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.core.rows import table_of
+from calque.engine.capture.journal_copy import Kept, Moved, Owner, move
 from calque.engine.failpoints import guard
-from calque.engine.journal_move import Kept, Moved, Owner, move
 from calque.errors import Refused
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event, Keys, Kind

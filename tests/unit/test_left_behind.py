@@ -12,7 +12,7 @@ import pytest
 from calque.cli import main
 from calque.config import load
 from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, own_gap
-from calque.engine.capture import Gatherer
+from calque.engine.capture.capture import Gatherer
 from calque.engine.foresee import foresee
 from calque.engine.mending import behind_row
 from calque.engine.replay import replay

@@ -10,7 +10,7 @@ from calque.commands.options import Settings, examples, shared
 
 if TYPE_CHECKING:
     from calque.config import Config
-    from calque.engine.journal_move import Kept, Moved, Owner
+    from calque.engine.capture.journal_copy import Kept, Moved, Owner
     from calque.journals import Place
     from calque.wiring import Wiring
 
@@ -72,7 +72,7 @@ def copied(wiring: Wiring, at: Place, to: Place, *, quiet: bool) -> Moved:
     import time
 
     from calque.commands.output import print_line
-    from calque.engine.journal_move import move
+    from calque.engine.capture.journal_copy import move
 
     told = time.monotonic()
 
@@ -87,8 +87,8 @@ def copied(wiring: Wiring, at: Place, to: Place, *, quiet: bool) -> Moved:
 
 
 def kept(wiring: Wiring, at: Place) -> Kept:
+    from calque.engine.capture.journal_copy import Kept
     from calque.engine.failpoints import guard
-    from calque.engine.journal_move import Kept
 
     journal, evidence = wiring.open_journal(at)()
     return Kept(str(at), guard(journal, "journal", wiring.hit), guard(evidence, "evidence", wiring.hit))
@@ -96,7 +96,7 @@ def kept(wiring: Wiring, at: Place) -> Kept:
 
 def owner_of(wiring: Wiring, to: Place, new: Kept) -> Owner:
     """Nobody else writes to a Delta table; a topic that was left is ours while nobody wrote to it since."""
-    from calque.engine.journal_move import Owner
+    from calque.engine.capture.journal_copy import Owner
     from calque.journals import left
 
     before = left(wiring.control)
@@ -108,7 +108,7 @@ def owner_of(wiring: Wiring, to: Place, new: Kept) -> Owner:
 
 def needed(wiring: Wiring) -> int:
     """The event above which some target needs events."""
-    from calque.engine.gaps import newest
+    from calque.engine.capture.continuity import newest
     from calque.engine.retention import shown_by_all
 
     gap = newest(wiring.gaps())

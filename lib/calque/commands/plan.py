@@ -77,8 +77,8 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
     then it is where the source is now."""
     from contextlib import suppress
 
+    from calque.engine.capture.continuity import begin_of
     from calque.engine.foresee import foresee
-    from calque.engine.gaps import begin_of
     from calque.engine.paused import hold_back
     from calque.engine.replica import Replica
     from calque.errors import Refused

@@ -39,7 +39,7 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     from calque.commands.output import print_json
     from calque.core.mended import dealt_with
     from calque.core.standing import Reached, Standing, standing
-    from calque.engine.gaps import newest
+    from calque.engine.capture.continuity import newest
     from calque.errors import Unavailable
     from calque.pausing import goes_on_soon, is_paused
     from calque.requests import asked

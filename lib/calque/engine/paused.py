@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from calque.core.standing import PAUSED, is_paused
-from calque.engine.gaps import reach
+from calque.engine.capture.continuity import reach
 from calque.engine.sides.table_states import OUT
 from calque.engine.spread import names_in
 from calque.model.journal import Entry

@@ -21,13 +21,13 @@ from calque.engine.apply import Applied
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.engine.blame import RELEASE, Blame
 from calque.engine.building import BATCH
+from calque.engine.capture.continuity import reach
 from calque.engine.comparing import Comparing
 from calque.engine.consistency import Consistency, order_of
 from calque.engine.databases import Databases, is_of_database
 from calque.engine.epochs import Epochs
 from calque.engine.fetched import fetched
 from calque.engine.functions import Functions
-from calque.engine.gaps import reach
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.homes import carried, meet, tells, without_returned
 from calque.engine.observe import NotOurs

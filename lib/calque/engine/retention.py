@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from calque.core.mended import dealt_with
-from calque.engine.gaps import newest, reach
+from calque.engine.capture.continuity import newest, reach
 from calque.engine.mending import BEGIN, goes_on_from
 from calque.engine.scanned import forget_taken
 from calque.engine.sides.sides import SourceSide

@@ -19,9 +19,9 @@ from calque.core.image import EVENT, INCARNATION, SOURCE, Marks, is_ours, source
 from calque.core.keys import keys_of
 from calque.core.kinds import obstacle
 from calque.engine.apply.hand import batches
+from calque.engine.capture.continuity import reach
 from calque.engine.databases import owned
 from calque.engine.functions import same_function
-from calque.engine.gaps import reach
 from calque.engine.observe import NotOurs, Shown
 from calque.engine.proof import pairs_of, prove
 from calque.engine.sides.log_reads import events_after

@@ -7,7 +7,7 @@ import time
 
 from calque.adapters.control import locked, unavailable
 from calque.adapters.metastore.client import Client
-from calque.engine.gaps import begin_of
+from calque.engine.capture.continuity import begin_of
 from calque.errors import Refused
 from calque.journals import configured
 from calque.model.names import EventId

@@ -15,12 +15,12 @@ from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import rows_of
 from calque.adapters.spark.watch import touch
 from calque.engine.beside import Beside
-from calque.engine.capture import Capture, Gatherer
-from calque.engine.fenced import fenced
-from calque.engine.gaps import Continuity, Interrupted, newest
+from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.continuity import Continuity, Interrupted, newest
+from calque.engine.capture.gap_guard import fenced
+from calque.engine.capture.log_watch import watch
 from calque.engine.retention import Limits, keep
 from calque.engine.source.scanner import Chosen, Scanner
-from calque.engine.vigil import watch
 from calque.metrics import CaptureLook
 from calque.model.names import EventId, Span, TableName
 from calque.roles import CAPTURE

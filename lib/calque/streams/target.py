@@ -14,8 +14,8 @@ from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.watch import bump
 from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
-from calque.engine.fenced import fenced
-from calque.engine.gaps import Interrupted, newest
+from calque.engine.capture.continuity import Interrupted, newest
+from calque.engine.capture.gap_guard import fenced
 from calque.engine.paused import hold_back
 from calque.engine.replica import Replica
 from calque.engine.sides.port_wrappers import ending_source

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from calque.engine.gaps import Continuity
+from calque.engine.capture.continuity import Continuity
 from calque.errors import CalqueError
 
 LOG = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from calque.core.moves import may_move, move_of
 from calque.core.rows import entries_of
-from calque.engine.gaps import Continuity, Interrupted, reach
+from calque.engine.capture.continuity import Continuity, Interrupted, reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.stable_listings import Unsure, list_what_can_be
 from calque.errors import CalqueError, Refused, Unavailable
