@@ -54,7 +54,7 @@ NEARER = {
     "engine/moves.py": ("unit/test_policies.py",),
     "engine/adopt.py": ("unit/test_adopt.py",),
     "engine/takeover.py": BY_HAND,
-    "engine/proof.py": BY_HAND,
+    "engine/files/content_proof.py": BY_HAND,
     "engine/start.py": ("unit/test_start.py",),
     "engine/replay.py": ("unit/test_replay.py",),
 }

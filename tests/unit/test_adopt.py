@@ -13,7 +13,7 @@ from calque.core.deltalog import commit_path
 from calque.core.image import EVENT, INCARNATION, SOURCE, TYPE
 from calque.core.layout import join
 from calque.engine.adopt import adopt
-from calque.engine.proof import prove
+from calque.engine.files.content_proof import prove
 from calque.engine.sides.read_requests import How
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from calque.adapters.files import FileStorage
-from calque.engine.delta_files import VersionLost, advance, bring_whole, live_files
+from calque.engine.files.delta_versions import VersionLost, advance, bring_whole, live_files
 from calque.model.files import Listing
 from calque.ports import Copied, CopyTask
 

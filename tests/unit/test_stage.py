@@ -1,4 +1,4 @@
-"""`engine.stage`: a directory at the target belongs to one object, however paths come together."""
+"""`engine.files.stage`: a directory at the target belongs to one object, however paths come together."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.layout import join
+from calque.engine.files.stage import Wanted, choose, stage, stage_append
 from calque.engine.sides.sides import TargetSide
-from calque.engine.stage import Wanted, choose, stage, stage_append
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from disks import Disk

@@ -17,16 +17,16 @@ from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, problem_of
 from calque.core.state import Content, departure
 from calque.engine.apply import Applied, Applier, Images
-from calque.engine.attached import Doubts
 from calque.engine.facets import changes_of
-from calque.engine.iceberg import mend
+from calque.engine.files.iceberg_metadata import mend
+from calque.engine.files.referenced_files import Doubts
+from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.images import EventImages, ReadImages
 from calque.engine.observe import NotOurs, Shown, as_observed, every_partition, observe, read_files
 from calque.engine.recorded import ADOPT, PAGE, READ, as_it_is, found, whole
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import Exact
-from calque.engine.stage import ContentLost, Lost
 from calque.engine.start import recognise
 from calque.engine.takeover import look, mark_partitions, take_over
 from calque.errors import Broken

@@ -16,6 +16,7 @@ from calque.engine.blame import Blame, facts
 from calque.engine.building import BATCH, build
 from calque.engine.databases import Databases
 from calque.engine.facets import copy_facets
+from calque.engine.files.stage import ContentLost
 from calque.engine.group import Advanced, Unreachable, land
 from calque.engine.kept import Kept
 from calque.engine.observe import NotOurs
@@ -25,7 +26,6 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import landed_row
 from calque.engine.sifting import sift
 from calque.engine.source.exact_read import Large, TooBusy, read_exact
-from calque.engine.stage import ContentLost
 from calque.errors import Broken, Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName

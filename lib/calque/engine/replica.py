@@ -27,6 +27,7 @@ from calque.engine.consistency import Consistency, order_of
 from calque.engine.databases import Databases, is_of_database
 from calque.engine.epochs import Epochs
 from calque.engine.fetched import fetched
+from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.functions import Functions
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.homes import carried, meet, tells, without_returned
@@ -42,7 +43,6 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE, OUT, Tables
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of, size_of
-from calque.engine.stage import ContentLost, Lost
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.start import start_at
 from calque.engine.window import Window, all_own

@@ -14,8 +14,8 @@ from calque.core.iceberg import is_iceberg
 from calque.core.kinds import obstacle
 from calque.core.land import has_incarnation, same_incarnation
 from calque.engine.apply.hand import batches
-from calque.engine.attached import Doubts
 from calque.engine.building import Tell, is_of_all
+from calque.engine.files.referenced_files import Doubts
 from calque.engine.observe import event_of, observe
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import ROUNDS, Exact, OfAll, TooBusy, read_some, touching

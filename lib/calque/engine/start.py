@@ -21,9 +21,9 @@ from calque.core.kinds import obstacle
 from calque.engine.apply.hand import batches
 from calque.engine.capture.continuity import reach
 from calque.engine.databases import owned
+from calque.engine.files.content_proof import pairs_of, prove
 from calque.engine.functions import same_function
 from calque.engine.observe import NotOurs, Shown
-from calque.engine.proof import pairs_of, prove
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.takeover import taken, with_marks

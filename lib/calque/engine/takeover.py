@@ -15,9 +15,9 @@ from calque.core.land import same_incarnation, unchanged
 from calque.core.layout import natural_location
 from calque.engine.apply import Applied
 from calque.engine.apply.hand import batches
-from calque.engine.delta_files import VersionLost, live_files
+from calque.engine.files.content_proof import is_shared, prove, require_told, same_files
+from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.observe import Shown, event_of
-from calque.engine.proof import is_shared, prove, require_told, same_files
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import Exact
 from calque.errors import Refused

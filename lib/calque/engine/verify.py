@@ -45,10 +45,10 @@ from calque.core.image import is_ours
 from calque.core.keys import keys_of
 from calque.core.patterns import chosen, covers, parse_pattern
 from calque.core.weight import first_ones
-from calque.engine.attached import compare_files_of, expected_function, missing_resources
 from calque.engine.databases import DATABASE_KINDS
-from calque.engine.delta_files import VersionLost, live_files
 from calque.engine.facets import compare_facets
+from calque.engine.files.delta_versions import VersionLost, live_files
+from calque.engine.files.referenced_files import compare_files_of, expected_function, missing_resources
 from calque.engine.homes import learn, without_returned
 from calque.engine.lakes import compare_lakes
 from calque.engine.observe import Shown, read_files

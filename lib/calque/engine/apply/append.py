@@ -7,7 +7,7 @@ from dataclasses import replace
 from calque.engine.apply.hand import Hand
 from calque.engine.apply.partitions import incarnation_of
 from calque.engine.apply.tables import advanced, alter_table
-from calque.engine.stage import Placed, stage_append
+from calque.engine.files.stage import Placed, stage_append
 from calque.model.files import File, Listing
 from calque.model.names import TableName
 from calque.model.plan import BASE, AlterTable, Head, Publish

@@ -9,8 +9,8 @@ from calque.core.image import EVENT, INCARNATION, STATE, Marks, moved
 from calque.core.layout import join
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.hand import Hand, claim_of
+from calque.engine.files.stage import Placed, Wanted
 from calque.engine.observe import Shown, event_of
-from calque.engine.stage import Placed, Wanted
 from calque.model.hive import Partition, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AddPartitions, AlterPartitions, DropPartitions, Part, RenamePartition, Version

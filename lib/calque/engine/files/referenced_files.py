@@ -18,8 +18,8 @@ from calque.core.attached import (
 )
 from calque.core.compare import Difference, DifferenceKind
 from calque.core.layout import place
+from calque.engine.files.stage import ContentLost
 from calque.engine.sides.sides import TargetSide
-from calque.engine.stage import ContentLost
 from calque.errors import Refused
 from calque.model.hive import Function, Partition, Table
 from calque.model.names import TableName

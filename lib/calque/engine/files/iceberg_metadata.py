@@ -40,8 +40,8 @@ from calque.core.manifests import (
     moved_manifest,
     rewritten_as,
 )
+from calque.engine.files.stage import ContentLost, Placed
 from calque.engine.sides.sides import TargetSide
-from calque.engine.stage import ContentLost, Placed
 from calque.model.files import File
 from calque.model.hive import Table, location_of
 from calque.ports import CopyTask, Storage

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from calque.core.layout import join, staged_name, versioned_location
-from calque.engine import delta_files
-from calque.engine.claims import OWNER, comes_from_source, contested, lies_in_another
+from calque.engine.files import delta_versions
+from calque.engine.files.path_ownership import OWNER, comes_from_source, contested, lies_in_another
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import File, Listing
 from calque.model.names import EventId, TableName
@@ -76,14 +76,14 @@ def stage(side: TargetSide, wanted: Sequence[Wanted]) -> list[Placed]:
 
 def placed_version(side: TargetSide, listing: Listing, location: str) -> Placed:
     try:
-        return brought(location, delta_files.bring_whole(side.storage, listing, location))
-    except delta_files.VersionLost as lost:
+        return brought(location, delta_versions.bring_whole(side.storage, listing, location))
+    except delta_versions.VersionLost as lost:
         commit = listing.files[0]
         at = join(listing.location, commit.path)
         raise ContentLost(at, f"{lost.path} {lost.problem}", commit.size, commit.modified_ns) from lost
 
 
-def brought(location: str, found: delta_files.Brought) -> Placed:
+def brought(location: str, found: delta_versions.Brought) -> Placed:
     return Placed(location, (found.commit,), found.files, found.bytes)
 
 
@@ -92,7 +92,7 @@ def stage_version(side: TargetSide, there: Listing, listing: Listing, event_id: 
     directory. Raises `Refused`."""
     if side.policy.data == "none":
         return None
-    found = delta_files.advance(side.storage, there, listing, event_id)
+    found = delta_versions.advance(side.storage, there, listing, event_id)
     return brought(there.location, found) if found is not None else None
 
 
@@ -177,7 +177,7 @@ def fits(side: TargetSide, there: Listing, wanted: Listing) -> bool:
     if wanted.version is not None:
         if there.version is None:
             return True
-        return there.version <= wanted.version and delta_files.same_log(side.storage, there, wanted.location)
+        return there.version <= wanted.version and delta_versions.same_log(side.storage, there, wanted.location)
     return {identity(file) for file in there.files} <= {identity(file) for file in wanted.files}
 
 

@@ -1,0 +1,1 @@
+"""Makes files ready at a target where no reader looks yet."""
