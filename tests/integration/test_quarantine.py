@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from calque.config import load
-from calque.engine.blame import RELEASE
+from calque.engine.target.fault_isolation import RELEASE
 from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from calque.core.image import ORIGIN, SOURCE
 from calque.engine.check import Findings, Listeners, Severity, Source, Target, carried_to
-from calque.engine.homes import PREFIX, known_at
 from calque.engine.sides.read_requests import How
+from calque.engine.target.origin_registry import PREFIX, known_at
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import TableName

@@ -11,10 +11,10 @@ import pytest
 
 from calque.core.patterns import chosen, covering
 from calque.core.standing import Standing, standing
-from calque.engine.blame import RELEASE
 from calque.engine.release import release
 from calque.engine.retries import TRIES
 from calque.engine.sides.sides import TargetSide
+from calque.engine.target.fault_isolation import RELEASE
 from calque.errors import Broken, CalqueError, Failing, Refused, Unavailable
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event

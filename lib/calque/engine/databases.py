@@ -13,8 +13,8 @@ from calque.core.image import SOURCE, STATE, is_ours, same_definition
 from calque.core.layout import natural_location
 from calque.core.policies import databases_of, marked
 from calque.engine.apply import Applied
-from calque.engine.blame import Blame, reason
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.target.fault_isolation import Blame, reason
 from calque.errors import Failing, Refused, Unavailable
 from calque.model.hive import Database
 from calque.model.journal import Entry, Kind

@@ -19,10 +19,10 @@ from calque.engine.apply.facets import (
 from calque.engine.apply.hand import Applied, Hand, batches
 from calque.engine.apply.statistics import write_statistics
 from calque.engine.images import ReadImages
-from calque.engine.observe import Shown
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import Exact, touching
+from calque.engine.target.observe import Shown
 from calque.errors import Unavailable
 from calque.model.facets import ForeignKey, Statistics
 from calque.model.files import Listing

@@ -9,10 +9,10 @@ from dataclasses import replace
 from calque.core import decode
 from calque.core.decode import Undecodable
 from calque.engine.apply import Applied
-from calque.engine.blame import Blame, reason
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import ContentLost
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.target.fault_isolation import Blame, reason
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Function
 from calque.model.journal import Entry, Kind

@@ -22,13 +22,13 @@ from calque.engine.files.iceberg_metadata import mend
 from calque.engine.files.referenced_files import Doubts
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.images import EventImages, ReadImages
-from calque.engine.observe import NotOurs, Shown, as_observed, every_partition, observe, read_files
-from calque.engine.recorded import ADOPT, PAGE, READ, as_it_is, found, whole
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import Exact
 from calque.engine.start import recognise
 from calque.engine.takeover import look, mark_partitions, take_over
+from calque.engine.target.observe import NotOurs, Shown, as_observed, every_partition, observe, read_files
+from calque.engine.target.recovered_rows import ADOPT, PAGE, READ, as_it_is, found, whole
 from calque.errors import Broken
 from calque.model.files import Listing
 from calque.model.hive import is_partitioned, location_of

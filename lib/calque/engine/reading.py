@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from calque.core.decode import Undecodable
 from calque.core.kinds import obstacle
 from calque.engine.apply import Applied
-from calque.engine.blame import Blame, facts
 from calque.engine.building import BATCH, build
 from calque.engine.databases import Databases
 from calque.engine.facets import copy_facets
 from calque.engine.files.stage import ContentLost
 from calque.engine.group import Advanced, Unreachable, land
 from calque.engine.kept import Kept
-from calque.engine.observe import NotOurs
 from calque.engine.reads import Reads
-from calque.engine.recorded import as_it_is
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import landed_row
 from calque.engine.sifting import sift
 from calque.engine.source.exact_read import Large, TooBusy, read_exact
+from calque.engine.target.fault_isolation import Blame, facts
+from calque.engine.target.observe import NotOurs
+from calque.engine.target.recovered_rows import as_it_is
 from calque.errors import Broken, Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName

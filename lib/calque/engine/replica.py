@@ -19,7 +19,6 @@ from calque.engine import mending, paused
 from calque.engine.afresh import Afresh, Begun
 from calque.engine.apply import Applied
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
-from calque.engine.blame import RELEASE, Blame
 from calque.engine.building import BATCH
 from calque.engine.capture.continuity import reach
 from calque.engine.comparing import Comparing
@@ -30,11 +29,8 @@ from calque.engine.fetched import fetched
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.functions import Functions
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
-from calque.engine.homes import carried, meet, tells, without_returned
-from calque.engine.observe import NotOurs
 from calque.engine.policies import Policies
 from calque.engine.reading import READERS, Read, Reading
-from calque.engine.recorded import unsure
 from calque.engine.retries import Retries
 from calque.engine.runs import Runs
 from calque.engine.scanned import Scanned
@@ -45,6 +41,10 @@ from calque.engine.source.cascade_detection import cascaded
 from calque.engine.spread import Cut, Group, Spread, names_in, names_of, size_of
 from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.start import start_at
+from calque.engine.target.fault_isolation import RELEASE, Blame
+from calque.engine.target.observe import NotOurs
+from calque.engine.target.origin_registry import carried, meet, tells, without_returned
+from calque.engine.target.recovered_rows import unsure
 from calque.engine.window import Window, all_own
 from calque.errors import Forgotten, Refused, Unavailable, sentence
 from calque.model.gaps import Gap

@@ -16,10 +16,10 @@ from calque.core.land import has_incarnation, same_incarnation
 from calque.engine.apply.hand import batches
 from calque.engine.building import Tell, is_of_all
 from calque.engine.files.referenced_files import Doubts
-from calque.engine.observe import event_of, observe
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import ROUNDS, Exact, OfAll, TooBusy, read_some, touching
 from calque.engine.survey import Likeness, directory
+from calque.engine.target.observe import event_of, observe
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned
 from calque.model.names import Span, TableName

@@ -21,9 +21,9 @@ from calque.core.rows import entries_of
 from calque.engine.databases import DATABASE_KINDS
 from calque.engine.functions import FUNCTION_KINDS
 from calque.engine.group import Ahead, Ready, Unreachable, prepare, ready_of
-from calque.engine.observe import NotOurs
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
+from calque.engine.target.observe import NotOurs
 from calque.errors import CalqueError
 from calque.model.journal import Entry, Kind, Shape
 from calque.model.names import EventId, Span, TableName

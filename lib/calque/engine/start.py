@@ -23,10 +23,10 @@ from calque.engine.capture.continuity import reach
 from calque.engine.databases import owned
 from calque.engine.files.content_proof import pairs_of, prove
 from calque.engine.functions import same_function
-from calque.engine.observe import NotOurs, Shown
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.takeover import taken, with_marks
+from calque.engine.target.observe import NotOurs, Shown
 from calque.errors import Refused
 from calque.model.files import Listing
 from calque.model.hive import Database, is_partitioned

@@ -17,9 +17,9 @@ from calque.engine.apply import Applied
 from calque.engine.apply.hand import batches
 from calque.engine.files.content_proof import is_shared, prove, require_told, same_files
 from calque.engine.files.delta_versions import VersionLost, live_files
-from calque.engine.observe import Shown, event_of
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import Exact
+from calque.engine.target.observe import Shown, event_of
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, File, Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of

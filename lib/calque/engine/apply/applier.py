@@ -8,9 +8,9 @@ from typing import assert_never
 from calque.core.facets import Changes
 from calque.engine.apply import append, commit, facets, flip, hidden, partitions, tables
 from calque.engine.apply.hand import Applied, Hand, Images
-from calque.engine.observe import Shown
 from calque.engine.sides.announced_exceptions import BRIDGE, IN_PARTS
 from calque.engine.sides.sides import TargetSide
+from calque.engine.target.observe import Shown
 from calque.model.files import Listing
 from calque.model.names import TableName
 from calque.model.plan import (

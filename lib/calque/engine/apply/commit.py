@@ -17,7 +17,7 @@ from calque.engine.apply.partitions import (
 )
 from calque.engine.apply.tables import altered, created, expected, followed, new_table, now_under, switched_content
 from calque.engine.files.stage import Placed
-from calque.engine.observe import Shown
+from calque.engine.target.observe import Shown
 from calque.model.hive import location_of
 from calque.model.names import EventId
 from calque.model.plan import CommitTable

@@ -9,8 +9,8 @@ from typing import ParamSpec, Protocol, TypeVar
 from calque.core.definition import text_of_partition, text_of_table
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import Placed, Wanted, stage
-from calque.engine.observe import Shown
 from calque.engine.sides.sides import TargetSide
+from calque.engine.target.observe import Shown
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, location_of
 from calque.model.ledger import ObjectRow

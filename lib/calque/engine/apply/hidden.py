@@ -19,8 +19,8 @@ from calque.engine.apply.partitions import (
 )
 from calque.engine.apply.tables import altered, created, followed, new_table, now_under, switched_content
 from calque.engine.files.stage import Placed
-from calque.engine.observe import Shown
 from calque.engine.sides.calque_database import ensure_own_database
+from calque.engine.target.observe import Shown
 from calque.model.hive import Partition, Table
 from calque.model.names import OURS, EventId, TableName
 from calque.model.plan import HiddenBuild, Rebuild

@@ -10,7 +10,7 @@ from calque.core.layout import join
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.hand import Hand, claim_of
 from calque.engine.files.stage import Placed, Wanted
-from calque.engine.observe import Shown, event_of
+from calque.engine.target.observe import Shown, event_of
 from calque.model.hive import Partition, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AddPartitions, AlterPartitions, DropPartitions, Part, RenamePartition, Version

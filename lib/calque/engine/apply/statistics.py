@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from calque.core.image import EVENT, STATISTICS
 from calque.engine.apply.hand import Hand
-from calque.engine.observe import event_of
+from calque.engine.target.observe import event_of
 from calque.model.hive import Partition, Table
 from calque.model.names import EventId, TableName
 from calque.model.plan import Version

@@ -11,7 +11,7 @@ from calque.core.layout import external_location, join, natural_location
 from calque.engine.apply.hand import Hand, claim_of
 from calque.engine.files.iceberg_metadata import make_ready
 from calque.engine.files.stage import ContentLost, Placed, Wanted, stage_version
-from calque.engine.observe import Shown, event_of
+from calque.engine.target.observe import Shown, event_of
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of

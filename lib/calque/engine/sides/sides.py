@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from calque.core.admit import Admission
 from calque.core.image import Imaging
-from calque.engine.homes import Home
 from calque.engine.sides.announced_exceptions import Announced
 from calque.engine.sides.copy_progress import Copying
 from calque.engine.sides.port_wrappers import attended, ending
 from calque.engine.sides.read_requests import Asked
 from calque.engine.sides.storage_failures import Troubles
 from calque.engine.sides.waiting_foreign_keys import WaitingKeys
+from calque.engine.target.origin_registry import Home
 from calque.model.policy import Policy
 from calque.ports import (
     Catalog,

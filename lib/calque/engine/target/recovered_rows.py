@@ -9,8 +9,8 @@ from calque.core.contents import FOUND, UNSURE
 from calque.core.definition import text_of_partition, text_of_table
 from calque.core.image import INCARNATION
 from calque.engine.apply.hand import batches, row_of
-from calque.engine.observe import Shown, observe, read_files
 from calque.engine.sides.sides import TargetSide
+from calque.engine.target.observe import Shown, observe, read_files
 from calque.model.files import Listing
 from calque.model.hive import Partition, is_partitioned, is_view, location_of
 from calque.model.ledger import ObjectRow, TableRow
