@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore, MemoryReader
 from calque.core.image import Imaging, Marks
-from calque.engine.databases import Databases
+from calque.engine.apply.databases import Databases
 from calque.engine.reading import Read, Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.facets import Statistics

@@ -37,7 +37,7 @@ READS = (
     "engine/source/exact_read.py",
     "engine/spread.py",
     "engine/replica.py",
-    "engine/databases.py",
+    "engine/apply/databases.py",
 )
 """Modules that make tables exact beside the windows."""
 BY_HAND = ("unit/test_adopt.py", "unit/test_start.py")

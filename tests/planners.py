@@ -16,7 +16,7 @@ from calque.core.plan import Solution, solve, visitable_states
 from calque.core.problem import Problem
 from calque.core.state import Delta, Difference, departure
 from calque.core.walk import Walk
-from calque.engine.images import EventImages
+from calque.engine.apply.definitions import EventImages
 from calque.engine.sides.sides import SourceSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned

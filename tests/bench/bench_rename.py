@@ -65,7 +65,7 @@ def add(server: Metastore, client: HiveClient, root: Path, wanted: range) -> Non
 
 
 def rename(client: HiveClient, was: TableName, now: TableName) -> None:
-    """As `engine.apply.hidden` does it."""
+    """As `engine.apply.hidden_build` does it."""
     catalog = HiveCatalog(client.client, Abilities())
     table = catalog.table(was)
     assert table is not None

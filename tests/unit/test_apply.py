@@ -13,7 +13,7 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.core.image import EVENT, INCARNATION, STATE
 from calque.core.layout import join
 from calque.engine.apply import Applied, Applier
-from calque.engine.apply.hidden import hidden_name
+from calque.engine.apply.hidden_build import hidden_name
 from calque.engine.apply.statistics import ACCURATE
 from calque.engine.files.stage import ContentLost
 from calque.engine.group import Advanced, land

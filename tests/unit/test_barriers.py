@@ -13,7 +13,7 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.functions import same_function
+from calque.engine.apply.functions import same_function
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.journal import Entry, Event
 from calque.model.ledger import TableState

@@ -9,7 +9,7 @@ import pytest
 from calque.core import decode
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.images import EventImages
+from calque.engine.apply.definitions import EventImages
 from calque.engine.sides.journal_reads import AT_ONCE, messages
 from calque.model.hive import Partition, Table
 from calque.model.names import EventId, TableName

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from calque.core.image import is_ours
 from calque.engine.apply import Applied
-from calque.engine.databases import is_of_database, owned
-from calque.engine.functions import FUNCTION_KINDS
+from calque.engine.apply.databases import is_of_database, owned
+from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import wait_for_journal

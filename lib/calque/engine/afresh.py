@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from calque.engine import mending
+from calque.engine.apply.databases import Databases
+from calque.engine.apply.functions import Functions
 from calque.engine.consistency import Consistency
-from calque.engine.databases import Databases
-from calque.engine.functions import Functions
 from calque.engine.mending import Key, Mended
 from calque.engine.scanned import Scanned
 from calque.engine.sides.sides import SourceSide, TargetSide

@@ -18,13 +18,13 @@ from calque.core.image import INCARNATION, SOURCE, Marks, source_mark
 from calque.core.kinds import obstacle
 from calque.core.land import NEW, unchanged
 from calque.engine.apply import Applied
-from calque.engine.apply.hand import Hand, batches, row_of
-from calque.engine.apply.hidden import begin, clear, hidden_name
+from calque.engine.apply.context import Hand, batches, row_of
+from calque.engine.apply.definitions import ReadImages
+from calque.engine.apply.hidden_build import begin, clear, hidden_name
 from calque.engine.apply.partitions import new_partitions
 from calque.engine.apply.tables import new_table
 from calque.engine.files.stage import ContentLost
 from calque.engine.group import Advanced, Unreachable
-from calque.engine.images import ReadImages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed, touching
 from calque.engine.source.stable_listings import Unsure

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from calque.core.mended import COUNTED, HELD, REPAIRED
-from calque.engine.databases import Databases
-from calque.engine.functions import Functions
+from calque.engine.apply.databases import Databases
+from calque.engine.apply.functions import Functions
 from calque.engine.mending import Mended, at_target, drop_leftovers, held_reason
 from calque.engine.reading import Reading
 from calque.engine.sides.sides import SourceSide, TargetSide

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 from calque.core.fold import groups, groups_of_databases
-from calque.engine.databases import Databases
+from calque.engine.apply.databases import Databases
 from calque.engine.sides.sides import TargetSide
 from calque.engine.spread import names_in
 from calque.model.journal import Entry

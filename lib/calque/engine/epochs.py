@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from calque.engine.apply.databases import Databases
 from calque.engine.comparing import Comparing
 from calque.engine.consistency import Consistency
-from calque.engine.databases import Databases
 from calque.engine.scanned import Scanned
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import OUT, Tables

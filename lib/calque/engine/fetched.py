@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from calque.engine.images import events_of
+from calque.engine.apply.definitions import events_of
 from calque.engine.sides.journal_reads import AT_ONCE
 from calque.engine.spread import Group
 from calque.model.journal import Event

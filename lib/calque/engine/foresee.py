@@ -13,9 +13,9 @@ from typing import Any, cast
 
 from calque.core.tally import Cost, costs, statistics_calls
 from calque.engine.apply import Applied
+from calque.engine.apply.databases import is_of_database
+from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.barriers import wave_of
-from calque.engine.databases import is_of_database
-from calque.engine.functions import FUNCTION_KINDS
 from calque.engine.group import Advanced, Ahead, outcome, prepare
 from calque.engine.mending import BEGIN
 from calque.engine.replica import APPLIERS, Replica

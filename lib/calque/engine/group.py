@@ -17,11 +17,11 @@ from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, problem_of
 from calque.core.state import Content, departure
 from calque.engine.apply import Applied, Applier, Images
-from calque.engine.facets import changes_of
+from calque.engine.apply.definitions import EventImages, ReadImages
+from calque.engine.apply.facet_sources import changes_of
 from calque.engine.files.iceberg_metadata import mend
 from calque.engine.files.referenced_files import Doubts
 from calque.engine.files.stage import ContentLost, Lost
-from calque.engine.images import EventImages, ReadImages
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import Exact

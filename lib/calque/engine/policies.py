@@ -11,9 +11,9 @@ import logging
 from collections.abc import Iterator, Mapping
 
 from calque.core.policies import Change, policies_of, written
+from calque.engine.apply.databases import Databases, is_of_database
+from calque.engine.apply.functions import FUNCTION_KINDS, Functions
 from calque.engine.consistency import Consistency
-from calque.engine.databases import Databases, is_of_database
-from calque.engine.functions import FUNCTION_KINDS, Functions
 from calque.engine.kept import Kept
 from calque.engine.moves import TAKEN, Moves, Standing
 from calque.engine.sides.sides import SourceSide, TargetSide

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from calque.core.decode import Undecodable
 from calque.core.kinds import obstacle
 from calque.engine.apply import Applied
+from calque.engine.apply.databases import Databases
+from calque.engine.apply.facet_sources import copy_facets
 from calque.engine.building import BATCH, build
-from calque.engine.databases import Databases
-from calque.engine.facets import copy_facets
 from calque.engine.files.stage import ContentLost
 from calque.engine.group import Advanced, Unreachable, land
 from calque.engine.kept import Kept

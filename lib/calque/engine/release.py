@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from calque.engine.apply import Applied
-from calque.engine.databases import DATABASE_KINDS
-from calque.engine.functions import FUNCTION_KINDS
+from calque.engine.apply.databases import DATABASE_KINDS
+from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.replica import Replica
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind

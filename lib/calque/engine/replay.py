@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from calque.core.fold import groups
 from calque.engine.apply import Applied
-from calque.engine.databases import is_of_database
-from calque.engine.functions import FUNCTION_KINDS
+from calque.engine.apply.databases import is_of_database
+from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide
 from calque.engine.spread import names_in

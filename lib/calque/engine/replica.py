@@ -18,16 +18,16 @@ from calque.core.kinds import ACID, REASONS
 from calque.engine import mending, paused
 from calque.engine.afresh import Afresh, Begun
 from calque.engine.apply import Applied
+from calque.engine.apply.databases import Databases, is_of_database
+from calque.engine.apply.functions import Functions
 from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.engine.building import BATCH
 from calque.engine.capture.continuity import reach
 from calque.engine.comparing import Comparing
 from calque.engine.consistency import Consistency, order_of
-from calque.engine.databases import Databases, is_of_database
 from calque.engine.epochs import Epochs
 from calque.engine.fetched import fetched
 from calque.engine.files.stage import ContentLost, Lost
-from calque.engine.functions import Functions
 from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.policies import Policies
 from calque.engine.reading import READERS, Read, Reading

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from calque.core.iceberg import is_iceberg
 from calque.core.kinds import obstacle
 from calque.core.land import has_incarnation, same_incarnation
-from calque.engine.apply.hand import batches
+from calque.engine.apply.context import batches
 from calque.engine.building import Tell, is_of_all
 from calque.engine.files.referenced_files import Doubts
 from calque.engine.sides.sides import SourceSide, TargetSide

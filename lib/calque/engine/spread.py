@@ -18,8 +18,8 @@ from calque.core.admit import Admission
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable, groups
 from calque.core.rows import entries_of
-from calque.engine.databases import DATABASE_KINDS
-from calque.engine.functions import FUNCTION_KINDS
+from calque.engine.apply.databases import DATABASE_KINDS
+from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.group import Ahead, Ready, Unreachable, prepare, ready_of
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded

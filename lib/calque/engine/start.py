@@ -18,11 +18,11 @@ from calque.core.fold import Chain
 from calque.core.image import EVENT, INCARNATION, SOURCE, Marks, is_ours, source_mark
 from calque.core.keys import keys_of
 from calque.core.kinds import obstacle
-from calque.engine.apply.hand import batches
+from calque.engine.apply.context import batches
+from calque.engine.apply.databases import owned
+from calque.engine.apply.functions import same_function
 from calque.engine.capture.continuity import reach
-from calque.engine.databases import owned
 from calque.engine.files.content_proof import pairs_of, prove
-from calque.engine.functions import same_function
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.takeover import taken, with_marks

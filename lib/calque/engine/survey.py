@@ -20,8 +20,8 @@ from calque.core.iceberg import is_iceberg
 from calque.core.image import SOURCE, Marks, is_ours, source_mark
 from calque.core.kinds import obstacle
 from calque.core.land import is_ahead, same_incarnation, unchanged
-from calque.engine.apply.hand import batches
-from calque.engine.facets import compare_facets
+from calque.engine.apply.context import batches
+from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.referenced_files import Doubts
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import wait_for_journal

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from calque.engine.apply import Applied
-from calque.engine.apply.hand import batches
+from calque.engine.apply.context import batches
 from calque.engine.group import Advanced
 from calque.engine.reading import Read, Reading
 from calque.engine.sides.sides import SourceSide, TargetSide

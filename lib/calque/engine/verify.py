@@ -45,8 +45,8 @@ from calque.core.image import is_ours
 from calque.core.keys import keys_of
 from calque.core.patterns import chosen, covers, parse_pattern
 from calque.core.weight import first_ones
-from calque.engine.databases import DATABASE_KINDS
-from calque.engine.facets import compare_facets
+from calque.engine.apply.databases import DATABASE_KINDS
+from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.files.referenced_files import compare_files_of, expected_function, missing_resources
 from calque.engine.lakes import compare_lakes

@@ -5,6 +5,6 @@ expected raises `Conflict`; the caller observes and plans again.
 """
 
 from calque.engine.apply.applier import Applier
-from calque.engine.apply.hand import Applied, Images
+from calque.engine.apply.context import Applied, Images
 
 __all__ = ["Applied", "Applier", "Images"]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
 from calque.core.facets import Changes
-from calque.engine.apply import append, commit, facets, flip, hidden, partitions, tables
-from calque.engine.apply.hand import Applied, Hand, Images
+from calque.engine.apply import append_files, commit_table, facets, hidden_build, partitions, prepare_flip_sweep, tables
+from calque.engine.apply.context import Applied, Hand, Images
 from calque.engine.sides.announced_exceptions import BRIDGE, IN_PARTS
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.observe import Shown
@@ -57,7 +57,7 @@ class Applier:
             case CreateTable():
                 tables.create_table(hand, operation)
             case HiddenBuild():
-                hidden.build(hand, operation)
+                hidden_build.build(hand, operation)
             case AlterTable():
                 tables.alter_table(hand, operation)
             case DropTable(table):
@@ -72,13 +72,13 @@ class Applier:
             case DropPartitions():
                 partitions.drop_partitions(hand, operation, hop.to_event)
             case Publish():
-                append.publish(hand, operation)
+                append_files.publish(hand, operation)
             case PrepareFlipSweep():
-                flip.flip(hand, operation, hop.to_event)
+                prepare_flip_sweep.flip(hand, operation, hop.to_event)
             case Rebuild():
-                hidden.rebuild(hand, operation, hop.to_event)
+                hidden_build.rebuild(hand, operation, hop.to_event)
             case CommitTable():
-                commit.commit_table(hand, operation, hop.to_event)
+                commit_table.commit_table(hand, operation, hop.to_event)
             case _:
                 assert_never(operation)
 

@@ -20,7 +20,7 @@ from calque.core.facets import (
     same_constraint,
     same_statistics,
 )
-from calque.engine.apply.hand import Hand
+from calque.engine.apply.context import Hand
 from calque.engine.apply.statistics import write_statistics
 from calque.errors import Refused
 from calque.model.facets import CONSTRAINTS, ColumnStatistics, ForeignKey, PrimaryKey, Statistics, UniqueKey

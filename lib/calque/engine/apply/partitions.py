@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from calque.core.image import EVENT, INCARNATION, STATE, Marks, moved
 from calque.core.layout import join
+from calque.engine.apply.context import Hand, claim_of
 from calque.engine.apply.facets import statistics_of_others, write_kept
-from calque.engine.apply.hand import Hand, claim_of
 from calque.engine.files.stage import Placed, Wanted
 from calque.engine.target.observe import Shown, event_of
 from calque.model.hive import Partition, location_of

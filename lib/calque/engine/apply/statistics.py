@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from calque.core.image import EVENT, STATISTICS
-from calque.engine.apply.hand import Hand
+from calque.engine.apply.context import Hand
 from calque.engine.target.observe import event_of
 from calque.model.hive import Partition, Table
 from calque.model.names import EventId, TableName

@@ -8,7 +8,7 @@ from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, Marks, moved
 from calque.core.kinds import obstacle
 from calque.core.layout import external_location, join, natural_location
-from calque.engine.apply.hand import Hand, claim_of
+from calque.engine.apply.context import Hand, claim_of
 from calque.engine.files.iceberg_metadata import make_ready
 from calque.engine.files.stage import ContentLost, Placed, Wanted, stage_version
 from calque.engine.target.observe import Shown, event_of

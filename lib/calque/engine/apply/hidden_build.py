@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
+from calque.engine.apply.context import Hand
 from calque.engine.apply.facets import Kept, kept_facets, restore_facets
-from calque.engine.apply.hand import Hand
 from calque.engine.apply.partitions import (
     Written,
     altered_partitions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.engine.apply.hand import Hand
+from calque.engine.apply.context import Hand
 from calque.engine.apply.partitions import incarnation_of
 from calque.engine.apply.tables import advanced, alter_table
 from calque.engine.files.stage import Placed, stage_append

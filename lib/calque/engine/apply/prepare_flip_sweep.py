@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from calque.core.image import EVENT, STATE, moved
 from calque.core.layout import join, natural_location
+from calque.engine.apply.context import Hand
 from calque.engine.apply.facets import statistics_of_others, write_kept
-from calque.engine.apply.hand import Hand
 from calque.engine.apply.partitions import (
     altered_partitions,
     definitions,

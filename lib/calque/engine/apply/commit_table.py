@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from calque.engine.apply.context import Hand
 from calque.engine.apply.facets import statistics_of_others, write_kept
-from calque.engine.apply.hand import Hand
 from calque.engine.apply.partitions import (
     Parts,
     altered_partitions,
