@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
-from calque.engine.staging import PATIENCE
+from calque.engine.window.long_copies import PATIENCE
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy

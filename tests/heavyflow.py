@@ -17,8 +17,8 @@ from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.capture.continuity import Continuity
-from calque.engine.group import advance
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.window.advance import advance
 from calque.model.hive import Database
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy

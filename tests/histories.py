@@ -15,7 +15,7 @@ from calque.core.image import INCARNATION, MARKS, canonical
 from calque.core.kinds import kind_of
 from calque.engine.apply.functions import same_function
 from calque.engine.building import BATCH
-from calque.engine.staging import PATIENCE
+from calque.engine.window.long_copies import PATIENCE
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.plan import Hop, Rebuild

@@ -35,7 +35,7 @@ BOOTSTRAP = ("unit/test_bootstrap.py",)
 READS = (
     "engine/epochs.py",
     "engine/source/exact_read.py",
-    "engine/spread.py",
+    "engine/window/groups.py",
     "engine/replica.py",
     "engine/apply/databases.py",
 )

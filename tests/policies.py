@@ -12,7 +12,7 @@ from calque.core.image import SOURCE, Imaging
 from calque.core.policies import marked
 from calque.engine.kept import KEPT
 from calque.engine.sides.sides import TargetSide
-from calque.engine.staging import PATIENCE
+from calque.engine.window.long_copies import PATIENCE
 from calque.model.hive import Partition, Table
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy

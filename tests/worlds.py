@@ -38,8 +38,8 @@ from calque.engine.replica import Replica
 from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE
-from calque.engine.staging import PATIENCE
-from calque.engine.window import Window
+from calque.engine.window.long_copies import PATIENCE
+from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of

@@ -7,7 +7,7 @@ import sys
 
 from mutation import ROOT, Alteration, Mutant
 
-GROUP = "engine/group.py"
+GROUP = "engine/window/advance.py"
 WRONG = {
     "sorted": Mutant(
         GROUP,

@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from calque.engine.reads import Headway
 from calque.engine.sides.copy_progress import Progress
-from calque.engine.window import Window
+from calque.engine.window.result import Window
 from calque.model.names import EventId
 
 STATES = ("starting", "bootstrapping", "running", "paused", "stopped", "failed")

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from calque.core.rows import entries_of
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.spread import BESIDE, Cut, Group, links_of, prepare_share
+from calque.engine.window.groups import BESIDE, Cut, Group, links_of, prepare_share
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Kind
 from calque.model.names import Span, TableName
@@ -42,8 +42,8 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class SparkSpread:
-    """The port `engine.spread.Spread`. The driver makes entries of renames, databases, functions and what is not known
-    alone."""
+    """The port `engine.window.groups.Spread`. The driver makes entries of renames, databases, functions and what is
+    not known alone."""
 
     session: Callable[[], SparkSession]
     opening: Opening

@@ -10,7 +10,7 @@ import pytest
 
 from calque.core.rows import table_of
 from calque.engine.replica import Replica
-from calque.engine.spread import Cut, Group, prepare_share
+from calque.engine.window.groups import Cut, Group, prepare_share
 from calque.model.journal import Entry, Event
 from calque.spreading import in_order, of_all_shares, share_of, tables_of
 from worlds import InlineExecutor, World

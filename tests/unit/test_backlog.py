@@ -16,7 +16,7 @@ from calque.core.keys import keys_of
 from calque.core.rows import ENTRY_COLUMNS, table_of
 from calque.engine.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.spread import Cut, prepare_share
+from calque.engine.window.groups import Cut, prepare_share
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import Event, Keys, Kind, Shape
 from calque.model.names import TableName

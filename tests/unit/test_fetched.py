@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from calque.engine.fetched import Fetched
+from calque.engine.window.message_prefetch import Fetched
 from calque.errors import Unavailable
 from calque.model.journal import Event
 from calque.model.names import EventId

@@ -17,7 +17,7 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.core.tally import Cost, calls_of, costs
 from calque.engine.foresee import Foreseen, foresee
-from calque.engine.window import Window
+from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.files import File, Listing
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table

@@ -8,7 +8,7 @@ from dataclasses import replace
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.scans import MemoryScans
 from calque.engine.retention import LetGo, Limits, forget_journal, is_left_behind, keep, let_go
-from calque.engine.scanned import TAKEN
+from calque.engine.window.scan_backlog import TAKEN
 from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.journal import Shape

@@ -16,7 +16,7 @@ from calque.commands.check import look_at_endpoint
 from calque.config import load
 from calque.config.checks import Endpoint, endpoint
 from calque.engine.check import Findings
-from calque.engine.window import Window
+from calque.engine.window.result import Window
 from calque.errors import Refused, Unavailable
 from calque.heads import MOST, Heads
 from calque.metrics import CaptureLook, Look, Meters, TargetLook

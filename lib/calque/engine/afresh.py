@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from calque.engine import mending
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
-from calque.engine.consistency import Consistency
 from calque.engine.mending import Key, Mended
-from calque.engine.scanned import Scanned
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TABLE
+from calque.engine.window.consistency import Consistency
+from calque.engine.window.scan_backlog import Scanned
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import EventId, TableName

@@ -24,11 +24,11 @@ from calque.engine.apply.hidden_build import begin, clear, hidden_name
 from calque.engine.apply.partitions import new_partitions
 from calque.engine.apply.tables import new_table
 from calque.engine.files.stage import ContentLost
-from calque.engine.group import Advanced, Unreachable
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed, touching
 from calque.engine.source.stable_listings import Unsure
 from calque.engine.target.observe import Shown, event_of
+from calque.engine.window.advance import Advanced, Unreachable
 from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned, location_of

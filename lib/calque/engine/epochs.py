@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 from calque.engine.apply.databases import Databases
 from calque.engine.comparing import Comparing
-from calque.engine.consistency import Consistency
-from calque.engine.scanned import Scanned
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import OUT, Tables
-from calque.engine.window import Window
+from calque.engine.window.consistency import Consistency
+from calque.engine.window.result import Window
+from calque.engine.window.scan_backlog import Scanned
 from calque.model.ledger import Epoch, ObjectRow, TableRow, TableState
 from calque.model.names import EventId, Span, TableName
 

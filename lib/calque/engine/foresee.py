@@ -15,16 +15,16 @@ from calque.core.tally import Cost, costs, statistics_calls
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
-from calque.engine.barriers import wave_of
-from calque.engine.group import Advanced, Ahead, outcome, prepare
 from calque.engine.mending import BEGIN
 from calque.engine.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import OUT
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.spread import Group
 from calque.engine.tied import Notes, tied
-from calque.engine.window import Window
+from calque.engine.window.advance import Advanced, Ahead, outcome, prepare
+from calque.engine.window.groups import Group
+from calque.engine.window.result import Window
+from calque.engine.window.view_order import wave_of
 from calque.errors import Unavailable
 from calque.model.hive import Database, Function
 from calque.model.journal import Entry
@@ -174,7 +174,7 @@ def noted(replica: Replica, notes: Notes, event_id: EventId) -> Iterator[Beside]
 
 
 def foreseen_group(replica: Replica, group: Sequence[Entry], upto: EventId) -> ForeseenGroup:
-    """Raises what `engine.group.advance` raises."""
+    """Raises what `engine.window.advance.advance` raises."""
     source, side = replica.source, replica.side
     cursor = replica.cut(upto).shown_by_all(group)
     prepared = prepare(source, side, group, cursor, upto, cascaded(source, side, group))

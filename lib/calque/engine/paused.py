@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from calque.core.standing import PAUSED, is_paused
 from calque.engine.capture.continuity import reach
 from calque.engine.sides.table_states import OUT
-from calque.engine.spread import names_in
+from calque.engine.window.groups import names_in
 from calque.model.journal import Entry
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName

@@ -16,7 +16,6 @@ from calque.engine.apply.databases import Databases
 from calque.engine.apply.facet_sources import copy_facets
 from calque.engine.building import BATCH, build
 from calque.engine.files.stage import ContentLost
-from calque.engine.group import Advanced, Unreachable, land
 from calque.engine.kept import Kept
 from calque.engine.reads import Reads
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -26,6 +25,7 @@ from calque.engine.source.exact_read import Large, TooBusy, read_exact
 from calque.engine.target.fault_isolation import Blame, facts
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.recovered_rows import as_it_is
+from calque.engine.window.advance import Advanced, Unreachable, land
 from calque.errors import Broken, Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName

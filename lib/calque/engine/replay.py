@@ -13,7 +13,7 @@ from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide
-from calque.engine.spread import names_in
+from calque.engine.window.groups import names_in
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName

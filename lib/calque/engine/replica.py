@@ -20,32 +20,32 @@ from calque.engine.afresh import Afresh, Begun
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import Functions
-from calque.engine.barriers import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.engine.building import BATCH
 from calque.engine.capture.continuity import reach
 from calque.engine.comparing import Comparing
-from calque.engine.consistency import Consistency, order_of
 from calque.engine.epochs import Epochs
-from calque.engine.fetched import fetched
 from calque.engine.files.stage import ContentLost, Lost
-from calque.engine.group import Advanced, Ahead, Unreachable, advance, carry_out
 from calque.engine.policies import Policies
 from calque.engine.reading import READERS, Read, Reading
 from calque.engine.retries import Retries
-from calque.engine.runs import Runs
-from calque.engine.scanned import Scanned
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE, OUT, Tables
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.spread import Cut, Group, Spread, names_in, names_of, size_of
-from calque.engine.staging import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.start import start_at
 from calque.engine.target.fault_isolation import RELEASE, Blame
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.origin_registry import carried, meet, tells, without_returned
 from calque.engine.target.recovered_rows import unsure
-from calque.engine.window import Window, all_own
+from calque.engine.window.advance import Advanced, Ahead, Unreachable, advance, carry_out
+from calque.engine.window.consistency import Consistency, order_of
+from calque.engine.window.groups import Cut, Group, Spread, names_in, names_of, size_of
+from calque.engine.window.long_copies import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
+from calque.engine.window.message_prefetch import fetched
+from calque.engine.window.result import Window, all_own
+from calque.engine.window.run_boundaries import Runs
+from calque.engine.window.scan_backlog import Scanned
+from calque.engine.window.view_order import Wave, bases_of, is_of_views, upto_drop, wave_of
 from calque.errors import Forgotten, Refused, Unavailable, sentence
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Kind

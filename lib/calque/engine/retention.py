@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from calque.core.mended import dealt_with
 from calque.engine.capture.continuity import newest, reach
 from calque.engine.mending import BEGIN, goes_on_from
-from calque.engine.scanned import forget_taken
 from calque.engine.sides.sides import SourceSide
+from calque.engine.window.scan_backlog import forget_taken
 from calque.errors import CalqueError
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId, Span

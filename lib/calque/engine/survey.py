@@ -26,7 +26,7 @@ from calque.engine.files.referenced_files import Doubts
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import wait_for_journal
 from calque.engine.source.stable_listings import list_what_can_be
-from calque.engine.spread import names_in
+from calque.engine.window.groups import names_in
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from calque.engine.apply import Applied
 from calque.engine.apply.context import batches
-from calque.engine.group import Advanced
 from calque.engine.reading import Read, Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.survey import BATCH, Dropped, Surveyed, other_facets, survey
+from calque.engine.window.advance import Advanced
 from calque.errors import Broken, CalqueError
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan

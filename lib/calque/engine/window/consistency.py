@@ -13,7 +13,7 @@ from itertools import chain
 from calque.core.fold import groups, groups_of_databases
 from calque.engine.apply.databases import Databases
 from calque.engine.sides.sides import TargetSide
-from calque.engine.spread import names_in
+from calque.engine.window.groups import names_in
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
 

@@ -20,10 +20,10 @@ from calque.core.fold import Unfoldable, groups
 from calque.core.rows import entries_of
 from calque.engine.apply.databases import DATABASE_KINDS
 from calque.engine.apply.functions import FUNCTION_KINDS
-from calque.engine.group import Ahead, Ready, Unreachable, prepare, ready_of
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.target.observe import NotOurs
+from calque.engine.window.advance import Ahead, Ready, Unreachable, prepare, ready_of
 from calque.errors import CalqueError
 from calque.model.journal import Entry, Kind, Shape
 from calque.model.names import EventId, Span, TableName

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from calque.engine.apply import Applied
-from calque.engine.group import Advanced
 from calque.engine.sides.announced_exceptions import bridges, in_parts
-from calque.engine.spread import names_of
+from calque.engine.window.advance import Advanced
+from calque.engine.window.groups import names_of
 from calque.model.journal import Entry
 from calque.model.ledger import Bridge, Epoch, TableRow
 from calque.model.names import OURS, Span

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from calque.engine.apply.definitions import events_of
 from calque.engine.sides.journal_reads import AT_ONCE
-from calque.engine.spread import Group
+from calque.engine.window.groups import Group
 from calque.model.journal import Event
 from calque.model.names import EventId
 from calque.model.plan import GroupPlan
