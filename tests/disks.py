@@ -17,9 +17,9 @@ from calque.adapters.memory.scans import MemoryScans
 from calque.core.keys import keys_of
 from calque.core.layout import join, place
 from calque.core.rows import table_of
-from calque.engine.building import BATCH
 from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.capture.continuity import Continuity, Interrupted
+from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.failpoints import LOST, guard
 from calque.engine.fence import fenced
 from calque.engine.lease import Lease

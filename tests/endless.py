@@ -10,7 +10,7 @@ from dataclasses import replace
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore, MemoryReader
 from calque.core.image import Imaging, Marks
 from calque.engine.apply.databases import Databases
-from calque.engine.reading import Read, Reading
+from calque.engine.exact_reads.pool import Read, Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.facets import Statistics
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of

@@ -14,7 +14,7 @@ from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.image import INCARNATION, MARKS, canonical
 from calque.core.kinds import kind_of
 from calque.engine.apply.functions import same_function
-from calque.engine.building import BATCH
+from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName

@@ -43,19 +43,19 @@ READS = (
 BY_HAND = ("unit/test_adopt.py", "unit/test_start.py")
 NEARER = {
     "engine/capture/continuity.py": ("unit/test_gaps_found.py",),
-    "engine/comparing.py": ("unit/test_gaps_mended.py",),
-    "engine/afresh.py": ("unit/test_bootstrap.py",),
-    "engine/mending.py": ("unit/test_gaps_mended.py",),
-    "engine/survey.py": ("unit/test_gaps_mended.py",),
-    "engine/surveying.py": ("unit/test_gaps_mended.py",),
+    "engine/exact_reads/drop_guard.py": ("unit/test_gaps_mended.py",),
+    "engine/exact_reads/bootstrap.py": ("unit/test_bootstrap.py",),
+    "engine/exact_reads/gap_recovery.py": ("unit/test_gaps_mended.py",),
+    "engine/exact_reads/bulk_compare.py": ("unit/test_gaps_mended.py",),
+    "engine/exact_reads/bulk_compare_pool.py": ("unit/test_gaps_mended.py",),
     "core/policies.py": ("unit/test_policies.py",),
     "engine/policies.py": ("unit/test_policies.py",),
     "engine/kept.py": ("unit/test_policies.py",),
     "engine/moves.py": ("unit/test_policies.py",),
     "engine/adopt.py": ("unit/test_adopt.py",),
-    "engine/takeover.py": BY_HAND,
+    "engine/exact_reads/take_over.py": BY_HAND,
     "engine/files/content_proof.py": BY_HAND,
-    "engine/start.py": ("unit/test_start.py",),
+    "engine/exact_reads/start_at_event.py": ("unit/test_start.py",),
     "engine/replay.py": ("unit/test_replay.py",),
 }
 """Of modules that have tests of their own: gaps, policies, targets filled by hand."""

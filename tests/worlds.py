@@ -32,8 +32,8 @@ from calque.core.image import MARKS, STATISTICS, Imaging, Marks, canonical
 from calque.core.keys import keys_of
 from calque.core.land import is_ahead
 from calque.core.rows import table_of
-from calque.engine.building import BATCH
 from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica import Replica
 from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.engine.sides.sides import SourceSide, TargetSide

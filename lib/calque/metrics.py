@@ -21,7 +21,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from calque.engine.reads import Headway
+from calque.engine.exact_reads.progress import Headway
 from calque.engine.sides.copy_progress import Progress
 from calque.engine.window.result import Window
 from calque.model.names import EventId

@@ -16,7 +16,7 @@ from calque.roles import CAPTURE, holder, role_of
 from calque.wiring import Wiring
 
 if TYPE_CHECKING:
-    from calque.engine.reads import Headway
+    from calque.engine.exact_reads.progress import Headway
     from calque.engine.sides.copy_progress import Progress
     from calque.model.ledger import Epoch
     from calque.model.names import EventId

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from rig import arguments, number, tell_machine
 
-from calque.engine.building import BATCH
+from calque.engine.exact_reads.build_in_batches import BATCH
 
 WHOLE = 10**9
 ONE = """

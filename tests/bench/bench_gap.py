@@ -37,7 +37,7 @@ from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.mending import REPAIRED
+from calque.engine.exact_reads.gap_recovery import REPAIRED
 from calque.engine.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.gaps import Cause, Gap

@@ -15,7 +15,7 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.metastore.catalog import MemoryReader
 from calque.core.image import EVENT, INCARNATION
-from calque.engine.reading import Landed, Read
+from calque.engine.exact_reads.pool import Landed, Read
 from calque.engine.sides.sides import SystemClock
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table

@@ -9,7 +9,7 @@ import pytest
 
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.image import SOURCE
-from calque.engine.survey import BATCH, PAGE
+from calque.engine.exact_reads.bulk_compare import BATCH, PAGE
 from calque.model.facets import PrimaryKey
 from calque.model.hive import Database, Function, location_of
 from calque.model.ledger import TableState, Why

@@ -11,8 +11,8 @@ import pytest
 
 from calque.core.patterns import chosen, covering
 from calque.core.standing import Standing, standing
+from calque.engine.exact_reads.retries import TRIES
 from calque.engine.release import release
-from calque.engine.retries import TRIES
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.fault_isolation import RELEASE
 from calque.errors import Broken, CalqueError, Failing, Refused, Unavailable

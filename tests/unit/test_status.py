@@ -15,7 +15,7 @@ import pytest
 from calque.commands.status import show
 from calque.config import load
 from calque.core.standing import PAUSED
-from calque.engine.mending import Mended
+from calque.engine.exact_reads.gap_recovery import Mended
 from calque.heads import Heads
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState

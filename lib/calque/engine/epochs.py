@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from calque.engine.apply.databases import Databases
-from calque.engine.comparing import Comparing
+from calque.engine.exact_reads.drop_guard import Comparing
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import OUT, Tables
 from calque.engine.window.consistency import Consistency

@@ -15,7 +15,7 @@ from calque.core.tally import Cost, costs, statistics_calls
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
-from calque.engine.mending import BEGIN
+from calque.engine.exact_reads.gap_recovery import BEGIN
 from calque.engine.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import OUT

@@ -15,24 +15,25 @@ from dataclasses import replace
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable
 from calque.core.kinds import ACID, REASONS
-from calque.engine import mending, paused
-from calque.engine.afresh import Afresh, Begun
+from calque.engine import paused
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import Functions
-from calque.engine.building import BATCH
 from calque.engine.capture.continuity import reach
-from calque.engine.comparing import Comparing
 from calque.engine.epochs import Epochs
+from calque.engine.exact_reads import gap_recovery
+from calque.engine.exact_reads.bootstrap import Afresh, Begun
+from calque.engine.exact_reads.build_in_batches import BATCH
+from calque.engine.exact_reads.drop_guard import Comparing
+from calque.engine.exact_reads.pool import READERS, Read, Reading
+from calque.engine.exact_reads.retries import Retries
+from calque.engine.exact_reads.start_at_event import start_at
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.policies import Policies
-from calque.engine.reading import READERS, Read, Reading
-from calque.engine.retries import Retries
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE, OUT, Tables
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.start import start_at
 from calque.engine.target.fault_isolation import RELEASE, Blame
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.origin_registry import carried, meet, tells, without_returned
@@ -163,15 +164,15 @@ class Replica:
         """The same without a word to the target as long as it need not be asked."""
         rows = self.side.ledger.tables()
         self.epochs.last = self.side.ledger.last_epoch()
-        mended = self.comparing.mended = mending.Mended.of(rows, self.epoch)
-        begun = self.epoch is not None or mending.BEGIN in rows
+        mended = self.comparing.mended = gap_recovery.Mended.of(rows, self.epoch)
+        begun = self.epoch is not None or gap_recovery.BEGIN in rows
         start = self.side.policy.start if not begun else None
         self.scanned.open(rows.values())
         self.databases.adopt(rows.values())
         self.functions.adopt(rows.values())
-        self.epochs.cursor = mending.goes_on_from(rows, self.epoch) if start is None else start
-        if mending.BEGIN in rows and (self.epoch is None or mended.untold is not None):
-            self.epochs.listed = rows[mending.BEGIN].since_event or 0
+        self.epochs.cursor = gap_recovery.goes_on_from(rows, self.epoch) if start is None else start
+        if gap_recovery.BEGIN in rows and (self.epoch is None or mended.untold is not None):
+            self.epochs.listed = rows[gap_recovery.BEGIN].since_event or 0
         before = self.cursor
         if not begun or self.gaps_behind() or self.own_gap():
             self.learn_once()
@@ -188,7 +189,7 @@ class Replica:
             self.epochs.unpublished += unsure(again.values(), self.cursor, reached)
             self.begun(found := self.afresh.again(again, gaps, mended, self.cursor, self.epoch))
             text = "%s starts again at event %d: %s; %d tables may have changed"
-            LOG.warning(text, self.name, found.low, mending.said(gaps[-1]), found.tables)
+            LOG.warning(text, self.name, found.low, gap_recovery.said(gaps[-1]), found.tables)
         elif mended.untold is not None:
             self.epochs.unpublished += unsure(rows.values(), self.cursor, self.source.journal.last() or 0)
         if self.learned and not (begun and self.cursor == before):
@@ -224,17 +225,17 @@ class Replica:
         """Take the target as the source was at the event; it has nothing to do with gaps before that."""
         found = start_at(self, event_id)
         self.consistency.bootstrap({row.database for row in found if row.state is TableState.UNKNOWN})
-        mended = self.comparing.mended = mending.before(self.source.gaps, event_id)
-        self.side.ledger.put_tables([*found, mending.begun_at(event_id), mended.row()])
+        mended = self.comparing.mended = gap_recovery.before(self.source.gaps, event_id)
+        self.side.ledger.put_tables([*found, gap_recovery.begun_at(event_id), mended.row()])
         self.epochs.cursor = event_id
 
     def gaps_behind(self) -> list[Gap]:
         """Gaps that this target has not dealt with."""
-        return mending.newer(self.source.gaps, self.comparing.mended)
+        return gap_recovery.newer(self.source.gaps, self.comparing.mended)
 
     def own_gap(self) -> list[Gap]:
         """The gap between the position and the journal, which has let go of events that this target has not taken."""
-        return mending.left_behind(self.source, self.begin(), self.cursor, self.comparing.mended)
+        return gap_recovery.left_behind(self.source, self.begin(), self.cursor, self.comparing.mended)
 
     def leave_late(self) -> list[TableName]:
         """Tables that wait for events which the journal has no more are read; which ones."""

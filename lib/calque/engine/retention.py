@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from calque.core.mended import dealt_with
 from calque.engine.capture.continuity import newest, reach
-from calque.engine.mending import BEGIN, goes_on_from
+from calque.engine.exact_reads.gap_recovery import BEGIN, goes_on_from
 from calque.engine.sides.sides import SourceSide
 from calque.engine.window.scan_backlog import forget_taken
 from calque.errors import CalqueError

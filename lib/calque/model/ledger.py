@@ -48,7 +48,8 @@ class TableRow:
     reason: str = ""
     since_event: EventId | None = None
     kind: str = "table"
-    """"table", "database" or "function"; "cursor" where a bootstrap began; "gap" and "behind" (`engine.mending`);
+    """"table", "database" or "function"; "cursor" where a bootstrap began; "gap" and "behind"
+    (`engine.exact_reads.gap_recovery`);
     "policy", "admitted" and "kept" (`engine.policies`); "bridge" or "in_parts" is for the next epoch to list
     (`engine.sides.announced_exceptions`); "read_again", "count_again", "look_again" or "adopt" is asked for
     (`engine.sides.read_requests`)."""

@@ -19,14 +19,14 @@ from calque.core.state import Content, departure
 from calque.engine.apply import Applied, Applier, Images
 from calque.engine.apply.definitions import EventImages, ReadImages
 from calque.engine.apply.facet_sources import changes_of
+from calque.engine.exact_reads.start_at_event import recognise
+from calque.engine.exact_reads.take_over import look, mark_partitions, take_over
 from calque.engine.files.iceberg_metadata import mend
 from calque.engine.files.referenced_files import Doubts
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import Exact
-from calque.engine.start import recognise
-from calque.engine.takeover import look, mark_partitions, take_over
 from calque.engine.target.observe import NotOurs, Shown, as_observed, every_partition, observe, read_files
 from calque.engine.target.recovered_rows import ADOPT, PAGE, READ, as_it_is, found, whole
 from calque.errors import Broken

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from calque.engine.apply import Applied
 from calque.engine.apply.context import batches
-from calque.engine.reading import Read, Reading
+from calque.engine.exact_reads.bulk_compare import BATCH, Dropped, Surveyed, other_facets, survey
+from calque.engine.exact_reads.pool import Read, Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.survey import BATCH, Dropped, Surveyed, other_facets, survey
 from calque.engine.window.advance import Advanced
 from calque.errors import Broken, CalqueError
 from calque.model.names import EventId, TableName

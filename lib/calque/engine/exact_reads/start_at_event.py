@@ -22,10 +22,10 @@ from calque.engine.apply.context import batches
 from calque.engine.apply.databases import owned
 from calque.engine.apply.functions import same_function
 from calque.engine.capture.continuity import reach
+from calque.engine.exact_reads.take_over import taken, with_marks
 from calque.engine.files.content_proof import pairs_of, prove
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.takeover import taken, with_marks
 from calque.engine.target.observe import NotOurs, Shown
 from calque.errors import Refused
 from calque.model.files import Listing

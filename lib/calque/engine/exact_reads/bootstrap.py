@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from calque.engine import mending
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
-from calque.engine.mending import Key, Mended
+from calque.engine.exact_reads import gap_recovery
+from calque.engine.exact_reads.gap_recovery import Key, Mended
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TABLE
 from calque.engine.window.consistency import Consistency
@@ -49,8 +49,8 @@ class Afresh:
         names = self.names()
         self.consistency.bootstrap({name.database for name in names})
         self.make(low)
-        rows = [TableRow(*name, TableState.UNKNOWN, None, mending.BOOTSTRAP, low, why=Why.ALL) for name in names]
-        newest = max((one.number for one in mending.newer(self.source.gaps, Mended())), default=0)
+        rows = [TableRow(*name, TableState.UNKNOWN, None, gap_recovery.BOOTSTRAP, low, why=Why.ALL) for name in names]
+        newest = max((one.number for one in gap_recovery.newer(self.source.gaps, Mended())), default=0)
         return self.begun(low, Mended(newest, drops=""), rows)
 
     def again(
@@ -65,8 +65,8 @@ class Afresh:
         for database in sorted({name.database for name in names}):
             self.consistency.rebase(database)
         self.make(low)
-        unknown = mending.unknown_rows(names, rows, cursor, low, gaps)
-        own = [mending.behind_row(gap) for gap in gaps if gap.cause is Cause.FORGOTTEN]
+        unknown = gap_recovery.unknown_rows(names, rows, cursor, low, gaps)
+        own = [gap_recovery.behind_row(gap) for gap in gaps if gap.cause is Cause.FORGOTTEN]
         return self.begun(low, mended.with_gaps(gaps, epoch), unknown, own)
 
     def low(self) -> EventId:
@@ -96,6 +96,6 @@ class Afresh:
 
     def begun(self, low: EventId, mended: Mended, unknown: Sequence[TableRow], own: Sequence[TableRow] = ()) -> Begun:
         listed, scans = self.source.log.current(), self.scanned.row()
-        others = [mending.begun_at(low, listed), mended.row(), *own, *([scans] if scans is not None else [])]
+        others = [gap_recovery.begun_at(low, listed), mended.row(), *own, *([scans] if scans is not None else [])]
         self.side.ledger.put_tables([*unknown, *others])
         return Begun(low, listed, mended, len(unknown))

@@ -14,13 +14,13 @@ from calque.core.kinds import obstacle
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.facet_sources import copy_facets
-from calque.engine.building import BATCH, build
+from calque.engine.exact_reads.build_in_batches import BATCH, build
+from calque.engine.exact_reads.compare_in_pages import sift
+from calque.engine.exact_reads.progress import Reads
 from calque.engine.files.stage import ContentLost
 from calque.engine.kept import Kept
-from calque.engine.reads import Reads
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import landed_row
-from calque.engine.sifting import sift
 from calque.engine.source.exact_read import Large, TooBusy, read_exact
 from calque.engine.target.fault_isolation import Blame, facts
 from calque.engine.target.observe import NotOurs

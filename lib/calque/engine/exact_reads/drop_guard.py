@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from calque.core.mended import COUNTED, HELD, REPAIRED
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
-from calque.engine.mending import Mended, at_target, drop_leftovers, held_reason
-from calque.engine.reading import Reading
+from calque.engine.exact_reads.bulk_compare_pool import Losses, Surveying
+from calque.engine.exact_reads.gap_recovery import Mended, at_target, drop_leftovers, held_reason
+from calque.engine.exact_reads.pool import Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import OUT, Tables
-from calque.engine.surveying import Losses, Surveying
 from calque.model.ledger import TableState, Why
 from calque.model.names import EventId, TableName
 
