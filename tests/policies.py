@@ -10,7 +10,7 @@ from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.admit import Admission
 from calque.core.image import SOURCE, Imaging
 from calque.core.policies import marked
-from calque.engine.kept import KEPT
+from calque.engine.policy.retained import KEPT
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.hive import Partition, Table

@@ -29,7 +29,7 @@ from calque.engine.exact_reads.pool import READERS, Read, Reading
 from calque.engine.exact_reads.retries import Retries
 from calque.engine.exact_reads.start_at_event import start_at
 from calque.engine.files.stage import ContentLost, Lost
-from calque.engine.policies import Policies
+from calque.engine.policy.change import Policies
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE, OUT, Tables

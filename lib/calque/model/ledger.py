@@ -50,7 +50,7 @@ class TableRow:
     kind: str = "table"
     """"table", "database" or "function"; "cursor" where a bootstrap began; "gap" and "behind"
     (`engine.exact_reads.gap_recovery`);
-    "policy", "admitted" and "kept" (`engine.policies`); "bridge" or "in_parts" is for the next epoch to list
+    "policy", "admitted" and "kept" (`engine.policy.change`); "bridge" or "in_parts" is for the next epoch to list
     (`engine.sides.announced_exceptions`); "read_again", "count_again", "look_again" or "adopt" is asked for
     (`engine.sides.read_requests`)."""
     owned: str = ""

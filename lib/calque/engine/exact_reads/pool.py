@@ -18,7 +18,7 @@ from calque.engine.exact_reads.build_in_batches import BATCH, build
 from calque.engine.exact_reads.compare_in_pages import sift
 from calque.engine.exact_reads.progress import Reads
 from calque.engine.files.stage import ContentLost
-from calque.engine.kept import Kept
+from calque.engine.policy.retained import Kept
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import landed_row
 from calque.engine.source.exact_read import Large, TooBusy, read_exact

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from calque.core.policies import Change, policies_of, written
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
-from calque.engine.kept import Kept
-from calque.engine.moves import TAKEN, Moves, Standing
+from calque.engine.policy.renames import TAKEN, Moves, Standing
+from calque.engine.policy.retained import Kept
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TABLE
 from calque.engine.window.consistency import Consistency

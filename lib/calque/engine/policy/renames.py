@@ -10,7 +10,7 @@ from calque.core.layout import natural_location
 from calque.core.policies import Change, databases_of, marked, ordered
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases
-from calque.engine.kept import Kept, move, partition_statistics
+from calque.engine.policy.retained import Kept, move, partition_statistics
 from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.sides import SourceSide, TargetSide

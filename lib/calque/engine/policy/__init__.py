@@ -1,0 +1,1 @@
+"""A target that is taken up under another policy than its replica was made under."""
