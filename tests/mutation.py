@@ -33,10 +33,10 @@ CORE = ("unit/test_fold.py", "unit/test_seed_examples.py", "property/test_plans.
 ENGINE = ("unit/test_apply.py",)
 BOOTSTRAP = ("unit/test_bootstrap.py",)
 READS = (
-    "engine/epochs.py",
+    "engine/replica/epochs.py",
     "engine/source/exact_read.py",
     "engine/window/groups.py",
-    "engine/replica.py",
+    "engine/replica/replica.py",
     "engine/apply/databases.py",
 )
 """Modules that make tables exact beside the windows."""
@@ -52,11 +52,11 @@ NEARER = {
     "engine/policy/change.py": ("unit/test_policies.py",),
     "engine/policy/retained.py": ("unit/test_policies.py",),
     "engine/policy/renames.py": ("unit/test_policies.py",),
-    "engine/adopt.py": ("unit/test_adopt.py",),
+    "engine/replica/adopt.py": ("unit/test_adopt.py",),
     "engine/exact_reads/take_over.py": BY_HAND,
     "engine/files/content_proof.py": BY_HAND,
     "engine/exact_reads/start_at_event.py": ("unit/test_start.py",),
-    "engine/replay.py": ("unit/test_replay.py",),
+    "engine/replica/replay.py": ("unit/test_replay.py",),
 }
 """Of modules that have tests of their own: gaps, policies, targets filled by hand."""
 EXAMPLES = 200

@@ -16,7 +16,7 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture, Gatherer
-from calque.engine.replica import Replica
+from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.verify import Verification, verify
 from calque.model.ledger import TableState

@@ -34,7 +34,7 @@ from calque.core.land import is_ahead
 from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.exact_reads.build_in_batches import BATCH
-from calque.engine.replica import Replica
+from calque.engine.replica.replica import Replica
 from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from calque.adapters.control import ControlStore, Stamp, locked, unavailable
 from calque.core.patterns import matches, parse_pattern
-from calque.engine.paused import REASON
+from calque.engine.replica.pause import REASON
 from calque.model.ledger import TableRow
 from calque.model.names import TableName
 from calque.wiring import Wiring

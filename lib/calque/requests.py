@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import assert_never
 
 from calque.core.patterns import chosen, covering
-from calque.engine.adopt import adopt
-from calque.engine.release import release
-from calque.engine.replay import replay
-from calque.engine.replica import Replica
+from calque.engine.replica.adopt import adopt
+from calque.engine.replica.release import release
+from calque.engine.replica.replay import replay
+from calque.engine.replica.replica import Replica
 from calque.engine.sides.read_requests import How
 from calque.errors import Forgotten
 from calque.model.ledger import TableState

@@ -33,7 +33,7 @@ from calque.config import load
 from calque.core.decode import partitions_after, table_after
 from calque.core.keys import keys_of
 from calque.engine.failpoints import EFFECTS
-from calque.engine.replica import APPLIERS, Replica
+from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import TargetSide
 from calque.model.hive import Database, Table, is_partitioned
 from calque.model.journal import Entry, Kind

@@ -21,7 +21,7 @@ from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMet
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.replica import Replica
+from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.hive import Database, Table
 from calque.model.ledger import TableRow, TableState

@@ -30,7 +30,7 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.core.fold import fold
 from calque.core.image import EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.rows import ENTRY_COLUMNS, SCHEMA
-from calque.engine.replica import Replica
+from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.advance import prepare
 from calque.model.hive import Partition, Table

@@ -38,7 +38,7 @@ from calque.adapters.metastore.log import HiveLog
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.exact_reads.gap_recovery import REPAIRED
-from calque.engine.replica import Replica
+from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Database

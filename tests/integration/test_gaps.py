@@ -19,7 +19,7 @@ from calque.config import load
 from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.capture.continuity import Continuity
 from calque.engine.capture.gap_guard import fenced
-from calque.engine.replica import Replica
+from calque.engine.replica.replica import Replica
 from calque.errors import CalqueError
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, SerDe, Storage, Table

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calque.core.image import is_ours
 from calque.core.kinds import kind_of
-from calque.engine.adopt import adopt
+from calque.engine.replica.adopt import adopt
 from calque.errors import Unavailable
 from calque.model.hive import Database
 from calque.model.names import TableName

@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 import pytest
 
 from calque.core.rows import table_of
-from calque.engine.replica import Replica
+from calque.engine.replica.replica import Replica
 from calque.engine.window.groups import Cut, Group, prepare_share
 from calque.model.journal import Entry, Event
 from calque.spreading import in_order, of_all_shares, share_of, tables_of

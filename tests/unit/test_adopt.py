@@ -12,8 +12,8 @@ from calque.adapters.memory.metastore import HIVE_4
 from calque.core.deltalog import commit_path
 from calque.core.image import EVENT, INCARNATION, SOURCE, TYPE
 from calque.core.layout import join
-from calque.engine.adopt import adopt
 from calque.engine.files.content_proof import prove
+from calque.engine.replica.adopt import adopt
 from calque.engine.sides.read_requests import How
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState

@@ -14,7 +14,7 @@ from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryLog, M
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import ENTRY_COLUMNS, table_of
-from calque.engine.replica import APPLIERS, Replica
+from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.groups import Cut, prepare_share
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table

@@ -12,7 +12,7 @@ from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.core.compare import Difference, DifferenceKind
 from calque.core.image import EVENT, Marks
 from calque.engine.apply.statistics import ACCURATE
-from calque.engine.foresee import foresee
+from calque.engine.replica.dry_run import foresee
 from calque.engine.verify import verify
 from calque.model.facets import (
     ColumnStatistics,

@@ -21,8 +21,8 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.iceberg import name_of
 from calque.core.layout import place
-from calque.engine.adopt import adopt
 from calque.engine.failpoints import guard
+from calque.engine.replica.adopt import adopt
 from calque.engine.sweep import sweep_target
 from calque.engine.verify import verify
 from calque.model import hive

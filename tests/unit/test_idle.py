@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from calque.adapters.memory.metastore import MemoryCatalog
-from calque.engine.epochs import IDLE_SECONDS
 from calque.engine.leases import CatalogLeases
+from calque.engine.replica.epochs import IDLE_SECONDS
 from calque.model.hive import Database
 from calque.model.lease import Generation, Writer
 from rings import Link, Metastores

@@ -14,8 +14,8 @@ from calque.config import load
 from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, own_gap
 from calque.engine.capture.capture import Gatherer
 from calque.engine.exact_reads.gap_recovery import behind_row
-from calque.engine.foresee import foresee
-from calque.engine.replay import replay
+from calque.engine.replica.dry_run import foresee
+from calque.engine.replica.replay import replay
 from calque.errors import Forgotten, Refused, Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Database

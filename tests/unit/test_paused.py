@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from calque.core.standing import Standing, standing
-from calque.engine.paused import REASON, hold_back
+from calque.engine.replica.pause import REASON, hold_back
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.pausing import Rule, Rules, chosen_by, with_rules

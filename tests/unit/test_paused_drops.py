@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from calque.engine.paused import hold_back
-from calque.engine.replica import SETTLED, Replica
+from calque.engine.replica.pause import hold_back
+from calque.engine.replica.replica import SETTLED, Replica
 from calque.engine.sides.read_requests import How
 from calque.model.hive import Function
 from calque.model.names import TableName

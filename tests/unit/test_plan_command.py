@@ -16,7 +16,7 @@ from calque.config import load
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.core.tally import Cost, calls_of, costs
-from calque.engine.foresee import Foreseen, foresee
+from calque.engine.replica.dry_run import Foreseen, foresee
 from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.files import File, Listing

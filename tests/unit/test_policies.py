@@ -11,7 +11,7 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.image import SOURCE
 from calque.core.policies import ordered
-from calque.engine.foresee import foresee
+from calque.engine.replica.dry_run import foresee
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused
 from calque.model.facets import ColumnStatistics, Counted, Longs

@@ -12,7 +12,7 @@ import pytest
 from calque.core.patterns import chosen, covering
 from calque.core.standing import Standing, standing
 from calque.engine.exact_reads.retries import TRIES
-from calque.engine.release import release
+from calque.engine.replica.release import release
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.fault_isolation import RELEASE
 from calque.errors import Broken, CalqueError, Failing, Refused, Unavailable

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from calque.core.layout import join
-from calque.engine.replay import replay
+from calque.engine.replica.replay import replay
 from calque.engine.sides.read_requests import How
 from calque.errors import Refused
 from calque.model.hive import location_of

@@ -8,7 +8,7 @@ import pytest
 
 from calque.adapters.memory.journal import MemoryJournal
 from calque.core.image import EVENT, INCARNATION, SOURCE
-from calque.engine.foresee import foresee
+from calque.engine.replica.dry_run import foresee
 from calque.errors import Refused
 from calque.model.hive import Function, location_of
 from calque.model.ledger import TableState

@@ -16,7 +16,7 @@ from calque.commands import wait
 from calque.commands.options import Settings
 from calque.config import load
 from calque.core.standing import Standing
-from calque.engine.paused import REASON
+from calque.engine.replica.pause import REASON
 from calque.errors import Broken, Unavailable
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId

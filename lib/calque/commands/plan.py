@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from calque.config import Config
     from calque.core.tally import Cost
-    from calque.engine.foresee import Foreseen, ForeseenGroup
+    from calque.engine.replica.dry_run import Foreseen, ForeseenGroup
     from calque.model.ledger import TableRow
     from calque.model.names import EventId, TableName
     from calque.model.plan import Hop
@@ -78,9 +78,9 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
     from contextlib import suppress
 
     from calque.engine.capture.continuity import begin_of
-    from calque.engine.foresee import foresee
-    from calque.engine.paused import hold_back
-    from calque.engine.replica import Replica
+    from calque.engine.replica.dry_run import foresee
+    from calque.engine.replica.pause import hold_back
+    from calque.engine.replica.replica import Replica
     from calque.errors import Refused
     from calque.pausing import chosen_by, rules_of
     from calque.requests import asked, take_up

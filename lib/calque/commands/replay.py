@@ -38,7 +38,7 @@ def run(settings: Settings, config: Config, target: str, after: int, tables: Seq
     """No `tables` means all. Raises `Refused` where the journal does not reach back."""
     from calque.commands.output import print_json, print_line
     from calque.core.patterns import chosen
-    from calque.engine.replay import tables_of, touched
+    from calque.engine.replica.replay import tables_of, touched
     from calque.requests import Action, ask
     from calque.telling import is_running
     from calque.wiring import Wiring

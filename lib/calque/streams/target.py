@@ -16,8 +16,8 @@ from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
 from calque.engine.capture.continuity import Interrupted, newest
 from calque.engine.capture.gap_guard import fenced
-from calque.engine.paused import hold_back
-from calque.engine.replica import Replica
+from calque.engine.replica.pause import hold_back
+from calque.engine.replica.replica import Replica
 from calque.engine.sides.port_wrappers import ending_source
 from calque.engine.sides.table_states import OUT
 from calque.errors import Broken, CalqueError, Refused

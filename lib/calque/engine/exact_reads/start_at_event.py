@@ -36,7 +36,7 @@ from calque.model.plan import Data
 from calque.ports import Conflict, EventLog
 
 if TYPE_CHECKING:
-    from calque.engine.replica import Replica
+    from calque.engine.replica.replica import Replica
 
 LOG = logging.getLogger(__name__)
 Listings = Mapping[Data, Listing]

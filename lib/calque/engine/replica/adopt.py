@@ -18,7 +18,7 @@ from calque.model.journal import Entry
 from calque.model.names import Span, TableName, table_name
 
 if TYPE_CHECKING:
-    from calque.engine.replica import Replica
+    from calque.engine.replica.replica import Replica
 
 
 def adopt(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import DATABASE_KINDS
 from calque.engine.apply.functions import FUNCTION_KINDS
-from calque.engine.replica import Replica
+from calque.engine.replica.replica import Replica
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState

@@ -15,12 +15,10 @@ from dataclasses import replace
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable
 from calque.core.kinds import ACID, REASONS
-from calque.engine import paused
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import Functions
 from calque.engine.capture.continuity import reach
-from calque.engine.epochs import Epochs
 from calque.engine.exact_reads import gap_recovery
 from calque.engine.exact_reads.bootstrap import Afresh, Begun
 from calque.engine.exact_reads.build_in_batches import BATCH
@@ -30,6 +28,8 @@ from calque.engine.exact_reads.retries import Retries
 from calque.engine.exact_reads.start_at_event import start_at
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.policy.change import Policies
+from calque.engine.replica import pause
+from calque.engine.replica.epochs import Epochs
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE, OUT, Tables
@@ -88,7 +88,7 @@ class Replica:
         self.wake, self.make_pool, self.patience = wake, pool, patience
         self.spread, self.large = spread, large
         self.readers, self.batch, self.pace = readers, batch, pace
-        self.paused = paused.Paused()
+        self.paused = pause.Paused()
         self.forget()
 
     def forget(self) -> None:
@@ -216,7 +216,7 @@ class Replica:
                 self.reading.rejoin(name, landed[name])
         self.read([name for name in out if name not in landed or name in wanted])
         self.read_asked()
-        paused.take_up(self)
+        pause.take_up(self)
         self.leave_late()
         self.opened = True
         LOG.info("%s opens at event %d, epoch %s", self.name, self.cursor, self.epoch.epoch if self.epoch else "none")
@@ -354,7 +354,7 @@ class Replica:
     def submit(self, name: TableName) -> None:
         self.scanned.leave(name)
         if self.is_held_back(name):
-            paused.park(self, name)
+            pause.park(self, name)
         else:
             self.reading.submit(name)
 
@@ -406,7 +406,7 @@ class Replica:
                 self.tables.apart[name] = outcome.exact_at
                 self.consistency.let_alone([name])
                 if self.is_held_back(name) and name in outcome.advanced.present:
-                    paused.hold(self, name)
+                    pause.hold(self, name)
             if not self.tables.is_(name, OUT):
                 ended |= outcome.asked
         self.side.asked.done(self.side.ledger, ended)
@@ -461,7 +461,7 @@ class Replica:
                 if name not in self.tables.rows or self.tables.is_(name, {TableState.LIVE}):
                     self.tables.apart[name] = job.upto
                     if self.is_held_back(name):
-                        paused.hold(self, name)
+                        pause.hold(self, name)
         self.read_asked()
 
     def expire_waiting(self) -> None:
@@ -554,7 +554,7 @@ class Replica:
         if nameless:
             text = "%s: %d events do not say what they touched, event %d first"
             LOG.warning(text, self.name, len(nameless), nameless[0])
-        paused.arrive(self, upto)
+        pause.arrive(self, upto)
         self.consistency.meet(self.tables.apart.keys() | self.paused.names)
         self.scanned.done()
 
@@ -632,7 +632,7 @@ class Replica:
     def leaves(self, group: Sequence[Entry]) -> bool:
         """Whether the group can't go through this window; its tables are set aside or read."""
         names = self.admitted(group)
-        if paused.hold_group(self, group):
+        if pause.hold_group(self, group):
             return True
         if (because := self.beside(group)) is not None:
             self.hold(names, because, group[0].event_id)
@@ -765,7 +765,7 @@ class Replica:
             return False
         for name in names if bases else ():
             shows = self.tables.apart[name] = self.shown(name)
-            self.tables.put(name, TableState.WAITING, shows, paused.reason_of_view(self, bases[0]), shows)
+            self.tables.put(name, TableState.WAITING, shows, pause.reason_of_view(self, bases[0]), shows)
         return bool(bases)
 
     def advance(self, group: Group, upto: EventId, end: EventId | None = None) -> Advanced:

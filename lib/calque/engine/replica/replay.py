@@ -19,7 +19,7 @@ from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
 
 if TYPE_CHECKING:
-    from calque.engine.replica import Replica
+    from calque.engine.replica.replica import Replica
 
 BESIDE = frozenset({Kind.NOTHING, *FUNCTION_KINDS})
 

@@ -19,7 +19,7 @@ from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 
 if TYPE_CHECKING:
-    from calque.engine.replica import Replica
+    from calque.engine.replica.replica import Replica
 
 REASON = f"{PAUSED} by an operator; `calque resume --tables` lets it go on"
 CATCHES_UP = "it was paused, and catches up"

@@ -16,11 +16,11 @@ from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.exact_reads.gap_recovery import BEGIN
-from calque.engine.replica import APPLIERS, Replica
+from calque.engine.replica.dry_run_ports import Notes, tied
+from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import OUT
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.tied import Notes, tied
 from calque.engine.window.advance import Advanced, Ahead, outcome, prepare
 from calque.engine.window.groups import Group
 from calque.engine.window.result import Window
