@@ -21,9 +21,9 @@ from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.failpoints import LOST, guard
-from calque.engine.fence import fenced
-from calque.engine.lease import Lease
-from calque.engine.leases import CatalogLeases
+from calque.engine.lease.fence import fenced
+from calque.engine.lease.generations import CatalogLeases
+from calque.engine.lease.keeper import Lease
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.scanner import Chosen, Scanner
 from calque.errors import Unavailable

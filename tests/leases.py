@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from calque.engine.lease import Lease
-from calque.engine.leases import CatalogLeases
+from calque.engine.lease.generations import CatalogLeases
+from calque.engine.lease.keeper import Lease
 from calque.model.lease import Writer
 from calque.ports import Catalog
 

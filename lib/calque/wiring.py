@@ -30,9 +30,9 @@ from calque.config import Config
 from calque.config.keys import revealed
 from calque.core.lease import renewed_after
 from calque.engine.failpoints import Hit, from_environment, guard, guard_records
-from calque.engine.fence import Deputy, Fence, fenced
-from calque.engine.lease import Lease
-from calque.engine.leases import CatalogLeases
+from calque.engine.lease.fence import Deputy, Fence, fenced
+from calque.engine.lease.generations import CatalogLeases
+from calque.engine.lease.keeper import Lease
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.journals import Place, place
 from calque.model.lease import Writer

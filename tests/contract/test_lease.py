@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from calque.core.lease import Watch
-from calque.engine.lease import Held, Lease
-from calque.engine.leases import CatalogLeases
+from calque.engine.lease.generations import CatalogLeases
+from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, Unavailable
 from calque.model.lease import Generation, Writer
 from calque.model.names import OURS, TableName

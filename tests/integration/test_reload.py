@@ -15,7 +15,7 @@ from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.config import load
 from calque.core.layout import join
-from calque.engine.leases import CatalogLeases
+from calque.engine.lease.generations import CatalogLeases
 from calque.engine.verify import verify
 from calque.model.facets import ColumnStatistics, Counted, Longs
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table

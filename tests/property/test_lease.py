@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits, MemoryCatalog, MemoryMetastore
-from calque.engine.lease import Held, Lease
+from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, Unavailable
 from calque.model.names import OURS
 from leases import SECONDS, leases_of, writer

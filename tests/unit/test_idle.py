@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calque.adapters.memory.metastore import MemoryCatalog
-from calque.engine.leases import CatalogLeases
+from calque.engine.lease.generations import CatalogLeases
 from calque.engine.replica.epochs import IDLE_SECONDS
 from calque.model.hive import Database
 from calque.model.lease import Generation, Writer

@@ -11,9 +11,9 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.core.lease import Living, Seen, Step, Take, Taken, Watch, next_step, usable
-from calque.engine.fence import AT_A_TIME, Deputy, fenced
-from calque.engine.lease import Held, Lease
-from calque.engine.leases import CatalogLeases
+from calque.engine.lease.fence import AT_A_TIME, Deputy, fenced
+from calque.engine.lease.generations import CatalogLeases
+from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.lease import Generation, Writer
 from calque.model.names import OURS, TableName

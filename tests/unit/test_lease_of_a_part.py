@@ -11,7 +11,7 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 from calque.config import load
-from calque.engine.lease import Held, Lease
+from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.lease import Generation
 from calque.roles import Roles, role_of

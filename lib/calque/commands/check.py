@@ -117,7 +117,7 @@ def target_of(wiring: Wiring, name: str) -> Target:
     from secrets import token_hex
 
     from calque.engine.check import Target
-    from calque.engine.fence import Unfenced
+    from calque.engine.lease.fence import Unfenced
     from calque.model.names import OURS
     from calque.probes import write_probe
     from calque.servers import MetastoreServer

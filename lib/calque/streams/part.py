@@ -21,7 +21,7 @@ from tenacity.wait import wait_base
 from calque.adapters.metastore.client import Client
 from calque.adapters.spark.query import Apply, Query, Stream, Unbegun, discard, start
 from calque.adapters.spark.watch import bump
-from calque.engine.lease import Held
+from calque.engine.lease.keeper import Held
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.names import EventId
 from calque.pulse import PATIENCE_SECONDS, Pulse

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from calque.core.lease import renewed_after
 from calque.engine.failpoints import EFFECTS
-from calque.engine.lease import elapsed
+from calque.engine.lease.keeper import elapsed
 from calque.errors import Refused
 from calque.ports import Leases, Storage
 
