@@ -18,7 +18,7 @@ from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.verify import Verification, verify
+from calque.engine.verify.verify import Verification, verify
 from calque.model.ledger import TableState
 from calque.model.policy import Policy
 from worlds import DeferredExecutor, Directories, InlineExecutor, WorldClock

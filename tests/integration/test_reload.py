@@ -16,7 +16,7 @@ from calque.adapters.metastore.client import Client
 from calque.config import load
 from calque.core.layout import join
 from calque.engine.lease.generations import CatalogLeases
-from calque.engine.verify import verify
+from calque.engine.verify.verify import verify
 from calque.model.facets import ColumnStatistics, Counted, Longs
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Epoch, TableState

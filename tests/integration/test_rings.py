@@ -19,7 +19,7 @@ from calque.commands.options import Settings
 from calque.config import load
 from calque.core.image import ORIGIN, SOURCE
 from calque.core.keys import keys_of
-from calque.engine.verify import verify
+from calque.engine.verify.verify import verify
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import OURS, TableName

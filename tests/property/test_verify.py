@@ -1,4 +1,5 @@
-"""`engine.verify` on whole worlds in memory: equal worlds are equal, every tampering is found, load gives no alarm."""
+"""`engine.verify.verify` on whole worlds in memory: equal worlds are equal, every tampering is found, load gives no
+alarm."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import pytest
 from calque.core.compare import Counts, Difference, DifferenceKind
 from calque.core.layout import join
 from calque.engine.failpoints import EFFECTS
-from calque.engine.verify import TOO_FAST, SetAside, Verification, verify
+from calque.engine.verify.verify import TOO_FAST, SetAside, Verification, verify
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState

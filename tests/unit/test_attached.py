@@ -10,7 +10,7 @@ from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.attached import address, is_file
-from calque.engine.verify import verify
+from calque.engine.verify.verify import verify
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Table
 from calque.model.hive import Storage as Described
 from calque.model.ledger import TableState

@@ -13,7 +13,7 @@ from calque.core.compare import Difference, DifferenceKind
 from calque.core.image import EVENT, Marks
 from calque.engine.apply.statistics import ACCURATE
 from calque.engine.replica.dry_run import foresee
-from calque.engine.verify import verify
+from calque.engine.verify.verify import verify
 from calque.model.facets import (
     ColumnStatistics,
     Constraint,

@@ -24,7 +24,7 @@ from calque.core.layout import place
 from calque.engine.failpoints import guard
 from calque.engine.replica.adopt import adopt
 from calque.engine.sweep import sweep_target
-from calque.engine.verify import verify
+from calque.engine.verify.verify import verify
 from calque.model import hive
 from calque.model.hive import Database
 from calque.model.ledger import TableState

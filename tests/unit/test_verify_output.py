@@ -15,7 +15,7 @@ from calque.commands import repair, verify
 from calque.commands.output import print_json
 from calque.core.compare import Counts, Difference, DifferenceKind
 from calque.engine.sides.sides import TargetSide
-from calque.engine.verify import SetAside, Verification
+from calque.engine.verify.verify import SetAside, Verification
 from calque.model.names import TableName
 from calque.model.policy import Policy
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from calque.config import Config
     from calque.core.compare import Counts, Difference
-    from calque.engine.verify import SetAside, Verification
+    from calque.engine.verify.verify import SetAside, Verification
     from calque.model.names import TableName
     from calque.wiring import Wiring
 
@@ -66,7 +66,7 @@ def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequ
 
 def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> Verification:
     """Compare one target; on a terminal with a bar on stderr."""
-    from calque.engine.verify import PATIENCE, verify
+    from calque.engine.verify.verify import PATIENCE, verify
     from calque.telling import is_running
 
     patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE

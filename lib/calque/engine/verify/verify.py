@@ -49,11 +49,11 @@ from calque.engine.apply.databases import DATABASE_KINDS
 from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.files.referenced_files import compare_files_of, expected_function, missing_resources
-from calque.engine.lakes import compare_lakes
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import TooBusy, read_exact
 from calque.engine.target.observe import Shown, read_files
 from calque.engine.target.origin_registry import learn, without_returned
+from calque.engine.verify.iceberg import compare_lakes
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Event, Kind

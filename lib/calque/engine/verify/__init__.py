@@ -1,0 +1,1 @@
+"""Compares a target with its source, and changes nothing."""
