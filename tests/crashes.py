@@ -15,8 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from calque.core.layout import COPYING, STAGE, join, place
-from calque.engine.retention import Limits, let_go
-from calque.engine.sweep import sweep_target
+from calque.engine.sweep.retention import Limits, let_go
+from calque.engine.sweep.sweep import sweep_target
 from calque.model.facets import ColumnStatistics, Counted, Longs, PrimaryKey
 from calque.model.hive import (
     Column,

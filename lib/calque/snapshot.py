@@ -21,7 +21,7 @@ from calque.core.contents import Content, contents, line_of
 from calque.core.definition import Definition, Format, definition_of, format_of
 from calque.core.iceberg import METADATA
 from calque.core.layout import join
-from calque.engine.sweep import published_ns
+from calque.engine.sweep.sweep import published_ns
 from calque.errors import Refused, Unavailable
 from calque.holds import hold
 from calque.model.hive import VIEW_TYPES

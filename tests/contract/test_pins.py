@@ -12,7 +12,7 @@ from calque.adapters.files.pins import StoredPins
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.storage import MemoryStorage
-from calque.engine.retention import Limits, release
+from calque.engine.sweep.retention import Limits, release
 from calque.model.files import Listing
 from calque.model.ledger import Epoch
 from calque.ports import Pins, Storage

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from calque.core.deltalog import commit_actions, commit_path, newest_commit, replayed
 from calque.core.layout import join
-from calque.engine.sweep import sweep_target
+from calque.engine.sweep.sweep import sweep_target
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.plan import AlterTable, CreateTable, Publish

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.engine.capture.journal_copy import Kept, Owner, move
-from calque.engine.retention import shown_by_all
+from calque.engine.sweep.retention import shown_by_all
 from histories import differences
 from worlds import World
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from calque.core.layout import join
-from calque.engine.retention import Limits, release
+from calque.engine.sweep.retention import Limits, release
 from calque.errors import Unavailable
 from calque.model.hive import is_partitioned, is_view, location_of
 from calque.model.ledger import TableState

@@ -1,4 +1,5 @@
-"""`engine.sweep` after and amid generated histories: all litter goes, nothing that is shown or may be wanted does."""
+"""`engine.sweep.sweep` after and amid generated histories: all litter goes, nothing that is shown or may be wanted
+does."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from calque.core.admit import Admission
 from calque.core.keys import keys_of
 from calque.core.layout import STAGE, join, place
 from calque.core.rows import table_of
-from calque.engine.sweep import Swept, event_of, sweep_target
+from calque.engine.sweep.sweep import Swept, event_of, sweep_target
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
 from calque.model.ledger import TableRow, TableState

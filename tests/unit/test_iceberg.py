@@ -23,7 +23,7 @@ from calque.core.iceberg import name_of
 from calque.core.layout import place
 from calque.engine.failpoints import guard
 from calque.engine.replica.adopt import adopt
-from calque.engine.sweep import sweep_target
+from calque.engine.sweep.sweep import sweep_target
 from calque.engine.verify.verify import verify
 from calque.model import hive
 from calque.model.hive import Database

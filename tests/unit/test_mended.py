@@ -15,7 +15,7 @@ from calque.cli import main
 from calque.config import load
 from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, Mending, dealt_with, states_of
 from calque.core.standing import Standing
-from calque.engine.retention import Limits, release, shown_by_all
+from calque.engine.sweep.retention import Limits, release, shown_by_all
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.ledger import Epoch, TableRow, TableState, Why

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from calque.core.layout import join
-from calque.engine.sweep import sweep_target
+from calque.engine.sweep.sweep import sweep_target
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.plan import AlterPartitions, Publish

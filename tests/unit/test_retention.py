@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.scans import MemoryScans
-from calque.engine.retention import LetGo, Limits, forget_journal, is_left_behind, keep, let_go
+from calque.engine.sweep.retention import LetGo, Limits, forget_journal, is_left_behind, keep, let_go
 from calque.engine.window.scan_backlog import TAKEN
 from calque.errors import Unavailable
 from calque.model.files import Listing

@@ -109,7 +109,7 @@ def owner_of(wiring: Wiring, to: Place, new: Kept) -> Owner:
 def needed(wiring: Wiring) -> int:
     """The event above which some target needs events."""
     from calque.engine.capture.continuity import newest
-    from calque.engine.retention import shown_by_all
+    from calque.engine.sweep.retention import shown_by_all
 
     gap = newest(wiring.gaps())
     ledgers = [wiring.ledger(name) for name in wiring.config.targets]

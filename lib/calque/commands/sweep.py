@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from calque.config import Config
     from calque.core.admit import Admission
-    from calque.engine.retention import LetGo
-    from calque.engine.sweep import Swept
+    from calque.engine.sweep.retention import LetGo
+    from calque.engine.sweep.sweep import Swept
     from calque.wiring import Wiring
 
 
@@ -58,7 +58,7 @@ def run(settings: Settings, config: Config, targets: Sequence[str]) -> int:
 
 def sweep_one(wiring: Wiring, name: str) -> Swept:
     from calque.engine.sides.sides import SystemClock
-    from calque.engine.sweep import sweep_target
+    from calque.engine.sweep.sweep import sweep_target
     from calque.holds import held_since
 
     noted, now = noted_before(wiring, name), SystemClock().now_ns()
@@ -97,7 +97,7 @@ def neighbours(config: Config, name: str) -> list[Admission]:
 
 
 def forget(wiring: Wiring) -> LetGo:
-    from calque.engine.retention import Limits, let_go
+    from calque.engine.sweep.retention import Limits, let_go
 
     config = wiring.config
     ledgers = [wiring.ledger(name) for name in config.targets]

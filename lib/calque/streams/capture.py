@@ -19,8 +19,8 @@ from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.capture.continuity import Continuity, Interrupted, newest
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
-from calque.engine.retention import Limits, keep
 from calque.engine.source.scanner import Chosen, Scanner
+from calque.engine.sweep.retention import Limits, keep
 from calque.metrics import CaptureLook
 from calque.model.names import EventId, Span, TableName
 from calque.roles import CAPTURE

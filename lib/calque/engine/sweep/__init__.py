@@ -1,0 +1,1 @@
+"""Removes what nothing needs any more."""
