@@ -1,4 +1,4 @@
-"""What a Kafka cluster says of itself and of its topics (`engine.check_topic.Cluster`)."""
+"""What a Kafka cluster says of itself and of its topics (`engine.check.kafka_topics.Cluster`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, 
 from calque.adapters.kafka.faults import DENIED, PATIENCE, fault, told
 from calque.adapters.kafka.making import names_of
 from calque.adapters.kafka.topic import Topic
-from calque.engine.check_topic import NEEDED, Wanted
-from calque.engine.check_topic import Topic as Found
+from calque.engine.check.kafka_topics import NEEDED, Wanted
+from calque.engine.check.kafka_topics import Topic as Found
 
 WHY = DENIED | {KafkaError._SSL, KafkaError._RESOLVE}
 """What says more than that nothing answers."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from calque.adapters.metastore.catalog import EVENT_PARAMETER, HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.world import LOG_LISTENER, listening, server_version, setting, stops_latecomers
-from calque.engine.check import Listeners, managed_warehouse, weakness
+from calque.engine.check.check import Listeners, managed_warehouse, weakness
 from calque.errors import Refused
 from calque.model.hive import Table
 from calque.model.names import TableName
@@ -23,7 +23,7 @@ def require_strong_log(client: Client) -> None:
 
 
 class MetastoreServer:
-    """`engine.check.Server` over Thrift."""
+    """`engine.check.check.Server` over Thrift."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

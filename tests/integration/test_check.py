@@ -14,7 +14,7 @@ import pytest
 
 from calque.adapters.metastore.client import Client
 from calque.cli import main
-from calque.engine.check import TEXT
+from calque.engine.check.check import TEXT
 from calque.errors import Refused
 from calque.model.hive import Database, Table
 from calque.sandbox import Metastore, MetastoreSettings

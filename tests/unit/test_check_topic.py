@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from calque.engine.check import Findings
-from calque.engine.check_topic import Topic, Wanted, check_topics
+from calque.engine.check.check import Findings
+from calque.engine.check.kafka_topics import Topic, Wanted, check_topics
 from calque.errors import Unavailable
 
 WEEK = 7 * 86_400.0

@@ -18,8 +18,8 @@ from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.capture.continuity import Continuity, Interrupted, begin_of
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
+from calque.engine.check.log_strength import newest_rows, weaknesses
 from calque.engine.failpoints import EFFECTS, guard
-from calque.engine.loglook import newest_rows, weaknesses
 from calque.engine.sides.log_reads import events_after
 from calque.errors import Refused, Unavailable
 from calque.model.files import Evidence, Listing

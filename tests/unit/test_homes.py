@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calque.core.image import ORIGIN, SOURCE
-from calque.engine.check import Findings, Listeners, Severity, Source, Target, carried_to
+from calque.engine.check.check import Findings, Listeners, Severity, Source, Target, carried_to
 from calque.engine.sides.read_requests import How
 from calque.engine.target.origin_registry import PREFIX, known_at
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table

@@ -15,7 +15,7 @@ import pytest
 from calque.commands.check import look_at_endpoint
 from calque.config import load
 from calque.config.checks import Endpoint, endpoint
-from calque.engine.check import Findings
+from calque.engine.check.check import Findings
 from calque.engine.window.result import Window
 from calque.errors import Refused, Unavailable
 from calque.heads import MOST, Heads

@@ -10,7 +10,7 @@ from calque.commands.options import Settings, examples, shared
 
 if TYPE_CHECKING:
     from calque.config import Config
-    from calque.engine.check import Finding, Findings, Target
+    from calque.engine.check.check import Finding, Findings, Target
     from calque.wiring import Wiring
 
 
@@ -48,7 +48,7 @@ def run(settings: Settings, config: Config) -> int:
 def look(config: Config) -> Findings:
     """Check the world of a configuration."""
     from calque.adapters.metastore.client import Client
-    from calque.engine.check import Source, check
+    from calque.engine.check.check import Source, check
     from calque.errors import CalqueError
     from calque.probes import state_probe
     from calque.servers import MetastoreServer
@@ -101,13 +101,13 @@ def look_at_journal(wiring: Wiring, findings: Findings) -> None:
     wanted = configured(wiring.config)
     if wanted.format == "kafka":
         from calque.brokers import KafkaCluster, wanted_topics
-        from calque.engine.check_topic import check_topics
+        from calque.engine.check.kafka_topics import check_topics
 
         topic = wiring.topic(wanted)
         check_topics(KafkaCluster(topic), wanted_topics(topic), findings)
         if topic.registry:
             from calque.adapters.kafka.registry import registry_of
-            from calque.engine.check_registry import check_registry
+            from calque.engine.check.schema_registry import check_registry
 
             check_registry(registry_of(topic), findings)
 
@@ -116,7 +116,7 @@ def target_of(wiring: Wiring, name: str) -> Target:
     from functools import partial
     from secrets import token_hex
 
-    from calque.engine.check import Target
+    from calque.engine.check.check import Target
     from calque.engine.lease.fence import Unfenced
     from calque.model.names import OURS
     from calque.probes import write_probe

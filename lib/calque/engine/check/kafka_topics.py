@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from calque.engine.check import Findings, Severity
+from calque.engine.check.check import Findings, Severity
 from calque.errors import Refused, Unavailable
 
 WHERE = "journal"

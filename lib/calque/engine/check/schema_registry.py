@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from calque.engine.check import Findings, Severity
-from calque.engine.check_topic import WHERE
+from calque.engine.check.check import Findings, Severity
+from calque.engine.check.kafka_topics import WHERE
 from calque.errors import Refused, Unavailable
 
 

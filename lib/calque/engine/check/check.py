@@ -17,7 +17,7 @@ from calque.core.image import SOURCE, is_ours
 from calque.core.kinds import REASONS, kind_of
 from calque.core.layout import Place, join, place
 from calque.core.origins import path_of
-from calque.engine.loglook import LAW_1, newest_rows, weaknesses
+from calque.engine.check.log_strength import LAW_1, newest_rows, weaknesses
 from calque.engine.target.origin_registry import Known, known_at, record_of
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Column, Database, SerDe, Table, is_view, location_of
