@@ -29,6 +29,7 @@ from calque.cli import main
 from calque.commands import wait
 from calque.commands.options import Settings
 from calque.config import load
+from calque.control.status import snapshot
 from calque.core.admit import Admission
 from calque.core.image import Imaging
 from calque.core.layout import join, place
@@ -38,7 +39,6 @@ from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from calque.status import snapshot
 from calque.wiring import Wiring
 from proof import Look, Proof, Reader, places_of, read_tables, touched
 from worlds import ABSENT, Looker, Noting, State, Writer, nothing

@@ -14,6 +14,7 @@ from calque.adapters.files.pins import StoredPins
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3, Habits, MemoryCatalog
 from calque.adapters.memory.scans import MemoryScans
+from calque.control.requests import Action, Request, take_up
 from calque.core.keys import keys_of
 from calque.core.layout import join, place
 from calque.core.rows import table_of
@@ -34,7 +35,6 @@ from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.policy import Abilities, Policy
 from calque.ports import Copied, CopyTask
-from calque.requests import Action, Request, take_up
 from policies import Nameless
 from worlds import ABSENT, Died, Recall, State, World
 

@@ -14,17 +14,17 @@ from typing import Any, NoReturn
 from calque.commands.output import print_error
 from calque.config import load
 from calque.config.keys import Serve
+from calque.control.pause_rules import is_paused
+from calque.control.process_locks import Roles, roles
+from calque.control.status import snapshot
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.journals import agree
 from calque.model.names import EventId
-from calque.pausing import is_paused
 from calque.reloading import Reread
-from calque.roles import Roles, roles
 from calque.serving import Pages, serve
 from calque.signals import ended_by_signals
-from calque.status import snapshot
 from calque.streams import Run
 from calque.supported import unsupported
 from calque.wiring import Wiring

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from calque.config import load
+from calque.control.epoch_holds import hold
 from calque.core.admit import Admission
 from calque.core.contents import Content, contents, line_of
 from calque.core.definition import Definition, Format, definition_of, format_of
@@ -23,7 +24,6 @@ from calque.core.iceberg import METADATA
 from calque.core.layout import join
 from calque.engine.sweep.sweep import published_ns
 from calque.errors import Refused, Unavailable
-from calque.holds import hold
 from calque.model.hive import VIEW_TYPES
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.names import DEFAULT_PARTITION, EventId, TableName, partition_values, table_name

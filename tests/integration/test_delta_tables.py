@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from calque.config import load
+from calque.control.status import snapshot
 from calque.core.deltalog import log_of
 from calque.core.layout import place
 from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from calque.status import snapshot
 from calque.wiring import Wiring
 from deployments import NUMBERS, Deployment
 from sparksql import SparkSql

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from calque.adapters.metastore import messages
+from calque.control.requests import asked as requested
 from calque.engine.failpoints import RECORDS
-from calque.requests import asked as requested
 from calque.sandbox import Metastore
 from deaths import REACHES, UNTIL, Site
 from deployments import NUMBERS, Deployment

@@ -21,12 +21,12 @@ from calque.adapters.files.system import Own, Systems
 from calque.commands import wait
 from calque.commands.options import Settings
 from calque.config import load
+from calque.control.status_records import CAPTURING, record_of
 from calque.core.layout import COPYING, join, place
 from calque.errors import Unavailable
 from calque.model.hive import is_partitioned
 from calque.model.policy import Policy
 from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
-from calque.telling import CAPTURING, record_of
 from deployments import Deployment, RealFiles, Target
 from mounts import can_mount, seen_by, with_disk
 from thriftproxy import Asked, asked

@@ -16,9 +16,9 @@ from urllib.request import urlopen
 import pytest
 
 from calque.adapters.control import ControlStore
+from calque.control.processes import processes
 from calque.model.hive import Column
 from calque.model.names import TableName
-from calque.presence import processes
 from calque.sandbox import Metastore
 from calque.sandbox.demo import Source
 from calque.sandbox.writer import HiveClient

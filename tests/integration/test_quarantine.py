@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from calque.config import load
+from calque.control.status import snapshot
 from calque.engine.target.fault_isolation import RELEASE
 from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.demo.source import Source
-from calque.status import snapshot
 from calque.wiring import Wiring
 from deployments import Deployment
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from calque.adapters.control import ControlStore
-from calque.holds import held_since, hold
+from calque.control.epoch_holds import held_since, hold
 
 
 def test_the_oldest_hold_counts_until_its_time_is_over(tmp_path: Path) -> None:

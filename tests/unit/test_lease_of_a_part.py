@@ -11,10 +11,10 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 from calque.config import load
+from calque.control.process_locks import Roles, role_of
 from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.lease import Generation
-from calque.roles import Roles, role_of
 from calque.streams import Beginning, Run, TargetPart
 from calque.wiring import Wiring
 from leases import Elapsed, leases_of, writer

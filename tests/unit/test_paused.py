@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from calque.control.pause_rules import Rule, Rules, chosen_by, with_rules
 from calque.core.standing import Standing, standing
 from calque.engine.replica.pause import REASON, hold_back
 from calque.model.ledger import TableState
 from calque.model.names import TableName
-from calque.pausing import Rule, Rules, chosen_by, with_rules
 from histories import differences
 from unit.test_staging import LARGE, SMALL, SlowWorld
 

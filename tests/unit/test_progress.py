@@ -8,9 +8,9 @@ from contextlib import suppress
 import pytest
 
 from calque.commands.status import copying as shown
+from calque.control.status_records import copying_of
 from calque.engine.sides.copy_progress import Copying, Progress
 from calque.ports import Copied, CopyTask
-from calque.telling import copying_of
 
 SECOND = 1_000_000_000
 MB = 1_000_000

@@ -10,10 +10,10 @@ import pytest
 from calque.adapters.control import ControlStore
 from calque.commands.reload import answers
 from calque.config import Config, load
+from calque.control.process_locks import Roles
+from calque.control.processes import Answer, Presence, ask_reload, processes
 from calque.errors import Refused, Unavailable
-from calque.presence import Answer, Presence, ask_reload, processes
 from calque.reloading import Difference, Reread, difference, require_reloadable
-from calque.roles import Roles
 from calque.streams import Run
 from calque.wiring import Wiring
 

@@ -15,6 +15,7 @@ import pytest
 from calque.commands.check import look_at_endpoint
 from calque.config import load
 from calque.config.checks import Endpoint, endpoint
+from calque.control.processes import Presence
 from calque.engine.check.check import Findings
 from calque.engine.window.result import Window
 from calque.errors import Refused, Unavailable
@@ -22,7 +23,6 @@ from calque.heads import MOST, Heads
 from calque.metrics import CaptureLook, Look, Meters, TargetLook
 from calque.model.ledger import Bridge, Epoch
 from calque.model.names import Span
-from calque.presence import Presence
 from calque.pulse import Pulse
 from calque.serving import DEFAULT, Pages, Serving, hindrances, serve
 from calque.wiring import Wiring

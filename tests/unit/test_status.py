@@ -14,16 +14,16 @@ import pytest
 
 from calque.commands.status import show
 from calque.config import load
+from calque.control.pause_rules import Rule, change, whole
+from calque.control.process_locks import CAPTURE, Roles, role_of
+from calque.control.processes import Presence
+from calque.control.status import snapshot
+from calque.control.status_records import CAPTURING, is_running, record_of, tell
 from calque.core.standing import PAUSED
 from calque.engine.exact_reads.gap_recovery import Mended
 from calque.heads import Heads
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState
-from calque.pausing import Rule, change, whole
-from calque.presence import Presence
-from calque.roles import CAPTURE, Roles, role_of
-from calque.status import snapshot
-from calque.telling import CAPTURING, is_running, record_of, tell
 from calque.wiring import Wiring
 
 HERE = socket.gethostname()

@@ -15,14 +15,14 @@ import pytest
 from calque.commands import wait
 from calque.commands.options import Settings
 from calque.config import load
+from calque.control.pause_rules import Rule, change, whole
+from calque.control.requests import Action, ask
+from calque.control.status import snapshot
 from calque.core.standing import Standing
 from calque.engine.replica.pause import REASON
 from calque.errors import Broken, Unavailable
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
-from calque.pausing import Rule, change, whole
-from calque.requests import Action, ask
-from calque.status import snapshot
 from calque.streams import Part, Run, TargetPart
 from calque.streams.run import end, running
 from calque.wiring import Wiring

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from calque.config import load
+from calque.control.status import snapshot
 from calque.core.standing import Standing
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.names import EventId
-from calque.status import snapshot
 from calque.streams import Run, TargetPart
 from calque.wiring import Wiring
 

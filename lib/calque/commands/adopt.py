@@ -41,8 +41,8 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
 
 def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
     from calque.commands.output import print_json, print_line
-    from calque.requests import Action, ask
-    from calque.telling import is_running
+    from calque.control.requests import Action, ask
+    from calque.control.status_records import is_running
     from calque.wiring import Wiring
 
     wiring = Wiring(config)

@@ -34,7 +34,7 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
 def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json
-    from calque.requests import Action, ask
+    from calque.control.requests import Action, ask
     from calque.wiring import Wiring
 
     ask(Wiring(config), target, Action.BOOTSTRAP, tables)

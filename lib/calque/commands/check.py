@@ -75,8 +75,8 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
     """Whether health and metrics can be served where the configuration says, unless a process of ours does it there."""
     from socket import gethostname
 
+    from calque.control.processes import processes
     from calque.errors import CalqueError
-    from calque.presence import processes
     from calque.serving import require_free
 
     endpoint = wiring.config.serve.address

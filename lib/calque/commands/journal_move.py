@@ -41,9 +41,9 @@ def create_command(settings: Settings) -> int:
 
 def run(settings: Settings, config: Config) -> int:
     from calque.commands.output import print_json, print_line
+    from calque.control.process_locks import Roles, roles
     from calque.errors import Refused
     from calque.journals import configured, moved, recorded
-    from calque.roles import Roles, roles
     from calque.wiring import Wiring
 
     wiring = Wiring(config)

@@ -47,7 +47,7 @@ def resume_command(settings: Settings, targets: Sequence[str], tables: Sequence[
 
 def pause(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves."""
-    from calque.pausing import Rule, change, whole
+    from calque.control.pause_rules import Rule, change, whole
     from calque.wiring import Wiring
 
     wiring = Wiring(config)
@@ -62,7 +62,7 @@ def pause(settings: Settings, config: Config, targets: Sequence[str], tables: Se
 
 def resume(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves: tables that are held back stay so."""
-    from calque.pausing import Rule, change, whole
+    from calque.control.pause_rules import Rule, change, whole
     from calque.wiring import Wiring
 
     wiring = Wiring(config)
@@ -79,7 +79,7 @@ def resume(settings: Settings, config: Config, targets: Sequence[str], tables: S
 def tell(settings: Settings, wiring: Wiring, targets: Sequence[str]) -> None:
     """What is held back now."""
     from calque.commands.output import print_json, print_line
-    from calque.pausing import is_paused, rules_of
+    from calque.control.pause_rules import is_paused, rules_of
 
     control = wiring.control
     if settings.json:

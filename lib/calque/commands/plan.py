@@ -77,13 +77,13 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
     then it is where the source is now."""
     from contextlib import suppress
 
+    from calque.control.pause_rules import chosen_by, rules_of
+    from calque.control.requests import asked, take_up
     from calque.engine.capture.continuity import begin_of
     from calque.engine.replica.dry_run import foresee
     from calque.engine.replica.pause import hold_back
     from calque.engine.replica.replica import Replica
     from calque.errors import Refused
-    from calque.pausing import chosen_by, rules_of
-    from calque.requests import asked, take_up
 
     source, record = wiring.source(), wiring.control.read("journal")
 

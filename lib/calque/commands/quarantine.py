@@ -53,8 +53,8 @@ def release_command(settings: Settings, targets: Sequence[str], tables: Sequence
 def show(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json, print_table
+    from calque.control.status import quarantined
     from calque.core.patterns import chosen
-    from calque.status import quarantined
     from calque.wiring import Wiring
 
     wiring, takes = Wiring(config), chosen(tables)
@@ -75,7 +75,7 @@ def show(settings: Settings, config: Config, targets: Sequence[str], tables: Seq
 def release(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json
-    from calque.requests import Action, ask
+    from calque.control.requests import Action, ask
     from calque.wiring import Wiring
 
     wiring = Wiring(config)

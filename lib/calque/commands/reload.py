@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from calque.adapters.control import ControlStore
     from calque.config import Config
-    from calque.presence import Process
+    from calque.control.processes import Process
 
 POLL_SECONDS = 0.1
 PATIENCE_SECONDS = 120.0
@@ -33,8 +33,8 @@ def command(settings: Settings) -> int:
 
 def run(settings: Settings, config: Config) -> int:
     from calque.commands.output import print_json
+    from calque.control.processes import ask_reload
     from calque.errors import Refused, Unavailable
-    from calque.presence import ask_reload
     from calque.wiring import Wiring
 
     control = Wiring(config).control
@@ -58,8 +58,8 @@ def answers(control: ControlStore, request: str, seconds: float) -> Sequence[Pro
     `Unavailable`."""
     import time
 
+    from calque.control.processes import processes
     from calque.errors import Unavailable
-    from calque.presence import processes
 
     deadline = time.monotonic() + seconds
     while True:

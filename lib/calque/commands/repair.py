@@ -41,7 +41,7 @@ def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequ
     """`data` is "none", "size" or "checksum"; no `tables` means all."""
     from calque.commands.output import print_json
     from calque.commands.verify import aside_row, difference_row, verified
-    from calque.requests import Action, ask
+    from calque.control.requests import Action, ask
     from calque.wiring import Wiring
 
     wiring = Wiring(config)
@@ -93,7 +93,7 @@ def show(wiring: Wiring, target: str, wanted: Sequence[str], left: Sequence[Diff
     """What was asked for, and what is left, for people."""
     from calque.commands.output import print_line
     from calque.commands.verify import summary
-    from calque.telling import is_running
+    from calque.control.status_records import is_running
 
     print_line(summary(found))
     if wanted:

@@ -52,9 +52,9 @@ def run(
         # Else workers need options that are handed down through the JVM's environment, later.
         session.begin(Path(config.state.path))
     from calque.commands.output import print_json
+    from calque.control.status import snapshot
     from calque.job import run_job
     from calque.reloading import Reread
-    from calque.status import snapshot
     from calque.wiring import Wiring
 
     code = run_job(Wiring(config), targets, until, stopping, reread=Reread(settings.load, named), where=config.serve)

@@ -34,7 +34,7 @@ def command(settings: Settings, watch: bool) -> int:
 def run(settings: Settings, config: Config) -> int:
     """Print it once."""
     from calque.commands.output import print_json
-    from calque.status import snapshot
+    from calque.control.status import snapshot
     from calque.wiring import Wiring
 
     document = snapshot(Wiring(config))
@@ -49,7 +49,7 @@ def watch_on(_settings: Settings, config: Config) -> int:
     """Print it each second until interrupted."""
     import time
 
-    from calque.status import snapshot
+    from calque.control.status import snapshot
     from calque.wiring import Wiring
 
     wiring = Wiring(config)

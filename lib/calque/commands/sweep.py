@@ -57,9 +57,9 @@ def run(settings: Settings, config: Config, targets: Sequence[str]) -> int:
 
 
 def sweep_one(wiring: Wiring, name: str) -> Swept:
+    from calque.control.epoch_holds import held_since
     from calque.engine.sides.sides import SystemClock
     from calque.engine.sweep.sweep import sweep_target
-    from calque.holds import held_since
 
     noted, now = noted_before(wiring, name), SystemClock().now_ns()
     side = wiring.target_behind(wiring.deputy(name), name)

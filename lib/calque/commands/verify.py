@@ -66,8 +66,8 @@ def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequ
 
 def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> Verification:
     """Compare one target; on a terminal with a bar on stderr."""
+    from calque.control.status_records import is_running
     from calque.engine.verify.verify import PATIENCE, verify
-    from calque.telling import is_running
 
     patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE
     with bar(target) as progress:

@@ -37,13 +37,13 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     import time
 
     from calque.commands.output import print_json
+    from calque.control.pause_rules import goes_on_soon, is_paused
+    from calque.control.requests import asked
+    from calque.control.status_records import position_of
     from calque.core.mended import dealt_with
     from calque.core.standing import Reached, Standing, standing
     from calque.engine.capture.continuity import newest
     from calque.errors import Unavailable
-    from calque.pausing import goes_on_soon, is_paused
-    from calque.requests import asked
-    from calque.telling import position_of
     from calque.wiring import Wiring
 
     wiring = Wiring(config)

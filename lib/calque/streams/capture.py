@@ -14,6 +14,8 @@ from calque.adapters.spark.contiguous import Repeated
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import rows_of
 from calque.adapters.spark.watch import touch
+from calque.control.process_locks import CAPTURE
+from calque.control.status_records import CAPTURING, tell
 from calque.engine.beside import Beside
 from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.capture.continuity import Continuity, Interrupted, newest
@@ -23,10 +25,8 @@ from calque.engine.source.scanner import Chosen, Scanner
 from calque.engine.sweep.retention import Limits, keep
 from calque.metrics import CaptureLook
 from calque.model.names import EventId, Span, TableName
-from calque.roles import CAPTURE
 from calque.streams.beginning import Beginning
 from calque.streams.part import Part
-from calque.telling import CAPTURING, tell
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

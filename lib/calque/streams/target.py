@@ -12,6 +12,10 @@ from calque.adapters.control import MISSING, Json, Stamp
 from calque.adapters.metastore.messages import GET_VERSION, Lacking
 from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.watch import bump
+from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
+from calque.control.process_locks import role_of
+from calque.control.requests import asked, done, take_up
+from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, record_of, tell
 from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
 from calque.engine.capture.continuity import Interrupted, newest
@@ -25,12 +29,8 @@ from calque.metrics import TargetLook
 from calque.model.lease import Writer
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span
-from calque.pausing import chosen_by, is_paused, rules_of, stamp_of
-from calque.requests import asked, done, take_up
-from calque.roles import role_of
 from calque.streams.beginning import Beginning
 from calque.streams.part import Part
-from calque.telling import HELD_BACK, copying_of, position_of, reading_of, record_of, tell
 from calque.wiring import query_of
 
 if TYPE_CHECKING:

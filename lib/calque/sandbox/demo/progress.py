@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from calque.commands.status import reading
+from calque.control.status import snapshot
 from calque.errors import CalqueError
 from calque.model.ledger import Epoch
-from calque.status import snapshot
 from calque.wiring import Wiring
 
 LOOK_SECONDS, LINE_SECONDS = 1.0, 5.0

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from calque.adapters.control import ControlStore, Json
-from calque.roles import CAPTURE, holder, role_of
+from calque.control.process_locks import CAPTURE, holder, role_of
 from calque.wiring import Wiring
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from typing import Any
 
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.control.pause_rules import is_paused as is_target_paused
+from calque.control.processes import processes
+from calque.control.status_records import HELD_BACK, position_of, told_of_capture, told_of_target
 from calque.core.mended import Mending, own_gap, state_of_own, states_of
 from calque.core.standing import NO_OBJECTS, is_paused
 from calque.errors import CalqueError, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
-from calque.pausing import is_paused as is_target_paused
 from calque.ports import EventLog
-from calque.presence import processes
-from calque.telling import HELD_BACK, position_of, told_of_capture, told_of_target
 from calque.wiring import Wiring
 
 OUT = (TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING)
