@@ -23,7 +23,7 @@ from calque.errors import CalqueError, Refused, Unavailable
 from calque.journals import agree
 from calque.model.names import EventId
 from calque.reloading import Reread
-from calque.serving import Pages, serve
+from calque.serve.http import Pages, serve
 from calque.signals import ended_by_signals
 from calque.streams import Run
 from calque.supported import unsupported

@@ -19,12 +19,12 @@ from calque.control.processes import Presence
 from calque.engine.check.check import Findings
 from calque.engine.window.result import Window
 from calque.errors import Refused, Unavailable
-from calque.heads import MOST, Heads
-from calque.metrics import CaptureLook, Look, Meters, TargetLook
 from calque.model.ledger import Bridge, Epoch
 from calque.model.names import Span
-from calque.pulse import Pulse
-from calque.serving import DEFAULT, Pages, Serving, hindrances, serve
+from calque.serve.heartbeat import Pulse
+from calque.serve.http import DEFAULT, Pages, Serving, hindrances, serve
+from calque.serve.lag_clock import MOST, Heads
+from calque.serve.metrics import CaptureLook, Look, Meters, TargetLook
 from calque.wiring import Wiring
 
 CAPTURES = CaptureLook("running", None, True, 12, 12)

@@ -21,9 +21,9 @@ from calque.control.status import snapshot
 from calque.control.status_records import CAPTURING, is_running, record_of, tell
 from calque.core.standing import PAUSED
 from calque.engine.exact_reads.gap_recovery import Mended
-from calque.heads import Heads
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState
+from calque.serve.lag_clock import Heads
 from calque.wiring import Wiring
 
 HERE = socket.gethostname()

@@ -77,7 +77,7 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
 
     from calque.control.processes import processes
     from calque.errors import CalqueError
-    from calque.serving import require_free
+    from calque.serve.http import require_free
 
     endpoint = wiring.config.serve.address
     here = {process.serves.rpartition(":")[2] for process in processes(wiring.control) if process.host == gethostname()}

@@ -23,8 +23,8 @@ from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
 from calque.engine.source.scanner import Chosen, Scanner
 from calque.engine.sweep.retention import Limits, keep
-from calque.metrics import CaptureLook
 from calque.model.names import EventId, Span, TableName
+from calque.serve.metrics import CaptureLook
 from calque.streams.beginning import Beginning
 from calque.streams.part import Part
 

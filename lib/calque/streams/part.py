@@ -24,7 +24,7 @@ from calque.adapters.spark.watch import bump
 from calque.engine.lease.keeper import Held
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.names import EventId
-from calque.pulse import PATIENCE_SECONDS, Pulse
+from calque.serve.heartbeat import PATIENCE_SECONDS, Pulse
 from calque.streams.beginning import Beginning
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from calque.control.process_locks import CAPTURE, Roles, role_of
 from calque.control.processes import Answer, Presence
 from calque.core.standing import Standing
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.heads import Heads
-from calque.metrics import Look, Meters
 from calque.model.names import EventId
 from calque.reloading import Reread, difference, require_reloadable
+from calque.serve.lag_clock import Heads
+from calque.serve.metrics import Look, Meters
 from calque.session import own_session
 from calque.streams.beginning import Beginning
 from calque.streams.capture import CapturePart

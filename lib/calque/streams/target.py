@@ -25,10 +25,10 @@ from calque.engine.replica.replica import Replica
 from calque.engine.sides.port_wrappers import ending_source
 from calque.engine.sides.table_states import OUT
 from calque.errors import Broken, CalqueError, Refused
-from calque.metrics import TargetLook
 from calque.model.lease import Writer
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span
+from calque.serve.metrics import TargetLook
 from calque.streams.beginning import Beginning
 from calque.streams.part import Part
 from calque.wiring import query_of

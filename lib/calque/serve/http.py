@@ -17,7 +17,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from calque.config.checks import Endpoint
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.metrics import Look
+from calque.serve.metrics import Look
 
 LOG = logging.getLogger(__name__)
 DEFAULT = Endpoint("127.0.0.1", 9400)

@@ -1,0 +1,1 @@
+"""What a running process tells the outside: health, metrics, status over HTTP."""
