@@ -9,7 +9,7 @@ import click
 from calque.commands.options import DEFAULT_CONFIG, serve_option
 from calque.commands.output import print_error
 from calque.errors import CalqueError
-from calque.job import run_file
+from calque.streams.job import run_file
 
 
 @click.command()

@@ -39,7 +39,7 @@ from calque.model.hive import Database, Table, is_partitioned
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
 from calque.model.policy import Abilities
-from calque.session import own_session
+from calque.streams.spark_session import own_session
 from calque.wiring import Wiring
 
 T = TypeVar("T")

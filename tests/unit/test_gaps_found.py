@@ -13,7 +13,6 @@ import pytest
 
 from calque.adapters.memory.gaps import MemoryGaps
 from calque.adapters.memory.metastore import HIVE_3, MemoryMetastore
-from calque.engine.beside import Beside
 from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.capture.continuity import Continuity, Interrupted, begin_of
 from calque.engine.capture.gap_guard import fenced
@@ -27,6 +26,7 @@ from calque.model.gaps import Cause, Gap
 from calque.model.hive import Database
 from calque.model.journal import Event
 from calque.model.names import EventId, Span
+from calque.streams.background import Beside
 from worlds import Died, World
 
 LOG = "_log"

@@ -79,7 +79,7 @@ def tail(settings: Settings, config: Config, count: int) -> int:
 def follow_on(config: Config, count: int) -> int:
     """Ends by a signal, with 0."""
     from calque.commands.output import print_line
-    from calque.signals import ended_by_signals
+    from calque.streams.signals import ended_by_signals
 
     with ended_by_signals() as stopping:
         journal = opened(config)

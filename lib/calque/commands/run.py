@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from calque.commands.options import Settings, examples, head_or_event, shared, targets_option
-from calque.signals import ended_by_signals
+from calque.streams.signals import ended_by_signals
 
 if TYPE_CHECKING:
     import threading
@@ -43,18 +43,18 @@ def run(
     """`until` is "head", an event id, or None for ever; `named` are the targets that the command line names."""
     from pathlib import Path
 
-    from calque import session
+    from calque.streams import spark_session
     from calque.supported import unsupported
 
     for refusal in unsupported(config):
         raise refusal
     if not config.state.tables:
         # Else workers need options that are handed down through the JVM's environment, later.
-        session.begin(Path(config.state.path))
+        spark_session.begin(Path(config.state.path))
     from calque.commands.output import print_json
     from calque.control.status import snapshot
-    from calque.job import run_job
-    from calque.reloading import Reread
+    from calque.streams.job import run_job
+    from calque.streams.reload import Reread
     from calque.wiring import Wiring
 
     code = run_job(Wiring(config), targets, until, stopping, reread=Reread(settings.load, named), where=config.serve)

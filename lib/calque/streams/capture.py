@@ -16,7 +16,6 @@ from calque.adapters.spark.query import rows_of
 from calque.adapters.spark.watch import touch
 from calque.control.process_locks import CAPTURE
 from calque.control.status_records import CAPTURING, tell
-from calque.engine.beside import Beside
 from calque.engine.capture.capture import Capture, Gatherer
 from calque.engine.capture.continuity import Continuity, Interrupted, newest
 from calque.engine.capture.gap_guard import fenced
@@ -25,6 +24,7 @@ from calque.engine.source.scanner import Chosen, Scanner
 from calque.engine.sweep.retention import Limits, keep
 from calque.model.names import EventId, Span, TableName
 from calque.serve.metrics import CaptureLook
+from calque.streams.background import Beside
 from calque.streams.beginning import Beginning
 from calque.streams.part import Part
 

@@ -14,13 +14,13 @@ from calque.control.processes import Answer, Presence
 from calque.core.standing import Standing
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.names import EventId
-from calque.reloading import Reread, difference, require_reloadable
 from calque.serve.lag_clock import Heads
 from calque.serve.metrics import Look, Meters
-from calque.session import own_session
 from calque.streams.beginning import Beginning
 from calque.streams.capture import CapturePart
 from calque.streams.part import Part
+from calque.streams.reload import Reread, difference, require_reloadable
+from calque.streams.spark_session import own_session
 from calque.streams.target import TargetPart
 from calque.wiring import Wiring
 

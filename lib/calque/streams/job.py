@@ -22,10 +22,10 @@ from calque.engine.failpoints import NAMES, is_known
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.journals import agree
 from calque.model.names import EventId
-from calque.reloading import Reread
 from calque.serve.http import Pages, serve
-from calque.signals import ended_by_signals
 from calque.streams import Run
+from calque.streams.reload import Reread
+from calque.streams.signals import ended_by_signals
 from calque.supported import unsupported
 from calque.wiring import Wiring
 
