@@ -14,7 +14,7 @@ except PackageNotFoundError:
     __version__ = "0"
 
 if TYPE_CHECKING:
-    from calque.snapshot import OpenEpoch, open_epoch
+    from calque.reader.epoch import OpenEpoch, open_epoch
 
 __all__ = ["OpenEpoch", "__version__", "open_epoch"]
 
@@ -22,7 +22,7 @@ __all__ = ["OpenEpoch", "__version__", "open_epoch"]
 def __getattr__(name: str) -> object:
     """`open_epoch` and what it returns, loaded when they are asked for."""
     if name in ("OpenEpoch", "open_epoch"):
-        from calque import snapshot
+        from calque.reader import epoch
 
-        return getattr(snapshot, name)
+        return getattr(epoch, name)
     raise AttributeError(f"module 'calque' has no attribute {name!r}")

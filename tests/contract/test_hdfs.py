@@ -23,11 +23,11 @@ from calque.adapters.files import FileStorage, Systems
 from calque.adapters.files.attempt import Terms
 from calque.adapters.files.hdfs import HdfsSystem, open_hdfs
 from calque.adapters.files.system import System
-from calque.arrow_reader import filesystem_of, path_of
 from calque.core.deltalog import LOG
 from calque.core.layout import place
 from calque.errors import Refused, Unavailable
 from calque.ports import CopyTask
+from calque.reader.arrow import filesystem_of, path_of
 from calque.sandbox import Hdfs
 from calque.sandbox.processes import KeptProcess
 

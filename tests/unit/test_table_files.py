@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from calque.adapters.files.system import Systems
-from calque.arrow_reader import dataset_of
-from calque.arrow_types import arrow_type
 from calque.core.definition import Definition, Format
 from calque.core.formats import TEXT_INPUT
 from calque.errors import Refused
-from calque.snapshot import Directory, TableFiles
+from calque.reader.arrow import dataset_of
+from calque.reader.arrow_types import arrow_type
+from calque.reader.epoch import Directory, TableFiles
 
 PARQUET = Format("parquet", "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe")
 ORC = Format("orc", "org.apache.hadoop.hive.ql.io.orc.OrcSerde")

@@ -179,13 +179,13 @@ class OpenEpoch:
 
     def arrow(self, table: str) -> ds.Dataset:
         """The table as a `pyarrow.dataset.Dataset`; `.to_table()` reads it. Raises `Refused`."""
-        from calque.arrow_reader import dataset_of
+        from calque.reader.arrow import dataset_of
 
         return dataset_of(self.files(table), self.wiring.systems(self.target))
 
     def spark(self, session: SparkSession, table: str) -> DataFrame:
         """The table as a DataFrame of that session, which must reach the warehouse. Raises `Refused`."""
-        from calque.spark_reader import frame_of
+        from calque.reader.spark import frame_of
 
         return frame_of(self.files(table), session)
 

@@ -11,12 +11,12 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from calque.adapters.files.system import Systems
-from calque.arrow_types import arrow_type
 from calque.core.definition import Format
 from calque.core.formats import Kind, Lines, kind_of, lines_of
 from calque.core.layout import OBJECT_STORES, place
 from calque.errors import Refused
-from calque.snapshot import Directory, TableFiles
+from calque.reader.arrow_types import arrow_type
+from calque.reader.epoch import Directory, TableFiles
 
 
 def dataset_of(table: TableFiles, systems: Systems) -> ds.Dataset:
