@@ -27,7 +27,7 @@ from calque.model.names import OURS, TableName
 from calque.model.policy import Abilities
 from calque.sandbox import Metastore
 from calque.sandbox.demo.source import Source
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import Deployment
 
 COLUMNS, DAY = (Column("id", "bigint"), Column("name", "string")), (Column("day", "string"),)

@@ -39,7 +39,7 @@ from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from proof import Look, Proof, Reader, places_of, read_tables, touched
 from worlds import ABSENT, Looker, Noting, State, Writer, nothing
 

@@ -40,7 +40,7 @@ from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
 from calque.model.policy import Abilities
 from calque.streams.spark_session import own_session
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 T = TypeVar("T")
 LISTS = 5000

@@ -18,7 +18,7 @@ from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.config import load
 from calque.sandbox import Metastore
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 RECORDING = Path(__file__).parents[1] / "golden" / "events" / "hive-3.1-json.jsonl"
 CAPTURE = Path(__file__).parents[2] / "jobs" / "capture.py"

@@ -22,7 +22,7 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.demo.source import Source
 from calque.sandbox.writer import HiveClient
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment, whole_table
 from servers import Shared
 

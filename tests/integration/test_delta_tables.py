@@ -19,7 +19,7 @@ from calque.core.layout import place
 from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment
 from sparksql import SparkSql
 

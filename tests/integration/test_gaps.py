@@ -27,7 +27,7 @@ from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.streams import Beginning
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment
 from servers import Shared
 from worlds import INPUT, OUTPUT, SERDE

@@ -23,12 +23,12 @@ from calque.config import load
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.check.check import Findings
-from calque.journals import Place
 from calque.model.files import Evidence, File, Listing
 from calque.model.names import EventId, Span
 from calque.ports import EvidenceStore, Journal
 from calque.sandbox import Broker, Metastore
-from calque.wiring import Wiring
+from calque.wiring.journal_location import Place
+from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment
 from logs import Log, plain
 

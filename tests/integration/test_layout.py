@@ -18,7 +18,7 @@ from calque.model.ledger import TableState
 from calque.model.names import TableName, partition_values
 from calque.sandbox import Metastore
 from calque.sandbox.demo.source import Source
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment
 
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))

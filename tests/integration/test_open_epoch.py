@@ -22,7 +22,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.spark import spark_jars
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import Deployment
 from servers import shared_servers
 

@@ -18,7 +18,7 @@ from calque.config import load
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment, Target
 from worlds import INPUT, OUTPUT, SERDE
 

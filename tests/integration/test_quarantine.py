@@ -20,7 +20,7 @@ from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.demo.source import Source
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import Deployment
 
 STRICT = {

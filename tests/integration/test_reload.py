@@ -23,7 +23,7 @@ from calque.model.ledger import Epoch, TableState
 from calque.model.names import TableName
 from calque.model.policy import Abilities
 from calque.sandbox import Metastore
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment
 from worlds import INPUT, OUTPUT, SERDE
 

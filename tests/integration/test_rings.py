@@ -25,7 +25,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import OURS, TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from deployments import RealFiles
 from worlds import INPUT, OUTPUT, SERDE
 

@@ -32,12 +32,12 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.check.check import Findings
 from calque.errors import Refused, Unavailable
-from calque.journals import Place
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event
 from calque.model.names import Span
 from calque.sandbox import Broker, SchemaRegistry
-from calque.wiring import Wiring
+from calque.wiring.journal_location import Place
+from calque.wiring.wiring import Wiring
 from kafkas import ends, reader
 
 NOWHERE = "http://127.0.0.1:1"

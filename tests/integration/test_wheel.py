@@ -90,7 +90,7 @@ def test_the_wheel_has_its_licence_its_readme_and_its_command(wheel: Path) -> No
 
 
 def test_the_installed_command_does_not_come_from_the_checkout(installed: Path, tmp_path: Path) -> None:
-    script = "import calque, calque.sandbox, calque.wiring; print(calque.__file__)"
+    script = "import calque, calque.sandbox, calque.wiring.wiring; print(calque.__file__)"
     assert Path(run(installed / "python", "-c", script, folder=tmp_path).strip()).is_relative_to(installed.parent)
 
 

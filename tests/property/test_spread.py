@@ -12,7 +12,7 @@ from calque.core.rows import table_of
 from calque.engine.replica.replica import Replica
 from calque.engine.window.groups import Cut, Group, prepare_share
 from calque.model.journal import Entry, Event
-from calque.spreading import in_order, of_all_shares, share_of, tables_of
+from calque.wiring.spark_windows import in_order, of_all_shares, share_of, tables_of
 from worlds import InlineExecutor, World
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "40"))

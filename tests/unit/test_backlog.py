@@ -21,7 +21,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import Event, Keys, Kind, Shape
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.spreading import tables_of
+from calque.wiring.spark_windows import tables_of
 from worlds import InlineExecutor
 
 POLICY = Policy("dr", "hq", include=("d1.*",), warehouse="file:/target", data="none", start=0)

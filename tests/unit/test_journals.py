@@ -9,7 +9,7 @@ import pytest
 from calque.adapters.control import ControlStore
 from calque.config import Config, load
 from calque.errors import Refused
-from calque.journals import Left, Place, agree, configured, left, moved, place, recorded
+from calque.wiring.journal_location import Left, Place, agree, configured, left, moved, place, recorded
 
 DELTA = Place("delta")
 KAFKA = Place("kafka", "a:1,b:2", "hq.events")

@@ -16,7 +16,7 @@ from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.lease import Generation
 from calque.streams import Beginning, Run, TargetPart
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from leases import Elapsed, leases_of, writer
 
 OTHER = writer("other")

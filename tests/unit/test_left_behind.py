@@ -22,7 +22,7 @@ from calque.model.gaps import Cause, Gap
 from calque.model.hive import Database
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import Span, TableName
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from gapped import POLICY, add, at_target, counted, create, drop, held, world_of
 from histories import differences
 from worlds import World

@@ -23,7 +23,7 @@ from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.streams import Beginning, Run, TargetPart
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from worlds import Died, Noting, World
 
 GAPS = [

@@ -41,7 +41,7 @@ from calque.model.plan import (
     Version,
 )
 from calque.model.policy import Limits, Policy
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from worlds import INPUT, OUTPUT, SERDE, World
 
 BLAH = TableName("d1", "blah")

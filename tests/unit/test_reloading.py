@@ -15,7 +15,7 @@ from calque.control.processes import Answer, Presence, ask_reload, processes
 from calque.errors import Refused, Unavailable
 from calque.streams import Run
 from calque.streams.reload import Difference, Reread, difference, require_reloadable
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 SOURCE = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
 

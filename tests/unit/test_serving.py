@@ -25,7 +25,7 @@ from calque.serve.heartbeat import Pulse
 from calque.serve.http import DEFAULT, Pages, Serving, hindrances, serve
 from calque.serve.lag_clock import MOST, Heads
 from calque.serve.metrics import CaptureLook, Look, Meters, TargetLook
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 CAPTURES = CaptureLook("running", None, True, 12, 12)
 RUNS = TargetLook("dr", "running", None, True, 10, 3, 2, 1.5, {"live": 4, "quarantined": 1})

@@ -24,7 +24,7 @@ from calque.engine.exact_reads.gap_recovery import Mended
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.serve.lag_clock import Heads
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 HERE = socket.gethostname()
 

@@ -25,7 +25,7 @@ from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
 from calque.streams import Part, Run, TargetPart
 from calque.streams.run import end, running
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 
 class Calling(Part):

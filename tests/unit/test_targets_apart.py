@@ -15,7 +15,7 @@ from calque.core.standing import Standing
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.names import EventId
 from calque.streams import Run, TargetPart
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 REFUSED = Refused("The target is refused", "its warehouse is", "Correct it")
 BROKEN = Broken("The ledger was changed", "by another", "Look before you go on")

@@ -13,7 +13,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
 from calque.streams import Beginning, Run, TargetPart
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 from worlds import World
 
 TABLE = TableName("d1", "t")

@@ -43,7 +43,7 @@ def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) 
     from calque.commands.output import print_json, print_line
     from calque.control.requests import Action, ask
     from calque.control.status_records import is_running
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     ask(wiring, target, Action.ADOPT, tables)

@@ -35,7 +35,7 @@ def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) 
     """No `tables` means all."""
     from calque.commands.output import print_json
     from calque.control.requests import Action, ask
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     ask(Wiring(config), target, Action.BOOTSTRAP, tables)
     if settings.json:

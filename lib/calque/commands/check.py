@@ -11,7 +11,7 @@ from calque.commands.options import Settings, examples, shared
 if TYPE_CHECKING:
     from calque.config import Config
     from calque.engine.check.check import Finding, Findings, Target
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
 
 @click.command("check", epilog=examples("calque check", "calque check -c /etc/calque/dr.toml --json"))
@@ -50,10 +50,10 @@ def look(config: Config) -> Findings:
     from calque.adapters.metastore.client import Client
     from calque.engine.check.check import Source, check
     from calque.errors import CalqueError
-    from calque.probes import state_probe
     from calque.servers import MetastoreServer
     from calque.supported import unsupported
-    from calque.wiring import Wiring
+    from calque.wiring.storage_probes import state_probe
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     side = wiring.source()
@@ -92,7 +92,7 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
 def look_at_journal(wiring: Wiring, findings: Findings) -> None:
     """The journal that the configuration names, and whether it is the one that there is."""
     from calque.errors import CalqueError
-    from calque.journals import configured, require
+    from calque.wiring.journal_location import configured, require
 
     try:
         require(wiring.config, wiring.control)
@@ -119,8 +119,8 @@ def target_of(wiring: Wiring, name: str) -> Target:
     from calque.engine.check.check import Target
     from calque.engine.lease.fence import Unfenced
     from calque.model.names import OURS
-    from calque.probes import write_probe
     from calque.servers import MetastoreServer
+    from calque.wiring.storage_probes import write_probe
 
     side = wiring.target_behind(Unfenced(), name)
     server = MetastoreServer(wiring.client(name))

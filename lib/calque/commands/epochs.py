@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from calque.config import Config
     from calque.model.ledger import Epoch, ObjectRow
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
 
 @click.group(
@@ -74,7 +74,7 @@ def diff_command(settings: Settings, before: EpochReference, after: EpochReferen
 
 def list_epochs(settings: Settings, config: Config, target: str) -> int:
     from calque.commands.output import print_json, print_table
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     rows = [row_of(epoch) for epoch in Wiring(config).ledger(target).epochs()]
     if settings.json:
@@ -87,7 +87,7 @@ def list_epochs(settings: Settings, config: Config, target: str) -> int:
 
 def show(settings: Settings, config: Config, target: str, epoch: EpochReference) -> int:
     from calque.commands.output import print_json, print_line, print_table
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     ledger = wiring.ledger(target)
@@ -109,7 +109,7 @@ def diff(settings: Settings, config: Config, target: str, before: EpochReference
     """What changed after epoch `before`, up to and including epoch `after`."""
     from calque.commands.output import print_json, print_line, print_table
     from calque.errors import Refused
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     ledger = wiring.ledger(target)

@@ -121,7 +121,7 @@ def show(settings: Settings, config: Config, event_id: EventId) -> int:
 
 
 def opened(config: Config) -> Journal:
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     return Wiring(config).source().journal
 

@@ -11,8 +11,8 @@ from calque.commands.options import Settings, examples, shared
 if TYPE_CHECKING:
     from calque.config import Config
     from calque.engine.capture.journal_copy import Kept, Moved, Owner
-    from calque.journals import Place
-    from calque.wiring import Wiring
+    from calque.wiring.journal_location import Place
+    from calque.wiring.wiring import Wiring
 
 TOLD_SECONDS = 2.0
 
@@ -43,8 +43,8 @@ def run(settings: Settings, config: Config) -> int:
     from calque.commands.output import print_json, print_line
     from calque.control.process_locks import Roles, roles
     from calque.errors import Refused
-    from calque.journals import configured, moved, recorded
-    from calque.wiring import Wiring
+    from calque.wiring.journal_location import configured, moved, recorded
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     with Roles(wiring.state) as held:
@@ -97,7 +97,7 @@ def kept(wiring: Wiring, at: Place) -> Kept:
 def owner_of(wiring: Wiring, to: Place, new: Kept) -> Owner:
     """Nobody else writes to a Delta table; a topic that was left is ours while nobody wrote to it since."""
     from calque.engine.capture.journal_copy import Owner
-    from calque.journals import left
+    from calque.wiring.journal_location import left
 
     before = left(wiring.control)
     if to.format == "delta":
@@ -119,8 +119,8 @@ def needed(wiring: Wiring) -> int:
 def create(settings: Settings, config: Config) -> int:
     from calque.commands.output import print_json, print_line
     from calque.errors import Refused
-    from calque.journals import configured
-    from calque.wiring import Wiring
+    from calque.wiring.journal_location import configured
+    from calque.wiring.wiring import Wiring
 
     at = configured(config)
     if at.format != "kafka":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
 
 @click.command("pause", epilog=examples("calque pause", "calque pause --target dr --tables 'sales.*'"))
@@ -48,7 +48,7 @@ def resume_command(settings: Settings, targets: Sequence[str], tables: Sequence[
 def pause(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves."""
     from calque.control.pause_rules import Rule, change, whole
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     for name in targets:
@@ -63,7 +63,7 @@ def pause(settings: Settings, config: Config, targets: Sequence[str], tables: Se
 def resume(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves: tables that are held back stay so."""
     from calque.control.pause_rules import Rule, change, whole
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     for name in targets:

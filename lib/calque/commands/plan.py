@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from calque.model.ledger import TableRow
     from calque.model.names import EventId, TableName
     from calque.model.plan import Hop
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
 HEADINGS = ("table", "to event", "operation", "objects", "calls", "files", "bytes", "remark")
 ROWS = 200
@@ -44,7 +44,7 @@ def run(settings: Settings, config: Config, targets: Sequence[str], upto: int | 
     import logging
 
     from calque.commands.output import print_json
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     logging.getLogger("calque").addHandler(logging.NullHandler())  # what a window tells its log, the plan says
     wiring = Wiring(config)

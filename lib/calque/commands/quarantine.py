@@ -55,7 +55,7 @@ def show(settings: Settings, config: Config, targets: Sequence[str], tables: Seq
     from calque.commands.output import print_json, print_table
     from calque.control.status import quarantined
     from calque.core.patterns import chosen
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring, takes = Wiring(config), chosen(tables)
     rows = [
@@ -76,7 +76,7 @@ def release(settings: Settings, config: Config, targets: Sequence[str], tables: 
     """No `tables` means all."""
     from calque.commands.output import print_json
     from calque.control.requests import Action, ask
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     for name in targets:

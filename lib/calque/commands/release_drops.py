@@ -42,7 +42,7 @@ def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) 
     from calque.core.patterns import chosen
     from calque.model.ledger import Why
     from calque.model.names import TableName
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring, takes = Wiring(config), chosen(tables)
     rows: Sequence[TableRow] = list(wiring.ledger(target).tables().values())

@@ -35,7 +35,7 @@ def run(settings: Settings, config: Config) -> int:
     from calque.commands.output import print_json
     from calque.control.processes import ask_reload
     from calque.errors import Refused, Unavailable
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     control = Wiring(config).control
     answered = answers(control, ask_reload(control), PATIENCE_SECONDS)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from calque.config import Config
     from calque.core.compare import Difference
     from calque.engine.verify.verify import Verification
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
 DONE, NOT_ALL = 0, 75
 
@@ -42,7 +42,7 @@ def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequ
     from calque.commands.output import print_json
     from calque.commands.verify import aside_row, difference_row, verified
     from calque.control.requests import Action, ask
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     documents, complete = [], True

@@ -41,7 +41,7 @@ def run(settings: Settings, config: Config, target: str, after: int, tables: Seq
     from calque.control.status_records import is_running
     from calque.core.patterns import chosen
     from calque.engine.replica.replay import tables_of, touched
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     source, admission = wiring.source(), wiring.target(target).admission

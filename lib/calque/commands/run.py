@@ -55,7 +55,7 @@ def run(
     from calque.control.status import snapshot
     from calque.streams.job import run_job
     from calque.streams.reload import Reread
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     code = run_job(Wiring(config), targets, until, stopping, reread=Reread(settings.load, named), where=config.serve)
     if settings.json:

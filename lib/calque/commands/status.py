@@ -35,7 +35,7 @@ def run(settings: Settings, config: Config) -> int:
     """Print it once."""
     from calque.commands.output import print_json
     from calque.control.status import snapshot
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     document = snapshot(Wiring(config))
     if settings.json:
@@ -50,7 +50,7 @@ def watch_on(_settings: Settings, config: Config) -> int:
     import time
 
     from calque.control.status import snapshot
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     while True:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calque.core.admit import Admission
     from calque.engine.sweep.retention import LetGo
     from calque.engine.sweep.sweep import Swept
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
 
 @click.command("sweep", epilog=examples("calque sweep", "calque sweep --target dr --json"))
@@ -37,7 +37,7 @@ def run(settings: Settings, config: Config, targets: Sequence[str]) -> int:
     """One target that can't be reached does not keep others from being swept; the exit code is 75 then."""
     from calque.commands.output import print_error, print_json
     from calque.errors import Unavailable
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     swept: dict[str, Swept] = {}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from calque.core.compare import Counts, Difference
     from calque.engine.verify.verify import SetAside, Verification
     from calque.model.names import TableName
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
 DIFFERENT, EQUAL, NOT_ALL = 1, 0, 75
 ROWS = 200
@@ -49,7 +49,7 @@ def command(settings: Settings, targets: Sequence[str], tables: Sequence[str], d
 def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
     """`data` is "none", "size" or "checksum"; no `tables` means all."""
     from calque.commands.output import print_json
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     found = [verified(wiring, name, tables, data) for name in targets]

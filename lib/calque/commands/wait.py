@@ -44,7 +44,7 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     from calque.core.standing import Reached, Standing, standing
     from calque.engine.capture.continuity import newest
     from calque.errors import Unavailable
-    from calque.wiring import Wiring
+    from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     ledger, gaps = wiring.ledger(target), wiring.gaps()

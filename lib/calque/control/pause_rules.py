@@ -11,7 +11,7 @@ from calque.core.patterns import matches, parse_pattern
 from calque.engine.replica.pause import REASON
 from calque.model.ledger import TableRow
 from calque.model.names import TableName
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 
 class Rule(StrEnum):

@@ -18,7 +18,7 @@ from calque.engine.sides.read_requests import How
 from calque.errors import Forgotten
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 

@@ -25,7 +25,7 @@ from calque.model.gaps import Gap
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
 from calque.ports import EventLog
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 OUT = (TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING)
 PATIENCE_SECONDS = 3.0

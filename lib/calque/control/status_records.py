@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from calque.adapters.control import ControlStore, Json
 from calque.control.process_locks import CAPTURE, holder, role_of
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
     from calque.engine.exact_reads.progress import Headway

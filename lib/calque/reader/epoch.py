@@ -28,7 +28,7 @@ from calque.model.hive import VIEW_TYPES
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.names import DEFAULT_PARTITION, EventId, TableName, partition_values, table_name
 from calque.nearest import nearest
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

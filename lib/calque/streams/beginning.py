@@ -9,10 +9,10 @@ from calque.adapters.control import locked, unavailable
 from calque.adapters.metastore.client import Client
 from calque.engine.capture.continuity import begin_of
 from calque.errors import Refused
-from calque.journals import configured
 from calque.model.names import EventId
 from calque.servers import require_strong_log
-from calque.wiring import Wiring
+from calque.wiring.journal_location import configured
+from calque.wiring.wiring import Wiring
 
 
 class Beginning:

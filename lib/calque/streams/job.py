@@ -20,14 +20,14 @@ from calque.control.status import snapshot
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.journals import agree
 from calque.model.names import EventId
 from calque.serve.http import Pages, serve
 from calque.streams import Run
 from calque.streams.reload import Reread
 from calque.streams.signals import ended_by_signals
 from calque.supported import unsupported
-from calque.wiring import Wiring
+from calque.wiring.journal_location import agree
+from calque.wiring.wiring import Wiring
 
 SEE = "See `calque status`"
 HELD_BACK = "an operator has paused it", "Let it go on with `calque resume`"

@@ -22,7 +22,7 @@ from calque.streams.part import Part
 from calque.streams.reload import Reread, difference, require_reloadable
 from calque.streams.spark_session import own_session
 from calque.streams.target import TargetPart
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

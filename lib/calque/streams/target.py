@@ -31,7 +31,7 @@ from calque.model.names import EventId, Span
 from calque.serve.metrics import TargetLook
 from calque.streams.beginning import Beginning
 from calque.streams.part import Part
-from calque.wiring import query_of
+from calque.wiring.wiring import query_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

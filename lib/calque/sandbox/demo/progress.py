@@ -19,7 +19,7 @@ from calque.commands.status import reading
 from calque.control.status import snapshot
 from calque.errors import CalqueError
 from calque.model.ledger import Epoch
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 LOOK_SECONDS, LINE_SECONDS = 1.0, 5.0
 COLUMNS = ("target", "state", "position", "lag", "events", "hops", "events/hop", "calls", "files", "bytes", "aside")

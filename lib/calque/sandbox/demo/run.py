@@ -32,7 +32,7 @@ from calque.sandbox.demo.warehouse import create_sample
 from calque.sandbox.demo.writer import Writer
 from calque.sandbox.processes import KeptProcess
 from calque.sandbox.writer import HiveClient
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 START_SECONDS, DRAIN_SECONDS = 120.0, 60.0
 STARTER = "starting"

@@ -34,12 +34,12 @@ from calque.engine.lease.fence import Deputy, Fence, fenced
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.journals import Place, place
 from calque.model.lease import Writer
 from calque.model.policy import Abilities
-from calque.opening import REGISTRY_OPTIONS, TOPIC_OPTIONS, hand_down, open_journal, open_log, open_topic
 from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Leases, Pins, Scans, Storage
-from calque.spreading import Opening, SparkSpread
+from calque.wiring.journal_location import Place, place
+from calque.wiring.spark_windows import Opening, SparkSpread
+from calque.wiring.worker_openers import REGISTRY_OPTIONS, TOPIC_OPTIONS, hand_down, open_journal, open_log, open_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

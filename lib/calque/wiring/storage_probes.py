@@ -11,7 +11,7 @@ from calque.config.keys import revealed
 from calque.core.layout import join
 from calque.errors import Refused
 from calque.model.names import OURS
-from calque.wiring import Wiring
+from calque.wiring.wiring import Wiring
 
 
 def write_probe(systems: Systems, location: str) -> None:

@@ -1,0 +1,1 @@
+"""From a configuration to live objects: the only room that makes adapters."""
