@@ -48,10 +48,10 @@ def run(settings: Settings, config: Config) -> int:
 def look(config: Config) -> Findings:
     """Check the world of a configuration."""
     from calque.adapters.metastore.client import Client
+    from calque.config.supported import unsupported
     from calque.engine.check.check import Source, check
     from calque.errors import CalqueError
     from calque.servers import MetastoreServer
-    from calque.supported import unsupported
     from calque.wiring.storage_probes import state_probe
     from calque.wiring.wiring import Wiring
 

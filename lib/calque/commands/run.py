@@ -43,8 +43,8 @@ def run(
     """`until` is "head", an event id, or None for ever; `named` are the targets that the command line names."""
     from pathlib import Path
 
+    from calque.config.supported import unsupported
     from calque.streams import spark_session
-    from calque.supported import unsupported
 
     for refusal in unsupported(config):
         raise refusal

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from calque.commands.output import print_error
 from calque.config import load
 from calque.config.keys import Serve
+from calque.config.supported import unsupported
 from calque.control.pause_rules import is_paused
 from calque.control.process_locks import Roles, roles
 from calque.control.status import snapshot
@@ -25,7 +26,6 @@ from calque.serve.http import Pages, serve
 from calque.streams import Run
 from calque.streams.reload import Reread
 from calque.streams.signals import ended_by_signals
-from calque.supported import unsupported
 from calque.wiring.journal_location import agree
 from calque.wiring.wiring import Wiring
 

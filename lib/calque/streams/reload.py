@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from calque.config import Config
+from calque.config.supported import unsupported
 from calque.errors import Refused
-from calque.supported import unsupported
 
 FIXED = (("source", "name"), ("source", "metastore"), ("state", ""), ("journal", ""), ("serve", ""))
 """Sections, and keys of them, that the journal and all that is open depend on."""
