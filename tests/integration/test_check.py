@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.server import require_strong_log
 from calque.cli import main
 from calque.engine.check.check import TEXT
 from calque.errors import Refused
 from calque.model.hive import Database, Table
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
-from calque.servers import require_strong_log
 
 KINDS = {
     "healthy": MetastoreSettings(),

@@ -48,10 +48,10 @@ def run(settings: Settings, config: Config) -> int:
 def look(config: Config) -> Findings:
     """Check the world of a configuration."""
     from calque.adapters.metastore.client import Client
+    from calque.adapters.metastore.server import MetastoreServer
     from calque.config.supported import unsupported
     from calque.engine.check.check import Source, check
     from calque.errors import CalqueError
-    from calque.servers import MetastoreServer
     from calque.wiring.storage_probes import state_probe
     from calque.wiring.wiring import Wiring
 
@@ -100,7 +100,7 @@ def look_at_journal(wiring: Wiring, findings: Findings) -> None:
         findings.refused("journal", error)
     wanted = configured(wiring.config)
     if wanted.format == "kafka":
-        from calque.brokers import KafkaCluster, wanted_topics
+        from calque.adapters.kafka.cluster import KafkaCluster, wanted_topics
         from calque.engine.check.kafka_topics import check_topics
 
         topic = wiring.topic(wanted)
@@ -116,10 +116,10 @@ def target_of(wiring: Wiring, name: str) -> Target:
     from functools import partial
     from secrets import token_hex
 
+    from calque.adapters.metastore.server import MetastoreServer
     from calque.engine.check.check import Target
     from calque.engine.lease.fence import Unfenced
     from calque.model.names import OURS
-    from calque.servers import MetastoreServer
     from calque.wiring.storage_probes import write_probe
 
     side = wiring.target_behind(Unfenced(), name)
