@@ -13,7 +13,6 @@ from calque.commands import (
     adopt,
     bootstrap,
     check,
-    demo,
     epochs,
     init,
     journal,
@@ -34,6 +33,7 @@ from calque.commands import (
 from calque.commands.groups import Commands, need_command
 from calque.commands.options import Settings, examples, shared
 from calque.commands.output import print_error
+from calque.demo.demo import command
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.nearest import nearest
 
@@ -91,7 +91,7 @@ def commands(context: click.Context) -> None:
 
 
 for _command in (
-    demo.command,
+    command.command,
     init.command,
     check.command,
     run.command,

@@ -16,11 +16,11 @@ import pytest
 from calque.config import load
 from calque.core.image import EVENT, INCARNATION, SOURCE, moved
 from calque.core.layout import place
+from calque.demo.demo.source import Source
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from calque.sandbox.demo.source import Source
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment, whole_table

@@ -13,11 +13,11 @@ import pytest
 from pyarrow import parquet
 
 from calque.config import load
+from calque.demo.demo.source import Source
 from calque.model.hive import Column, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName, partition_values
 from calque.sandbox import Metastore
-from calque.sandbox.demo.source import Source
 from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from calque.demo.demo.source import Source
 from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column
 from calque.model.names import OURS, TableName
 from calque.sandbox import Metastore
-from calque.sandbox.demo.source import Source
 from deployments import NUMBERS, Deployment
 from servers import Shared
 

@@ -15,11 +15,11 @@ import pytest
 
 from calque.config import load
 from calque.control.status import snapshot
+from calque.demo.demo.source import Source
 from calque.engine.target.fault_isolation import RELEASE
 from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.sandbox.demo.source import Source
 from calque.wiring.wiring import Wiring
 from deployments import Deployment
 

@@ -5,8 +5,8 @@ picks changes at random. All of it works with any `HiveClient` and folder. `run`
 metastores and `calque run`; `progress` shows it.
 """
 
-from calque.sandbox.demo.source import Source
-from calque.sandbox.demo.warehouse import create_sample
-from calque.sandbox.demo.writer import Step, Writer
+from calque.demo.demo.source import Source
+from calque.demo.demo.warehouse import create_sample
+from calque.demo.demo.writer import Step, Writer
 
 __all__ = ["Source", "Step", "Writer", "create_sample"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from calque.demo.demo.progress import Work
 from calque.errors import Broken, Unavailable
-from calque.sandbox.demo.progress import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,15 @@ from typing import Any, TextIO
 from calque.commands import verify, wait
 from calque.commands.options import Settings
 from calque.config import Config, load
+from calque.demo.demo import configuration
+from calque.demo.demo.ending import kept_folder, signals_interrupt, temporary_folder
+from calque.demo.demo.outcome import Answer, Outcome, TargetOutcome
+from calque.demo.demo.progress import Eye, Progress, View
+from calque.demo.demo.source import Source
+from calque.demo.demo.warehouse import create_sample
+from calque.demo.demo.writer import Writer
 from calque.errors import CalqueError, Unavailable
 from calque.sandbox import Broker, Metastore, MetastoreSettings
-from calque.sandbox.demo import configuration
-from calque.sandbox.demo.ending import kept_folder, signals_interrupt, temporary_folder
-from calque.sandbox.demo.outcome import Answer, Outcome, TargetOutcome
-from calque.sandbox.demo.progress import Eye, Progress, View
-from calque.sandbox.demo.source import Source
-from calque.sandbox.demo.warehouse import create_sample
-from calque.sandbox.demo.writer import Writer
 from calque.sandbox.processes import KeptProcess
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring

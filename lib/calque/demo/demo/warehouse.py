@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from calque.demo.demo.source import Source
 from calque.model.hive import Column
 from calque.model.names import DEFAULT_PARTITION, TableName
-from calque.sandbox.demo.source import Source
 
 DATABASES = {"sales": "What was sold", "hr": "People, Größe: 3", "web": None}
 ID, NAME, AMOUNT = Column("id", "bigint", "a key"), Column("name", "string"), Column("amount", "double")

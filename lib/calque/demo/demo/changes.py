@@ -11,11 +11,11 @@ from random import Random
 from types import MappingProxyType
 from typing import TypeVar
 
+from calque.demo.demo.files import FORMATS
+from calque.demo.demo.source import Source
+from calque.demo.demo.warehouse import AMOUNT, AWKWARD, COLUMNS, DATABASES, DAY, HOUR, ID, NAME, REGION
 from calque.model.hive import Column
 from calque.model.names import TableName, partition_name
-from calque.sandbox.demo.files import FORMATS
-from calque.sandbox.demo.source import Source
-from calque.sandbox.demo.warehouse import AMOUNT, AWKWARD, COLUMNS, DATABASES, DAY, HOUR, ID, NAME, REGION
 
 KEYS: tuple[tuple[Column, ...], ...] = ((), (), (DAY,), (REGION,), (DAY, REGION), (DAY, HOUR))
 VIEWED = ((ID,), (ID, NAME), (ID, AMOUNT), COLUMNS)
