@@ -21,7 +21,7 @@ from calque.adapters.metastore.client import Client
 from calque.config import load
 from calque.control.requests import Action, ask
 from calque.core.layout import COPYING, STAGE, place
-from calque.demo.demo.source import Source
+from calque.demo.source import Source
 from calque.model.facets import ColumnStatistics, Counted, Longs, PrimaryKey
 from calque.model.hive import Column, SerDe, Storage, Table, location_of
 from calque.model.names import OURS, TableName

@@ -33,7 +33,7 @@ from calque.commands import (
 from calque.commands.groups import Commands, need_command
 from calque.commands.options import Settings, examples, shared
 from calque.commands.output import print_error
-from calque.demo.demo import command
+from calque.demo.command import command as demo
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.nearest import nearest
 
@@ -91,7 +91,7 @@ def commands(context: click.Context) -> None:
 
 
 for _command in (
-    command.command,
+    demo,
     init.command,
     check.command,
     run.command,

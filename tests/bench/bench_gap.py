@@ -47,7 +47,7 @@ from calque.model.names import TableName
 from calque.model.policy import Abilities, Policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from calque.streams import LANDING_SECONDS
+from calque.streams.target import LANDING_SECONDS
 
 DATABASE = "idle"
 PARTITIONS = 4

@@ -16,7 +16,7 @@ import pytest
 from calque.config import load
 from calque.core.image import EVENT, INCARNATION, SOURCE, moved
 from calque.core.layout import place
-from calque.demo.demo.source import Source
+from calque.demo.source import Source
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName

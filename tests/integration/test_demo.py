@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from calque.config import load
-from calque.demo.demo import configuration
+from calque.demo import configuration
 
 DEMO = (sys.executable, "-m", "calque.cli", "demo")
 IGNORING = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")

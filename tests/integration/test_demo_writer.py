@@ -11,10 +11,12 @@ from typing import Literal
 
 import pytest
 
-from calque.demo.demo.changes import CHANGES
+from calque.demo.changes import CHANGES
+from calque.demo.source import Source
+from calque.demo.warehouse import create_sample
+from calque.demo.writer import Step, Writer
 from calque.model.names import EventId
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.sandbox.demo import Source, Step, Writer, create_sample
 from calque.sandbox.writer import HiveClient
 
 Version = Literal["3.1.3", "4.2.0"]

@@ -26,7 +26,7 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.streams import Beginning
+from calque.streams.beginning import Beginning
 from calque.wiring.wiring import Wiring
 from deployments import NUMBERS, Deployment
 from servers import Shared

@@ -17,10 +17,10 @@ import pytest
 
 from calque.adapters.control import ControlStore
 from calque.control.processes import processes
+from calque.demo.source import Source
 from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from calque.sandbox.demo import Source
 from calque.sandbox.writer import HiveClient
 from thriftproxy import Asked, asked
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from calque.demo.source import Source
 from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from calque.sandbox.demo import Source
 from calque.sandbox.writer import HiveClient
 
 ROOT = Path(__file__).parents[2]

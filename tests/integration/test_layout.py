@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from calque.config import load
-from calque.demo.demo.source import Source
+from calque.demo.source import Source
 from calque.model.hive import Column, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName, partition_values

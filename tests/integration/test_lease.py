@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.demo.demo.source import Source
+from calque.demo.source import Source
 from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column
 from calque.model.names import OURS, TableName

@@ -15,7 +15,7 @@ import pytest
 
 from calque.config import load
 from calque.control.status import snapshot
-from calque.demo.demo.source import Source
+from calque.demo.source import Source
 from calque.engine.target.fault_isolation import RELEASE
 from calque.model.hive import Column
 from calque.model.names import TableName

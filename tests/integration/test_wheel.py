@@ -23,7 +23,7 @@ NEEDED = (
     "calque/adapters/delta/ledger.py",
     "calque/adapters/spark/log4j2.properties",
     "calque/commands/run.py",
-    "calque/sandbox/demo/run.py",
+    "calque/demo/run.py",
     "calque/sandbox/keeper.py",
     "calque/sandbox/manifest.py",
     "calque/_schemas/README.md",

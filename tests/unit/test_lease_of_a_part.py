@@ -15,7 +15,9 @@ from calque.control.process_locks import Roles, role_of
 from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.lease import Generation
-from calque.streams import Beginning, Run, TargetPart
+from calque.streams.beginning import Beginning
+from calque.streams.run import Run
+from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
 from leases import Elapsed, leases_of, writer
 

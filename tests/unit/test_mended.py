@@ -22,7 +22,9 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.streams import Beginning, Run, TargetPart
+from calque.streams.beginning import Beginning
+from calque.streams.run import Run
+from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
 from worlds import Died, Noting, World
 

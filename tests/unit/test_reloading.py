@@ -13,8 +13,8 @@ from calque.config import Config, load
 from calque.control.process_locks import Roles
 from calque.control.processes import Answer, Presence, ask_reload, processes
 from calque.errors import Refused, Unavailable
-from calque.streams import Run
 from calque.streams.reload import Difference, Reread, difference, require_reloadable
+from calque.streams.run import Run
 from calque.wiring.wiring import Wiring
 
 SOURCE = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'

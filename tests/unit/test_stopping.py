@@ -23,8 +23,9 @@ from calque.engine.replica.pause import REASON
 from calque.errors import Broken, Unavailable
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
-from calque.streams import Part, Run, TargetPart
-from calque.streams.run import end, running
+from calque.streams.part import Part
+from calque.streams.run import Run, end, running
+from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
 
 

@@ -14,7 +14,8 @@ from calque.control.status import snapshot
 from calque.core.standing import Standing
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.names import EventId
-from calque.streams import Run, TargetPart
+from calque.streams.run import Run
+from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
 
 REFUSED = Refused("The target is refused", "its warehouse is", "Correct it")

@@ -12,7 +12,9 @@ from calque.config import load
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
-from calque.streams import Beginning, Run, TargetPart
+from calque.streams.beginning import Beginning
+from calque.streams.run import Run
+from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
 from worlds import World
 

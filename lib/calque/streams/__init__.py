@@ -7,10 +7,3 @@ that is broken is left alone. The process ends when no target is left, or with c
 `run` is the process, `part` what its parts have in common, `capture` and `target` are the two kinds of them, and
 `beginning` says where the journal begins.
 """
-
-from calque.streams.beginning import Beginning
-from calque.streams.part import Part
-from calque.streams.run import Run
-from calque.streams.target import LANDING_SECONDS, TargetPart
-
-__all__ = ["LANDING_SECONDS", "Beginning", "Part", "Run", "TargetPart"]

@@ -23,8 +23,8 @@ from calque.engine.failpoints import NAMES, is_known
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.names import EventId
 from calque.serve.http import Pages, serve
-from calque.streams import Run
 from calque.streams.reload import Reread
+from calque.streams.run import Run
 from calque.streams.signals import ended_by_signals
 from calque.wiring.journal_location import agree
 from calque.wiring.wiring import Wiring

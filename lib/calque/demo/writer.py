@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
-from calque.demo.demo.changes import CHANGES, Changes
-from calque.demo.demo.source import Source
+from calque.demo.changes import CHANGES, Changes
+from calque.demo.source import Source
 
 
 @dataclass(frozen=True, slots=True)

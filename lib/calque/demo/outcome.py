@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calque.demo.demo.progress import Work
+from calque.demo.progress import Work
 from calque.errors import Broken, Unavailable
 
 

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from calque.demo.demo.files import some_rows, storage, write_file
+from calque.demo.files import some_rows, storage, write_file
 from calque.errors import Broken
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.names import TableName, partition_name, partition_values

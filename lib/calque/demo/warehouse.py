@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.demo.demo.source import Source
+from calque.demo.source import Source
 from calque.model.hive import Column
 from calque.model.names import DEFAULT_PARTITION, TableName
 

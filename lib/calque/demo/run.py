@@ -21,13 +21,13 @@ from typing import Any, TextIO
 from calque.commands import verify, wait
 from calque.commands.options import Settings
 from calque.config import Config, load
-from calque.demo.demo import configuration
-from calque.demo.demo.ending import kept_folder, signals_interrupt, temporary_folder
-from calque.demo.demo.outcome import Answer, Outcome, TargetOutcome
-from calque.demo.demo.progress import Eye, Progress, View
-from calque.demo.demo.source import Source
-from calque.demo.demo.warehouse import create_sample
-from calque.demo.demo.writer import Writer
+from calque.demo import configuration
+from calque.demo.ending import kept_folder, signals_interrupt, temporary_folder
+from calque.demo.outcome import Answer, Outcome, TargetOutcome
+from calque.demo.progress import Eye, Progress, View
+from calque.demo.source import Source
+from calque.demo.warehouse import create_sample
+from calque.demo.writer import Writer
 from calque.errors import CalqueError, Unavailable
 from calque.sandbox import Broker, Metastore, MetastoreSettings
 from calque.sandbox.processes import KeptProcess

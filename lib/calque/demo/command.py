@@ -13,7 +13,7 @@ from calque.commands.output import print_json, print_line, print_table
 from calque.errors import Unavailable
 
 if TYPE_CHECKING:
-    from calque.demo.demo.outcome import Outcome, TargetOutcome
+    from calque.demo.outcome import Outcome, TargetOutcome
 
 SECONDS = 30.0
 SHOWN = 20
@@ -46,7 +46,7 @@ def command(settings: Settings, keep: Path | None, targets: int, seconds: float 
 
 def run(settings: Settings, keep: Path | None, targets: int, seconds: float | None, journal: str = "delta") -> int:
     """The writer writes that long after every target shows something; None is 30 seconds."""
-    from calque.demo.demo.run import run_demo
+    from calque.demo.run import run_demo
 
     out = sys.stderr if settings.json else sys.stdout
     outcome = run_demo(keep, targets, SECONDS if seconds is None else seconds, out, journal)

@@ -11,9 +11,9 @@ from random import Random
 from types import MappingProxyType
 from typing import TypeVar
 
-from calque.demo.demo.files import FORMATS
-from calque.demo.demo.source import Source
-from calque.demo.demo.warehouse import AMOUNT, AWKWARD, COLUMNS, DATABASES, DAY, HOUR, ID, NAME, REGION
+from calque.demo.files import FORMATS
+from calque.demo.source import Source
+from calque.demo.warehouse import AMOUNT, AWKWARD, COLUMNS, DATABASES, DAY, HOUR, ID, NAME, REGION
 from calque.model.hive import Column
 from calque.model.names import TableName, partition_name
 
