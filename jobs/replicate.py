@@ -7,8 +7,7 @@ import sys
 import click
 
 from calque.commands.options import DEFAULT_CONFIG, head_or_event, serve_option, targets_option
-from calque.commands.output import print_error
-from calque.errors import CalqueError
+from calque.errors import CalqueError, print_error
 from calque.streams.job import run_file
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
-from calque.control.requests import Action
 from calque.core.layout import COPYING, STAGE, join, place
 from calque.engine.sweep.retention import Limits, let_go
 from calque.engine.sweep.sweep import sweep_target
@@ -32,6 +31,7 @@ from calque.model.hive import (
     location_of,
 )
 from calque.model.names import OURS, TableName
+from calque.model.requests import Action
 from disks import Death, DiskWorld, files_below
 from handmade import copy_by_hand
 from worlds import INPUT, OUTPUT, SERDE

@@ -19,13 +19,14 @@ from calque.adapters.metastore import messages
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.config import load
-from calque.control.requests import Action, ask
+from calque.control.requests import ask
 from calque.core.layout import COPYING, STAGE, place
 from calque.demo.source import Source
 from calque.model.facets import ColumnStatistics, Counted, Longs, PrimaryKey
 from calque.model.hive import Column, SerDe, Storage, Table, location_of
 from calque.model.names import OURS, TableName
 from calque.model.policy import Abilities
+from calque.model.requests import Action
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
 from deployments import Deployment

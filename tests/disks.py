@@ -14,18 +14,19 @@ from calque.adapters.files.pins import StoredPins
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3, Habits, MemoryCatalog
 from calque.adapters.memory.scans import MemoryScans
-from calque.control.requests import Action, Request, take_up
 from calque.core.keys import keys_of
 from calque.core.layout import join, place
 from calque.core.rows import table_of
-from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.failpoints import LOST, guard
 from calque.engine.lease.fence import fenced
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
+from calque.engine.replica.requests import take_up
 from calque.engine.sides.sides import TargetSide
+from calque.engine.source.evidence import Gatherer
 from calque.engine.source.scanner import Chosen, Scanner
 from calque.errors import Unavailable
 from calque.model.files import Listing
@@ -34,6 +35,7 @@ from calque.model.lease import Writer
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.policy import Abilities, Policy
+from calque.model.requests import Action, Request
 from calque.ports import Copied, CopyTask
 from policies import Nameless
 from worlds import ABSENT, Died, Recall, State, World

@@ -15,9 +15,10 @@ from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.evidence import Gatherer
 from calque.engine.window.advance import advance
 from calque.model.hive import Database
 from calque.model.names import Span, TableName

@@ -15,9 +15,10 @@ from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, Memo
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.evidence import Gatherer
 from calque.engine.verify.verify import Verification, verify
 from calque.model.ledger import TableState
 from calque.model.policy import Policy

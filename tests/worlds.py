@@ -32,12 +32,13 @@ from calque.core.image import MARKS, STATISTICS, Imaging, Marks, canonical
 from calque.core.keys import keys_of
 from calque.core.land import is_ahead
 from calque.core.rows import table_of
-from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE
+from calque.engine.source.evidence import Gatherer
 from calque.engine.window.long_copies import PATIENCE
 from calque.engine.window.result import Window
 from calque.errors import Unavailable

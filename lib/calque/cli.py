@@ -32,10 +32,8 @@ from calque.commands import (
 )
 from calque.commands.groups import Commands, need_command
 from calque.commands.options import Settings, examples, shared
-from calque.commands.output import print_error
 from calque.demo.command import command as demo
-from calque.errors import Broken, CalqueError, Unavailable
-from calque.nearest import nearest
+from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
 
 USAGE = 64
 

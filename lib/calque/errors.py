@@ -12,6 +12,10 @@ Every text has three parts: what is wrong, why, what to do. Each part ends with 
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class CalqueError(Exception):
     """Base of the three; never raised itself."""
@@ -53,3 +57,17 @@ def sentence(text: str) -> str:
     """`text` on one line, ending with a full stop."""
     line = " ".join(text.split())
     return line if line.endswith((".", "!", "?")) else line + "."
+
+
+def print_error(*parts: str) -> None:
+    """`calque: WHAT. WHY. TODO.` on stderr, in one line; empty parts are left out."""
+    print("calque: " + " ".join(sentence(part) for part in parts if part), file=sys.stderr)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """ "The nearest is X", else what is known at all; "" when nothing is. Upper and lower case count as equal."""
+    names = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    if found:
+        return f"The nearest is {names[found[0]]}"
+    return f"Known: {', '.join(names.values())}" if names else ""

@@ -32,7 +32,7 @@ from calque.core.image import EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.rows import ENTRY_COLUMNS, SCHEMA
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.window.advance import prepare
+from calque.engine.window.prepare import prepare
 from calque.model.hive import Partition, Table
 from calque.model.journal import Entry, Keys, Kind, Shape
 from calque.model.names import EventId, TableName

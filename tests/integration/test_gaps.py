@@ -16,10 +16,11 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.metastore.log import HiveLog
 from calque.cli import main
 from calque.config import load
-from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.replica.replica import Replica
+from calque.engine.source.evidence import Gatherer
 from calque.errors import CalqueError
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, SerDe, Storage, Table

@@ -28,13 +28,13 @@ from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import Apply, Query, Unbegun, Until, discard, rows_of
 from calque.adapters.spark.session import session
-from calque.cache import cache_folder
 from calque.core import rows
 from calque.core.keys import keys_of
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import Evidence, Listing
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
+from calque.resources import cache_folder
 from calque.sandbox.spark import spark_jars
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]

@@ -21,8 +21,8 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.window.advance import prepare, ready_of
 from calque.engine.window.groups import BESIDE, FAILURES, Cut, Group, gist
+from calque.engine.window.prepare import prepare, ready_of
 from calque.errors import Unavailable
 from calque.model.names import EventId
 from calque.model.policy import Policy

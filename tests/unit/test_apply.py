@@ -15,12 +15,13 @@ from calque.core.layout import join
 from calque.engine.apply import Applied, Applier
 from calque.engine.apply.hidden_build import hidden_name
 from calque.engine.apply.statistics import ACCURATE
+from calque.engine.exact_reads.land import land
 from calque.engine.files.stage import ContentLost
 from calque.engine.sides.announced_exceptions import bridges, in_parts
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import Exact
 from calque.engine.target.observe import observe
-from calque.engine.window.advance import Advanced, land
+from calque.engine.window.advance import Advanced
 from calque.model.facets import ColumnStatistics, Counted, ForeignKey, Longs, NotNull, PrimaryKey
 from calque.model.files import Listing
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of

@@ -16,9 +16,10 @@ from calque.adapters.spark.contiguous import Gap
 from calque.adapters.spark.log_source import pages
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.sides.sides import SourceSide
+from calque.engine.source.evidence import Gatherer
 from calque.errors import Unavailable
 from calque.model.journal import Event
 from calque.model.names import EventId, Span

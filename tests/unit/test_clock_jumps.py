@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calque.engine.replica.replica import EVIDENCE_SECONDS
-from calque.engine.source.exact_read import wait_for_journal
+from calque.engine.sides.journal_reads import wait_for_journal
 from calque.errors import Unavailable
 from calque.model.ledger import TableState
 from histories import differences

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.config import load
-from calque.config.supported import unsupported
+from calque.config.conflicts import unsupported
 from calque.core.image import STATE
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState

@@ -13,13 +13,15 @@ import pytest
 
 from calque.adapters.memory.gaps import MemoryGaps
 from calque.adapters.memory.metastore import HIVE_3, MemoryMetastore
-from calque.engine.capture.capture import Capture, Gatherer
-from calque.engine.capture.continuity import Continuity, Interrupted, begin_of
+from calque.engine.capture.capture import Capture
+from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
 from calque.engine.check.log_strength import newest_rows, weaknesses
 from calque.engine.failpoints import EFFECTS, guard
+from calque.engine.sides.journal_reads import begin_of
 from calque.engine.sides.log_reads import events_after
+from calque.engine.source.evidence import Gatherer
 from calque.errors import Refused, Unavailable
 from calque.model.files import Evidence, Listing
 from calque.model.gaps import Cause, Gap

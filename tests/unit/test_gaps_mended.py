@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.ledger import MemoryLedger
-from calque.control.requests import Action, Request, take_up
 from calque.core.image import SOURCE
 from calque.engine.exact_reads.bulk_compare import BATCH, PAGE
+from calque.engine.replica.requests import take_up
 from calque.model.facets import PrimaryKey
 from calque.model.hive import Database, Function, location_of
 from calque.model.ledger import TableState, Why
 from calque.model.names import TableName
+from calque.model.requests import Action, Request
 from gapped import POLICY, add, at_target, counted, create, drop, held, world_of
 from histories import differences
 from worlds import Backup, World

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque import schemas
 from calque.adapters.kafka.codec import Codec, codec, codec_of, self_contained
 from calque.adapters.kafka.counting import Count, Counted, in_sequence, never_back
 from calque.adapters.kafka.record import Known, Record, cut, record_of
 from calque.core.rows import SCHEMA
 from calque.errors import Broken
+from calque.resources import schema_versions
 
 NEW = Known(0, 0, None)
 ODD = 'Straße "quoted" \\ 日本語 🐘 \u2028 \x01\t\n'
@@ -52,7 +52,7 @@ def row(**changed: object) -> dict[str, object]:
 
 
 def test_the_schema_of_events_has_the_journal_s_columns() -> None:
-    (path,) = schemas.versions("journal-event")
+    (path,) = schema_versions("journal-event")
     assert [field["name"] for field in orjson.loads(path.read_bytes())["fields"]] == SCHEMA.names
 
 
@@ -62,7 +62,7 @@ def test_values_come_back_as_they_were() -> None:
 
 def test_a_record_is_in_avro_s_single_object_encoding() -> None:
     data = codec("restart").encode({"event_id": 7})
-    (path,) = schemas.versions("restart")
+    (path,) = schema_versions("restart")
     canonical = fastavro.schema.to_parsing_canonical_form(orjson.loads(path.read_bytes()))
     assert data[:2] == b"\xc3\x01"
     assert data[2:10].hex() == fastavro.schema.fingerprint(canonical, "CRC-64-AVRO")
@@ -96,7 +96,7 @@ def test_the_parts_of_a_value_say_all_of_what_the_whole_says() -> None:
 @pytest.fixture
 def versions() -> tuple[Codec, Codec]:
     """Of a calque that knows one version of a schema, and of the next one."""
-    (path,) = schemas.versions("restart")
+    (path,) = schema_versions("restart")
     first = orjson.loads(path.read_bytes())
     second = {**first, "fields": [*first["fields"], {"name": "why", "type": "string", "default": "?"}]}
     return codec_of("restart", [first]), codec_of("restart", [first, second])

@@ -11,17 +11,18 @@ import pytest
 
 from calque.cli import main
 from calque.config import load
-from calque.control.requests import Action, Request, take_up
 from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, own_gap
-from calque.engine.capture.capture import Gatherer
 from calque.engine.exact_reads.gap_recovery import behind_row
 from calque.engine.replica.dry_run import foresee
 from calque.engine.replica.replay import replay
+from calque.engine.replica.requests import take_up
+from calque.engine.source.evidence import Gatherer
 from calque.errors import Forgotten, Refused, Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Database
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import Span, TableName
+from calque.model.requests import Action, Request
 from calque.wiring.wiring import Wiring
 from gapped import POLICY, add, at_target, counted, create, drop, held, world_of
 from histories import differences

@@ -13,7 +13,7 @@ from calque.adapters.control import ControlGaps
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.cli import main
 from calque.config import load
-from calque.control.requests import Action, ask, asked
+from calque.control.requests import ask, asked
 from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, Mending, dealt_with, states_of
 from calque.core.standing import Standing
 from calque.engine.sweep.retention import Limits, release, shown_by_all
@@ -22,6 +22,7 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.model.requests import Action
 from calque.streams.beginning import Beginning
 from calque.streams.run import Run
 from calque.streams.target import TargetPart

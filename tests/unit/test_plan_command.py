@@ -13,7 +13,7 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.cli import main
 from calque.commands.plan import document, hop_rows, operation_of, show, stops
 from calque.config import load
-from calque.control.requests import Action, ask
+from calque.control.requests import ask
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.core.tally import Cost, calls_of, costs
@@ -41,6 +41,7 @@ from calque.model.plan import (
     Version,
 )
 from calque.model.policy import Limits, Policy
+from calque.model.requests import Action
 from calque.wiring.wiring import Wiring
 from worlds import INPUT, OUTPUT, SERDE, World
 

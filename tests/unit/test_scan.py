@@ -14,8 +14,9 @@ from calque.adapters.memory.scans import MemoryScans
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.capture.capture import Capture, Gatherer
+from calque.engine.capture.capture import Capture
 from calque.engine.sides.sides import SourceSide
+from calque.engine.source.evidence import Gatherer
 from calque.engine.source.scanner import Chosen, Scanner
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_4
-from calque.engine.sides.port_wrappers import ending_source
+from calque.engine.sides.sides import ending_source
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState

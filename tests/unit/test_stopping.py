@@ -16,13 +16,14 @@ from calque.commands import wait
 from calque.commands.options import Settings
 from calque.config import load
 from calque.control.pause_rules import Rule, change, whole
-from calque.control.requests import Action, ask
+from calque.control.requests import ask
 from calque.control.status import snapshot
 from calque.core.standing import Standing
 from calque.engine.replica.pause import REASON
 from calque.errors import Broken, Unavailable
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
+from calque.model.requests import Action
 from calque.streams.part import Part
 from calque.streams.run import Run, end, running
 from calque.streams.target import TargetPart

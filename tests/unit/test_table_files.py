@@ -17,7 +17,7 @@ from calque.core.formats import TEXT_INPUT
 from calque.errors import Refused
 from calque.reader.arrow import dataset_of
 from calque.reader.arrow_types import arrow_type
-from calque.reader.epoch import Directory, TableFiles
+from calque.reader.files import Directory, TableFiles
 
 PARQUET = Format("parquet", "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe")
 ORC = Format("orc", "org.apache.hadoop.hive.ql.io.orc.OrcSerde")

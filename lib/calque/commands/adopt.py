@@ -41,8 +41,9 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
 
 def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
     from calque.commands.output import print_json, print_line
-    from calque.control.requests import Action, ask
+    from calque.control.requests import ask
     from calque.control.status_records import is_running
+    from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)

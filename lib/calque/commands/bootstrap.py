@@ -34,7 +34,8 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
 def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json
-    from calque.control.requests import Action, ask
+    from calque.control.requests import ask
+    from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     ask(Wiring(config), target, Action.BOOTSTRAP, tables)

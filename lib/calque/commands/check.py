@@ -28,8 +28,8 @@ def command(settings: Settings) -> int:
 
 
 def run(settings: Settings, config: Config) -> int:
-    from calque.commands.output import print_error, print_json
-    from calque.errors import Refused, Unavailable
+    from calque.commands.output import print_json
+    from calque.errors import Refused, Unavailable, print_error
 
     findings = look(config)
     if settings.json:
@@ -49,7 +49,7 @@ def look(config: Config) -> Findings:
     """Check the world of a configuration."""
     from calque.adapters.metastore.client import Client
     from calque.adapters.metastore.server import MetastoreServer
-    from calque.config.supported import unsupported
+    from calque.config.conflicts import unsupported
     from calque.engine.check.check import Source, check
     from calque.errors import CalqueError
     from calque.wiring.storage_probes import state_probe

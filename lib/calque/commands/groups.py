@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from calque.nearest import nearest
+from calque.errors import nearest
 
 
 class Commands(click.Group):

@@ -108,7 +108,7 @@ def owner_of(wiring: Wiring, to: Place, new: Kept) -> Owner:
 
 def needed(wiring: Wiring) -> int:
     """The event above which some target needs events."""
-    from calque.engine.capture.continuity import newest
+    from calque.engine.sides.journal_reads import newest
     from calque.engine.sweep.retention import shown_by_all
 
     gap = newest(wiring.gaps())

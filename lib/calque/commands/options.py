@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from calque.errors import Refused
-from calque.nearest import nearest
+from calque.errors import Refused, nearest
 
 if TYPE_CHECKING:
     from calque.config import Config

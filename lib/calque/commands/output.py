@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from calque.errors import sentence
-
 UNWRAPPED = 4096
 """Columns of a table that goes into a pipe or a file: no cell is broken there."""
 
@@ -35,11 +33,6 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
 def print_line(text: str) -> None:
     click.echo(text)
-
-
-def print_error(*parts: str) -> None:
-    """`calque: WHAT. WHY. TODO.` on stderr, in one line; empty parts are left out."""
-    click.echo("calque: " + " ".join(sentence(part) for part in parts if part), err=True)
 
 
 def _plain(value: object) -> object:

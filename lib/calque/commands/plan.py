@@ -78,11 +78,12 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
     from contextlib import suppress
 
     from calque.control.pause_rules import chosen_by, rules_of
-    from calque.control.requests import asked, take_up
-    from calque.engine.capture.continuity import begin_of
+    from calque.control.requests import asked
     from calque.engine.replica.dry_run import foresee
     from calque.engine.replica.pause import hold_back
     from calque.engine.replica.replica import Replica
+    from calque.engine.replica.requests import take_up
+    from calque.engine.sides.journal_reads import begin_of
     from calque.errors import Refused
 
     source, record = wiring.source(), wiring.control.read("journal")

@@ -75,7 +75,8 @@ def show(settings: Settings, config: Config, targets: Sequence[str], tables: Seq
 def release(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json
-    from calque.control.requests import Action, ask
+    from calque.control.requests import ask
+    from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)

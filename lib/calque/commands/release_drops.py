@@ -38,10 +38,11 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
 def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
     """No `tables` means all that wait."""
     from calque.commands.output import print_json, print_line
-    from calque.control.requests import Action, ask
+    from calque.control.requests import ask
     from calque.core.patterns import chosen
     from calque.model.ledger import Why
     from calque.model.names import TableName
+    from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     wiring, takes = Wiring(config), chosen(tables)

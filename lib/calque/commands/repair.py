@@ -41,7 +41,8 @@ def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequ
     """`data` is "none", "size" or "checksum"; no `tables` means all."""
     from calque.commands.output import print_json
     from calque.commands.verify import aside_row, difference_row, verified
-    from calque.control.requests import Action, ask
+    from calque.control.requests import ask
+    from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)

@@ -37,10 +37,11 @@ def command(settings: Settings, target: str, after: int, tables: Sequence[str]) 
 def run(settings: Settings, config: Config, target: str, after: int, tables: Sequence[str]) -> int:
     """No `tables` means all. Raises `Refused` where the journal does not reach back."""
     from calque.commands.output import print_json, print_line
-    from calque.control.requests import Action, ask
+    from calque.control.requests import ask
     from calque.control.status_records import is_running
     from calque.core.patterns import chosen
     from calque.engine.replica.replay import tables_of, touched
+    from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)

@@ -43,7 +43,7 @@ def run(
     """`until` is "head", an event id, or None for ever; `named` are the targets that the command line names."""
     from pathlib import Path
 
-    from calque.config.supported import unsupported
+    from calque.config.conflicts import unsupported
     from calque.streams import spark_session
 
     for refusal in unsupported(config):

@@ -35,8 +35,8 @@ def command(settings: Settings, targets: Sequence[str]) -> int:
 
 def run(settings: Settings, config: Config, targets: Sequence[str]) -> int:
     """One target that can't be reached does not keep others from being swept; the exit code is 75 then."""
-    from calque.commands.output import print_error, print_json
-    from calque.errors import Unavailable
+    from calque.commands.output import print_json
+    from calque.errors import Unavailable, print_error
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)

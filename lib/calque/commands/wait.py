@@ -42,7 +42,7 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     from calque.control.status_records import position_of
     from calque.core.mended import dealt_with
     from calque.core.standing import Reached, Standing, standing
-    from calque.engine.capture.continuity import newest
+    from calque.engine.sides.journal_reads import newest
     from calque.errors import Unavailable
     from calque.wiring.wiring import Wiring
 

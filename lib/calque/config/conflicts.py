@@ -1,4 +1,4 @@
-"""What keys of a valid file say against each other: names that two things would get."""
+"""What keys of a valid file say against each other, and settings that this version refuses together."""
 
 from __future__ import annotations
 
@@ -60,3 +60,18 @@ def _shared_place(first: Target, second: Target) -> str:
         return second.metastore[0]
     both_copy = first.data == "copy" and second.data == "copy"
     return second.warehouse if both_copy and first.warehouse == second.warehouse else ""
+
+
+def unsupported(config: Config) -> list[Refused]:
+    """One refusal for each such setting; `calque run` raises the first, `calque check` shows all."""
+    found = []
+    for name, target in config.targets.items():
+        if target.consistency == "database" and target.drops == "keep":
+            found.append(
+                Refused(
+                    f'targets.{name}: consistency = "database" and drops = "keep" exclude each other',
+                    "a table that is kept is in no state of the source's database",
+                    'Write drops = "follow", or consistency = "table"',
+                )
+            )
+    return found

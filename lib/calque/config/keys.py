@@ -36,10 +36,9 @@ from calque.config.checks import (
     WrongError,
 )
 from calque.core.patterns import matches, parse_pattern
-from calque.errors import Refused
+from calque.errors import Refused, nearest
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.nearest import nearest
 
 TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 

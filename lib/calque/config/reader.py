@@ -18,8 +18,7 @@ from calque.config.conflicts import conflicts
 from calque.config.keys import Config, Journal, Serve, Source, State, Target, Window
 from calque.config.lines import Lines
 from calque.config.lines import Path as KeyPath
-from calque.errors import Refused, sentence
-from calque.nearest import nearest
+from calque.errors import Refused, nearest, sentence
 
 SECTIONS: Mapping[str, type[BaseModel]] = {
     "source": Source,

@@ -9,7 +9,7 @@ A cell is one independent thing that a reader can see: a name's table, a table's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -431,3 +431,16 @@ def datas_of(entry: Entry) -> list[Data]:
     locations = entry.keys.locations or ("",) * len(entry.keys.partitions)
     scans = entry.scans or (0,) * len(locations)
     return [Data(entry.event_id, location, scan) for location, scan in zip(locations, scans, strict=True)]
+
+
+def names_in(group: Iterable[Entry]) -> set[TableName]:
+    return {name for entry in group for name in names_of(entry)}
+
+
+def names_of(entry: Entry) -> list[TableName]:
+    return [name for name in (entry.keys.table, entry.keys.other) if name is not None]
+
+
+def links_of(renames: Iterable[Entry]) -> dict[TableName, TableName]:
+    """For each name that a rename links to others, one name that stands for all of them."""
+    return {name: linked[0].keys.table or name for linked in groups(list(renames)) for name in names_in(linked)}

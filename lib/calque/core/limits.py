@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
 from calque.errors import Refused
+
+T = TypeVar("T")
 
 
 def check_list(operation: str, count: int, limit: int) -> None:
@@ -23,3 +28,9 @@ def check_commit(any_difference: bool) -> None:
             "this catalog has no commit of any difference of a table",
             "Make the calls that it declares",
         )
+
+
+def batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of at most `size`."""
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])

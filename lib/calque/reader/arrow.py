@@ -16,7 +16,7 @@ from calque.core.formats import Kind, Lines, kind_of, lines_of
 from calque.core.layout import OBJECT_STORES, place
 from calque.errors import Refused
 from calque.reader.arrow_types import arrow_type
-from calque.reader.epoch import Directory, TableFiles
+from calque.reader.files import Directory, TableFiles
 
 
 def dataset_of(table: TableFiles, systems: Systems) -> ds.Dataset:

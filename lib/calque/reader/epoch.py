@@ -19,15 +19,15 @@ from calque.config import load
 from calque.control.epoch_holds import hold
 from calque.core.admit import Admission
 from calque.core.contents import Content, contents, line_of
-from calque.core.definition import Definition, Format, definition_of, format_of
+from calque.core.definition import definition_of, format_of
 from calque.core.iceberg import METADATA
 from calque.core.layout import join
 from calque.engine.sweep.sweep import published_ns
-from calque.errors import Refused, Unavailable
+from calque.errors import Refused, Unavailable, nearest
 from calque.model.hive import VIEW_TYPES
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.names import DEFAULT_PARTITION, EventId, TableName, partition_values, table_name
-from calque.nearest import nearest
+from calque.reader.files import Directory, TableFiles
 from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -35,37 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 HOLD = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Directory:
-    """Files that lie together, by full path, with the values of the partition keys (None: the default partition). Of a
-    Delta table `version` is the one to be read, and `files` are empty."""
-
-    location: str
-    values: tuple[str | None, ...]
-    files: tuple[str, ...]
-    format: Format
-    version: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TableFiles:
-    """What a table consists of at an epoch. The name is the source's."""
-
-    name: str
-    definition: Definition
-    directories: tuple[Directory, ...]
-
-    @property
-    def version(self) -> int | None:
-        """Of a Delta table."""
-        return self.directories[0].version if self.directories else None
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """All files, by full path."""
-        return tuple(file for directory in self.directories for file in directory.files)
 
 
 def open_epoch(

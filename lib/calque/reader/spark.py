@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from calque.core.definition import Format
 from calque.core.formats import Kind, kind_of, lines_of
 from calque.core.layout import place
-from calque.reader.epoch import Directory, TableFiles
+from calque.reader.files import Directory, TableFiles
 
 UNQUOTED = "/_-!.~'()*,;:$&+=@"
 FILE, POSITION = "_calque_file", "_calque_directory"

@@ -7,7 +7,7 @@ by `python -m calque.sandbox.install` (`make install` does it). Each service run
 the process that started it, however that one ends.
 """
 
-from calque.cache import cache_folder
+from calque.resources import cache_folder
 from calque.sandbox.broker import Broker, Cluster
 from calque.sandbox.hdfs import Hdfs
 from calque.sandbox.hive_settings import MetastoreSettings

@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
-from calque.cache import cache_folder
 from calque.errors import Unavailable
+from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.hive_settings import site

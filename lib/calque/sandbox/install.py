@@ -7,8 +7,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from calque.cache import cache_folder
 from calque.errors import CalqueError
+from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import fetch
 from calque.sandbox.java import java_17

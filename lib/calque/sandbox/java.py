@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyspark
 
-from calque.cache import cache_folder
 from calque.errors import Unavailable
+from calque.resources import cache_folder
 
 _NEEDED = 17
 

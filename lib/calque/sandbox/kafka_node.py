@@ -7,7 +7,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from calque.cache import cache_folder
+from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.java import archive_of, java_17

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from calque.cache import cache_folder
 from calque.errors import Refused
+from calque.resources import cache_folder
 from calque.sandbox import hive_3, manifest, unpacked
 from calque.sandbox.artifacts import installed
 from calque.sandbox.hive_settings import MetastoreSettings, properties, write_configuration

@@ -5,8 +5,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from calque.cache import cache_folder
 from calque.errors import Unavailable
+from calque.resources import cache_folder
 from calque.sandbox.java import java_17
 from calque.sandbox.processes import KeptProcess, PortTaken, on_free_port
 from calque.sandbox.unpacked import registry_program

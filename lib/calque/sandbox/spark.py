@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from calque.cache import cache_folder
+from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 

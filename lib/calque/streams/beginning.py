@@ -8,7 +8,7 @@ import time
 from calque.adapters.control import locked, unavailable
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.server import require_strong_log
-from calque.engine.capture.continuity import begin_of
+from calque.engine.sides.journal_reads import begin_of
 from calque.errors import Refused
 from calque.model.names import EventId
 from calque.wiring.journal_location import configured

@@ -16,10 +16,12 @@ from calque.adapters.spark.query import rows_of
 from calque.adapters.spark.watch import touch
 from calque.control.process_locks import CAPTURE
 from calque.control.status_records import CAPTURING, tell
-from calque.engine.capture.capture import Capture, Gatherer
-from calque.engine.capture.continuity import Continuity, Interrupted, newest
+from calque.engine.capture.capture import Capture
+from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
+from calque.engine.sides.journal_reads import newest
+from calque.engine.source.evidence import Gatherer
 from calque.engine.source.scanner import Chosen, Scanner
 from calque.engine.sweep.retention import Limits, keep
 from calque.model.names import EventId, Span, TableName

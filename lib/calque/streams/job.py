@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from calque.commands.output import print_error
 from calque.config import load
+from calque.config.conflicts import unsupported
 from calque.config.keys import Serve
-from calque.config.supported import unsupported
 from calque.control.pause_rules import is_paused
 from calque.control.process_locks import Roles, roles
 from calque.control.status import snapshot
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
-from calque.errors import CalqueError, Refused, Unavailable
+from calque.errors import CalqueError, Refused, Unavailable, print_error
 from calque.model.names import EventId
 from calque.serve.http import Pages, serve
 from calque.streams.reload import Reread

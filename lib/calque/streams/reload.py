@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from calque.config import Config
-from calque.config.supported import unsupported
+from calque.config.conflicts import unsupported
 from calque.errors import Refused
 
 FIXED = (("source", "name"), ("source", "metastore"), ("state", ""), ("journal", ""), ("serve", ""))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from calque.adapters.spark.archive import archive_path
 from calque.adapters.spark.session import session
-from calque.cache import cache_folder
 from calque.errors import CalqueError
+from calque.resources import cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,15 +14,17 @@ from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.watch import bump
 from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
 from calque.control.process_locks import role_of
-from calque.control.requests import asked, done, take_up
+from calque.control.requests import asked, done
 from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, record_of, tell
 from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
-from calque.engine.capture.continuity import Interrupted, newest
+from calque.engine.capture.continuity import Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.replica.pause import hold_back
 from calque.engine.replica.replica import Replica
-from calque.engine.sides.port_wrappers import ending_source
+from calque.engine.replica.requests import take_up
+from calque.engine.sides.journal_reads import newest
+from calque.engine.sides.sides import ending_source
 from calque.engine.sides.table_states import OUT
 from calque.errors import Broken, CalqueError, Refused
 from calque.model.lease import Writer

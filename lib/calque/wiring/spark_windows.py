@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calque.core.fold import links_of
 from calque.core.rows import entries_of
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.window.groups import BESIDE, Cut, Group, links_of, prepare_share
+from calque.engine.window.groups import BESIDE, Cut, Group, prepare_share
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Kind
 from calque.model.names import Span, TableName

@@ -18,8 +18,8 @@ import fastavro
 import orjson
 from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
 
-from calque import schemas
 from calque.errors import Broken
+from calque.resources import schema_versions
 
 MARKER = b"\xc3\x01"
 HEAD = 10
@@ -93,12 +93,12 @@ def self_contained(registered: bytes, fingerprint: bytes) -> bytes:
 @cache
 def codec(name: str) -> Codec:
     """Of all the schema's released versions."""
-    return codec_of(name, [orjson.loads(path.read_bytes()) for path in schemas.versions(name)])
+    return codec_of(name, [orjson.loads(path.read_bytes()) for path in schema_versions(name)])
 
 
 def newest_text(name: str) -> str:
     """The schema's newest released version, as JSON."""
-    return orjson.dumps(orjson.loads(schemas.versions(name)[-1].read_bytes())).decode()
+    return orjson.dumps(orjson.loads(schema_versions(name)[-1].read_bytes())).decode()
 
 
 def codec_of(name: str, versions: Sequence[Schema]) -> Codec:

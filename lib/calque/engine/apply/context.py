@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
 from calque.core.definition import text_of_partition, text_of_table
+from calque.core.limits import batches
+from calque.core.object_row import row_of
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import Placed, Wanted, stage
 from calque.engine.sides.sides import TargetSide
@@ -151,34 +153,6 @@ def definition_text(written: Table | Partition | None) -> str:
             return text_of_table(written)
         case Partition():
             return text_of_partition(written)
-
-
-def row_of(
-    table: TableName,
-    partition: str,
-    incarnation: str,
-    event_id: EventId,
-    change: str,
-    listing: Listing | None,
-    definition: str = "",
-) -> ObjectRow:
-    """The ledger's row of an object, with what lies in its directory where that was written."""
-    row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change, definition=definition)
-    if listing is None:
-        return row
-    files = replace(listing, files=tuple(sorted(listing.files)))
-    return replace(
-        row,
-        location=listing.location,
-        files=listing.files,
-        fingerprint=files.fingerprint(),
-        delta_version=files.version,
-    )
-
-
-def batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    for start in range(0, len(items), size):
-        yield list(items[start : start + size])
 
 
 def claim_of(incarnation: str, create_time: int | None, partitioned: bool = False) -> str:

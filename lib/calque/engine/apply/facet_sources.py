@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from calque.core.compare import Difference, Seen
 from calque.core.decode import Undecodable
 from calque.core.facets import Changes, Rows, by_name, columns_of, compare_columns, compare_constraint, constraint_image
-from calque.engine.apply.context import Applied, Hand, batches
+from calque.core.limits import batches
+from calque.engine.apply.context import Applied, Hand
 from calque.engine.apply.definitions import ReadImages
 from calque.engine.apply.facets import (
     add_foreign_key,
@@ -19,9 +20,9 @@ from calque.engine.apply.facets import (
     write_constraints,
 )
 from calque.engine.apply.statistics import write_statistics
-from calque.engine.sides.journal_reads import messages
+from calque.engine.sides.journal_reads import messages, touching
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import Exact, touching
+from calque.engine.source.exact_read import Exact
 from calque.engine.target.observe import Shown
 from calque.errors import Unavailable
 from calque.model.facets import ForeignKey, Statistics

@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from calque.core.keys import keys_of
 from calque.core.rows import storable, table_of
-from calque.engine.sides.journal_reads import AT_ONCE, messages
+from calque.engine.sides.journal_reads import AT_ONCE, begin_of, messages
 from calque.engine.sides.log_reads import events_after, of_one_id
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.journal import Event
 from calque.model.names import EventId
-from calque.ports import Gaps, Journal
 
 Sign = tuple[int, str, int]
 LOG = logging.getLogger(__name__)
@@ -182,30 +181,6 @@ class Continuity:
         if self.source.pins is not None:
             self.source.pins.release(self.source.pins.events())
         self.gaps.settle(gap.number)
-
-
-def begin_of(gaps: Gaps | None, begun: EventId) -> EventId:
-    """Where the journal begins: behind the newest gap, else after event `begun`. `Unavailable` while capture has not
-    begun it anew."""
-    found = gaps.found() if gaps is not None else ()
-    if gaps is None or not found:
-        return begun
-    if gaps.settled() < found[-1].number:
-        raise Unavailable(
-            "The journal has not begun anew behind a gap yet", f"{found[-1].cause.value}", "Let `calque run` capture"
-        )
-    return found[-1].at
-
-
-def reach(journal: Journal) -> EventId:
-    """The event before the first one that the journal has; 0 before it ever had one."""
-    oldest = journal.oldest()
-    return oldest - 1 if oldest is not None else journal.last() or 0
-
-
-def newest(gaps: Gaps | None) -> int:
-    """The number of the newest gap; 0 for none."""
-    return len(gaps.found()) if gaps is not None else 0
 
 
 def sign_of(event: Event) -> Sign:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from calque.engine.capture.continuity import newest
+from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event

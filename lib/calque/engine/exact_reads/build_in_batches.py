@@ -17,18 +17,22 @@ from calque.core.definition import text_of_partition, text_of_table
 from calque.core.image import INCARNATION, SOURCE, Marks, source_mark
 from calque.core.kinds import obstacle
 from calque.core.land import NEW, unchanged
+from calque.core.limits import batches
+from calque.core.object_row import row_of
 from calque.engine.apply import Applied
-from calque.engine.apply.context import Hand, batches, row_of
+from calque.engine.apply.context import Hand
 from calque.engine.apply.definitions import ReadImages
 from calque.engine.apply.hidden_build import begin, clear, hidden_name
 from calque.engine.apply.partitions import new_partitions
 from calque.engine.apply.tables import new_table
 from calque.engine.files.stage import ContentLost
+from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed, touching
+from calque.engine.source.exact_read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed
 from calque.engine.source.stable_listings import Unsure
 from calque.engine.target.observe import Shown, event_of
-from calque.engine.window.advance import Advanced, Unreachable
+from calque.engine.window.advance import Advanced
+from calque.engine.window.prepare import Unreachable
 from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned, location_of

@@ -16,17 +16,17 @@ from itertools import groupby
 
 from calque.core.attached import Thing
 from calque.core.compare import Seen, compare_locations
+from calque.core.fold import names_in
 from calque.core.iceberg import is_iceberg
 from calque.core.image import SOURCE, Marks, is_ours, source_mark
 from calque.core.kinds import obstacle
 from calque.core.land import is_ahead, same_incarnation, unchanged
-from calque.engine.apply.context import batches
+from calque.core.limits import batches
 from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.referenced_files import Doubts
+from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import wait_for_journal
 from calque.engine.source.stable_listings import list_what_can_be
-from calque.engine.window.groups import names_in
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName

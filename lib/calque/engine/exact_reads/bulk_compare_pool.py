@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from calque.core.limits import batches
 from calque.engine.apply import Applied
-from calque.engine.apply.context import batches
 from calque.engine.exact_reads.bulk_compare import BATCH, Dropped, Surveyed, other_facets, survey
 from calque.engine.exact_reads.pool import Read, Reading
 from calque.engine.sides.sides import SourceSide, TargetSide

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from calque.core.iceberg import is_iceberg
 from calque.core.kinds import obstacle
 from calque.core.land import has_incarnation, same_incarnation
-from calque.engine.apply.context import batches
+from calque.core.limits import batches
 from calque.engine.exact_reads.build_in_batches import Tell, is_of_all
 from calque.engine.exact_reads.bulk_compare import Likeness, directory
 from calque.engine.files.referenced_files import Doubts
+from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import ROUNDS, Exact, OfAll, TooBusy, read_some, touching
+from calque.engine.source.exact_read import ROUNDS, Exact, OfAll, TooBusy, read_some
 from calque.engine.target.observe import event_of, observe
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned

@@ -15,7 +15,7 @@ from calque.core.mended import BEHIND, KIND, REPAIRED
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
-from calque.engine.capture.continuity import reach
+from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import Epoch, TableRow, TableState, Why

@@ -16,6 +16,7 @@ from calque.engine.apply.databases import Databases
 from calque.engine.apply.facet_sources import copy_facets
 from calque.engine.exact_reads.build_in_batches import BATCH, build
 from calque.engine.exact_reads.compare_in_pages import sift
+from calque.engine.exact_reads.land import land
 from calque.engine.exact_reads.progress import Reads
 from calque.engine.files.stage import ContentLost
 from calque.engine.policy.retained import Kept
@@ -25,7 +26,8 @@ from calque.engine.source.exact_read import Large, TooBusy, read_exact
 from calque.engine.target.fault_isolation import Blame, facts
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.recovered_rows import as_it_is
-from calque.engine.window.advance import Advanced, Unreachable, land
+from calque.engine.window.advance import Advanced
+from calque.engine.window.prepare import Unreachable
 from calque.errors import Broken, Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName

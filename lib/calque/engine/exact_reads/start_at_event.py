@@ -14,32 +14,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from calque.core.fold import Chain
 from calque.core.image import EVENT, INCARNATION, SOURCE, Marks, is_ours, source_mark
 from calque.core.keys import keys_of
 from calque.core.kinds import obstacle
-from calque.engine.apply.context import batches
+from calque.core.limits import batches
 from calque.engine.apply.databases import owned
 from calque.engine.apply.functions import same_function
-from calque.engine.capture.continuity import reach
 from calque.engine.exact_reads.take_over import taken, with_marks
-from calque.engine.files.content_proof import pairs_of, prove
+from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.log_reads import events_after
-from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.target.observe import NotOurs, Shown
+from calque.engine.sides.sides import SourceSide
+from calque.engine.target.observe import NotOurs
 from calque.errors import Refused
-from calque.model.files import Listing
 from calque.model.hive import Database, is_partitioned
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName, table_name
-from calque.model.plan import Data
 from calque.ports import Conflict, EventLog
 
 if TYPE_CHECKING:
     from calque.engine.replica.replica import Replica
 
 LOG = logging.getLogger(__name__)
-Listings = Mapping[Data, Listing]
 INSTEAD = 'Use start = "bootstrap", or a later event at which the target equals the source'
 
 
@@ -188,23 +183,3 @@ def functions_at(replica: Replica, event_id: EventId, touched: set[TableName]) -
                 continue
             if name in touched or same_function(there, side.imaging.function(here)):
                 replica.functions.own(name, event_id, "it was there at the start")
-
-
-def recognise(side: TargetSide, chain: Chain, shown: Mapping[TableName, Shown | None], listings: Listings) -> None:
-    """Directories that were there at the start have times of their own. Where all that lies there may be of the state
-    that a window comes to, its content is compared, and has the source's times from then on."""
-    wanted: dict[str, list[Listing]] = {}
-    for step in chain.steps:
-        datas = [("", head.data) for head in step.heads.values() if head.data is not None]
-        datas += [(partition, part.data) for (_, partition), part in step.parts.items() if part is not None]
-        for partition, data in datas:
-            if data in listings:
-                wanted.setdefault(partition, []).append(listings[data])
-    mark = f"r{side.policy.start}"
-    for table in shown.values():
-        if table is None or table.incarnation() != mark:
-            continue
-        for partition, there in table.listings.items():
-            found = next((listing for listing in wanted.get(partition, ()) if pairs_of(listing, there)), None)
-            if found is not None and prove(side, [(found, there)], also_known=False):
-                table.listings[partition] = side.storage.list([there.location])[there.location]

@@ -13,8 +13,8 @@ from calque.core.image import EVENT, INCARNATION, ORIGIN, SOURCE, TYPE, Marks, i
 from calque.core.kinds import ACID, kind_of
 from calque.core.land import same_incarnation, unchanged
 from calque.core.layout import natural_location
+from calque.core.limits import batches
 from calque.engine.apply import Applied
-from calque.engine.apply.context import batches
 from calque.engine.files.content_proof import is_shared, prove, require_told, same_files
 from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.sides.sides import TargetSide

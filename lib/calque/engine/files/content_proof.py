@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from calque.core.layout import join, place
-from calque.engine.apply.context import batches
+from calque.core.limits import batches
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.files import File, Listing

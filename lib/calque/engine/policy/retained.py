@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from calque.core.facets import columns_of
 from calque.core.image import EVENT, SOURCE, source_mark
-from calque.engine.apply.context import batches
+from calque.core.limits import batches
 from calque.engine.sides.sides import TargetSide
 from calque.model.facets import Statistics
 from calque.model.hive import Table, is_partitioned

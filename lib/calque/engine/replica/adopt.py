@@ -11,9 +11,9 @@ from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database, owned
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.exact_reads.take_over import NOT_YET
+from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import TargetSide
-from calque.engine.source.exact_read import wait_for_journal
 from calque.model.journal import Entry
 from calque.model.names import Span, TableName, table_name
 

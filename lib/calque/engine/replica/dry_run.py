@@ -21,8 +21,9 @@ from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import OUT
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.window.advance import Advanced, Ahead, outcome, prepare
+from calque.engine.window.advance import Advanced, outcome
 from calque.engine.window.groups import Group
+from calque.engine.window.prepare import Ahead, prepare
 from calque.engine.window.result import Window
 from calque.engine.window.view_order import wave_of
 from calque.errors import Unavailable

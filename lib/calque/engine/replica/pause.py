@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from calque.core.fold import names_in
 from calque.core.standing import PAUSED, is_paused
-from calque.engine.capture.continuity import reach
+from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.table_states import OUT
-from calque.engine.window.groups import names_in
 from calque.model.journal import Entry
 from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName

@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from calque.core.fold import groups
+from calque.core.fold import groups, names_in
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide
-from calque.engine.window.groups import names_in
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName

@@ -13,12 +13,11 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from calque.core.decode import Undecodable
-from calque.core.fold import Unfoldable
+from calque.core.fold import Unfoldable, names_in, names_of
 from calque.core.kinds import ACID, REASONS
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import Functions
-from calque.engine.capture.continuity import reach
 from calque.engine.exact_reads import gap_recovery
 from calque.engine.exact_reads.bootstrap import Afresh, Begun
 from calque.engine.exact_reads.build_in_batches import BATCH
@@ -30,6 +29,7 @@ from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.policy.change import Policies
 from calque.engine.replica import pause
 from calque.engine.replica.epochs import Epochs
+from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE, OUT, Tables
@@ -38,11 +38,12 @@ from calque.engine.target.fault_isolation import RELEASE, Blame
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.origin_registry import carried, meet, tells, without_returned
 from calque.engine.target.recovered_rows import unsure
-from calque.engine.window.advance import Advanced, Ahead, Unreachable, advance, carry_out
+from calque.engine.window.advance import Advanced, advance, carry_out
 from calque.engine.window.consistency import Consistency, order_of
-from calque.engine.window.groups import Cut, Group, Spread, names_in, names_of, size_of
+from calque.engine.window.groups import Cut, Group, Spread, size_of
 from calque.engine.window.long_copies import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.window.message_prefetch import fetched
+from calque.engine.window.prepare import Ahead, Unreachable
 from calque.engine.window.result import Window, all_own
 from calque.engine.window.run_boundaries import Runs
 from calque.engine.window.scan_backlog import Scanned

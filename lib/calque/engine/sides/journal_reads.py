@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from calque.model.journal import Event
-from calque.model.names import EventId
-from calque.ports import Journal
+from calque.engine.sides.sides import SourceSide
+from calque.errors import Unavailable
+from calque.model.journal import Entry, Event
+from calque.model.names import EventId, Span, TableName
+from calque.ports import Gaps, Journal
 
 AT_ONCE = 32 << 20
 """Bytes of messages that one reader holds."""
@@ -19,3 +21,56 @@ def messages(journal: Journal, ids: Iterable[EventId], most: int = AT_ONCE) -> I
         found = journal.events(wanted, most)
         yield from found.values()
         wanted = wanted[len(found) :]
+
+
+def begin_of(gaps: Gaps | None, begun: EventId) -> EventId:
+    """Where the journal begins: behind the newest gap, else after event `begun`. `Unavailable` while capture has not
+    begun it anew."""
+    found = gaps.found() if gaps is not None else ()
+    if gaps is None or not found:
+        return begun
+    if gaps.settled() < found[-1].number:
+        raise Unavailable(
+            "The journal has not begun anew behind a gap yet", f"{found[-1].cause.value}", "Let `calque run` capture"
+        )
+    return found[-1].at
+
+
+def reach(journal: Journal) -> EventId:
+    """The event before the first one that the journal has; 0 before it ever had one."""
+    oldest = journal.oldest()
+    return oldest - 1 if oldest is not None else journal.last() or 0
+
+
+def newest(gaps: Gaps | None) -> int:
+    """The number of the newest gap; 0 for none."""
+    return len(gaps.found()) if gaps is not None else 0
+
+
+PAGE = 20_000
+"""Events of the journal that are looked through at a time."""
+
+
+def touching(source: SourceSide, name: TableName, span: Span) -> list[Entry]:
+    """Events of the span on the table; waits until the journal has them all, and looks through it page by page."""
+    if span.upto < span.after:
+        raise Unavailable("The log went back while a table was read", f"from {span.after} to {span.upto}", "Read again")
+    if not len(span):
+        return []
+    wait_for_journal(source, span.upto)
+    pages = (Span(after, min(after + PAGE, span.upto)) for after in range(span.after, span.upto, PAGE))
+    entries = (entry for page in pages for entry in source.journal.entries(page))
+    return [entry for entry in entries if name in (entry.keys.table, entry.keys.other)]
+
+
+def wait_for_journal(source: SourceSide, event_id: EventId, seconds: float = 60.0) -> None:
+    """Until the journal has the event. `Unavailable` when it does not come."""
+    deadline = source.clock.elapsed_ns() + int(seconds * 1e9)
+    while (source.journal.last() or 0) < event_id:
+        if source.clock.elapsed_ns() > deadline:
+            raise Unavailable(
+                f"The journal does not reach event {event_id}",
+                "capture is behind or stopped",
+                "Look at `calque status`",
+            )
+        source.clock.sleep(0.01)

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from calque.engine.sides.copy_progress import Copying
 from calque.engine.sides.storage_failures import Troubles
 from calque.errors import Unavailable
-from calque.ports import Clock, Copied, CopyTask, Storage
+from calque.ports import Copied, CopyTask, Storage
 
 if TYPE_CHECKING:
-    from calque.engine.sides.sides import SourceSide
+    pass
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -29,17 +28,6 @@ def attended(storage: Storage, copying: Copying, troubles: Troubles, stopping: t
 def ending(port: P, stopping: threading.Event) -> P:
     """`port`; what is called after `stopping` was set is not begun, and raises `Unavailable`."""
     return cast(P, _Ending(port, stopping))
-
-
-def ending_source(source: SourceSide, stopping: threading.Event) -> SourceSide:
-    """The source for one replica: after `stopping` nothing is asked of it, and who waits, waits no longer."""
-    return replace(
-        source,
-        log=ending(source.log, stopping),
-        catalog=ending(source.catalog, stopping),
-        storage=ending(source.storage, stopping),
-        clock=_EndingClock(source.clock, stopping),
-    )
 
 
 def ends() -> Unavailable:
@@ -89,20 +77,3 @@ class _Ending:
         if self._stopping.is_set():
             raise ends()
         return getattr(self._port, method)
-
-
-@dataclass(frozen=True, slots=True)
-class _EndingClock:
-    clock: Clock
-    stopping: threading.Event
-
-    def now_ns(self) -> int:
-        return self.clock.now_ns()
-
-    def elapsed_ns(self) -> int:
-        return self.clock.elapsed_ns()
-
-    def sleep(self, seconds: float) -> None:
-        if self.stopping.is_set():
-            raise ends()
-        self.clock.sleep(seconds)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from calque.core.admit import Admission
 from calque.core.image import Imaging
 from calque.engine.sides.announced_exceptions import Announced
 from calque.engine.sides.copy_progress import Copying
-from calque.engine.sides.port_wrappers import attended, ending
+from calque.engine.sides.origin_names import Home
+from calque.engine.sides.port_wrappers import attended, ending, ends
 from calque.engine.sides.read_requests import Asked
 from calque.engine.sides.storage_failures import Troubles
 from calque.engine.sides.waiting_foreign_keys import WaitingKeys
-from calque.engine.target.origin_registry import Home
 from calque.model.policy import Policy
 from calque.ports import (
     Catalog,
@@ -96,3 +96,31 @@ class TargetSide:
             troubles=troubles,
             stopping=stopping,
         )
+
+
+def ending_source(source: SourceSide, stopping: threading.Event) -> SourceSide:
+    """The source for one replica: after `stopping` nothing is asked of it, and who waits, waits no longer."""
+    return replace(
+        source,
+        log=ending(source.log, stopping),
+        catalog=ending(source.catalog, stopping),
+        storage=ending(source.storage, stopping),
+        clock=_EndingClock(source.clock, stopping),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _EndingClock:
+    clock: Clock
+    stopping: threading.Event
+
+    def now_ns(self) -> int:
+        return self.clock.now_ns()
+
+    def elapsed_ns(self) -> int:
+        return self.clock.elapsed_ns()
+
+    def sleep(self, seconds: float) -> None:
+        if self.stopping.is_set():
+            raise ends()
+        self.clock.sleep(seconds)

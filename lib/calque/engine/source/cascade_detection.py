@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from calque.core import decode
 from calque.core.fold import Unfoldable
 from calque.core.image import canonical
-from calque.engine.sides.journal_reads import messages
+from calque.engine.sides.journal_reads import messages, wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import wait_for_journal
 from calque.errors import Unavailable
 from calque.model.hive import Partition, Table
 from calque.model.journal import Entry, Kind

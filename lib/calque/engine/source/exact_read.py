@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from calque.core.iceberg import is_iceberg
 from calque.core.layout import join
+from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.stable_listings import Unsure
-from calque.errors import Refused, Unavailable
+from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing, agree
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Kind
@@ -21,8 +22,6 @@ from calque.model.names import EventId, Span, TableName
 
 ROUNDS = 60
 PATIENCE_NS = 20_000_000
-PAGE = 20_000
-"""Events of the journal that are looked through at a time."""
 
 
 class TooBusy(Exception):
@@ -183,31 +182,6 @@ def place_of(reading: _Reading, partition: str) -> str | None:
     if table is None or is_view(table) or is_partitioned(table) or is_iceberg(table):
         return None
     return location_of(table)
-
-
-def touching(source: SourceSide, name: TableName, span: Span) -> list[Entry]:
-    """Events of the span on the table; waits until the journal has them all, and looks through it page by page."""
-    if span.upto < span.after:
-        raise Unavailable("The log went back while a table was read", f"from {span.after} to {span.upto}", "Read again")
-    if not len(span):
-        return []
-    wait_for_journal(source, span.upto)
-    pages = (Span(after, min(after + PAGE, span.upto)) for after in range(span.after, span.upto, PAGE))
-    entries = (entry for page in pages for entry in source.journal.entries(page))
-    return [entry for entry in entries if name in (entry.keys.table, entry.keys.other)]
-
-
-def wait_for_journal(source: SourceSide, event_id: EventId, seconds: float = 60.0) -> None:
-    """Until the journal has the event. `Unavailable` when it does not come."""
-    deadline = source.clock.elapsed_ns() + int(seconds * 1e9)
-    while (source.journal.last() or 0) < event_id:
-        if source.clock.elapsed_ns() > deadline:
-            raise Unavailable(
-                f"The journal does not reach event {event_id}",
-                "capture is behind or stopped",
-                "Look at `calque status`",
-            )
-        source.clock.sleep(0.01)
 
 
 PARTITION_KINDS = frozenset(

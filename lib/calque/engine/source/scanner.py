@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calque.core.layout import join
+from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.exact_read import wait_for_journal
 from calque.engine.source.stable_listings import list_what_can_be
 from calque.engine.source.table_directories import Places
 from calque.engine.source.unfinished_writes import has_drafts, has_workplace

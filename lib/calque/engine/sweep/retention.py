@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from calque.core.mended import dealt_with
-from calque.engine.capture.continuity import newest, reach
 from calque.engine.exact_reads.gap_recovery import BEGIN, goes_on_from
+from calque.engine.sides.journal_reads import newest, reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.window.scan_backlog import forget_taken
 from calque.errors import CalqueError

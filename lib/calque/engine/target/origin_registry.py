@@ -11,12 +11,12 @@ import hashlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from calque.core.origins import as_carried, path_after, path_of, to_ask
+from calque.core.origins import as_carried, path_after, to_ask
 from calque.engine.sides.calque_database import ensure_own_database, own_view
 from calque.engine.sides.journal_reads import messages
+from calque.engine.sides.origin_names import Home
 from calque.errors import Unavailable
 from calque.model.hive import Table
 from calque.model.journal import Entry, Kind
@@ -40,18 +40,6 @@ class Known(NamedTuple):
 
     name: str
     id: str
-
-
-@dataclass(slots=True)
-class Home:
-    """Names of sources: what came through one of them came from the target, or was here before. Empty where nothing
-    can have: then nothing is looked at."""
-
-    names: frozenset[str] = frozenset()
-
-    def has(self, parameters: Mapping[str, str] | None) -> bool:
-        """Whether an object with these parameters came back."""
-        return bool(self.names) and not self.names.isdisjoint(path_of(parameters))
 
 
 def meet(source: SourceSide, side: TargetSide) -> None:

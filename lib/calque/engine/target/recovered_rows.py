@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from calque.core.contents import FOUND, UNSURE
 from calque.core.definition import text_of_partition, text_of_table
 from calque.core.image import INCARNATION
-from calque.engine.apply.context import batches, row_of
+from calque.core.limits import batches
+from calque.core.object_row import row_of
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.observe import Shown, observe, read_files
 from calque.model.files import Listing

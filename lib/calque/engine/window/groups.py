@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from calque.core.admit import Admission
 from calque.core.decode import Undecodable
-from calque.core.fold import Unfoldable, groups
+from calque.core.fold import Unfoldable, groups, names_in, names_of
 from calque.core.rows import entries_of
 from calque.engine.apply.databases import DATABASE_KINDS
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.target.observe import NotOurs
-from calque.engine.window.advance import Ahead, Ready, Unreachable, prepare, ready_of
+from calque.engine.window.prepare import Ahead, Ready, Unreachable, prepare, ready_of
 from calque.errors import CalqueError
 from calque.model.journal import Entry, Kind, Shape
 from calque.model.names import EventId, Span, TableName
@@ -146,16 +146,3 @@ def telling(group: Sequence[Entry]) -> Iterator[Entry]:
         if tells or entry.event_id in ends or not met.issuperset(names_of(entry)):
             yield entry
         met.update(names_of(entry))
-
-
-def names_in(group: Iterable[Entry]) -> set[TableName]:
-    return {name for entry in group for name in names_of(entry)}
-
-
-def names_of(entry: Entry) -> list[TableName]:
-    return [name for name in (entry.keys.table, entry.keys.other) if name is not None]
-
-
-def links_of(renames: Iterable[Entry]) -> dict[TableName, TableName]:
-    """For each name that a rename links to others, one name that stands for all of them."""
-    return {name: linked[0].keys.table or name for linked in groups(list(renames)) for name in names_in(linked)}

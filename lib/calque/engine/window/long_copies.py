@@ -11,7 +11,8 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
 from calque.core.tally import contents
-from calque.engine.window.advance import Advanced, Ready
+from calque.engine.window.advance import Advanced
+from calque.engine.window.prepare import Ready
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
 

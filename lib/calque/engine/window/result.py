@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from calque.core.fold import names_of
 from calque.engine.apply import Applied
 from calque.engine.sides.announced_exceptions import bridges, in_parts
 from calque.engine.window.advance import Advanced
-from calque.engine.window.groups import names_of
 from calque.model.journal import Entry
 from calque.model.ledger import Bridge, Epoch, TableRow
 from calque.model.names import OURS, Span

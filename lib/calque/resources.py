@@ -1,6 +1,9 @@
-"""Where downloaded artifacts and built templates are kept."""
+"""Where files lie that are no code: the written contracts, and downloaded artifacts."""
+
+from __future__ import annotations
 
 import os
+from importlib.resources import files
 from pathlib import Path
 
 
@@ -18,3 +21,15 @@ def cache_folder() -> Path:
         return checkout / ".cache"
     user_caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(user_caches) / "calque"
+
+
+def schemas_folder() -> Path:
+    """The folder `schemas` of the wheel, or of the checkout that an editable install points to."""
+    package = Path(str(files("calque")))
+    inside = package / "_schemas"
+    return inside if inside.is_dir() else package.parents[1] / "schemas"
+
+
+def schema_versions(name: str) -> list[Path]:
+    """All released versions of the Avro schema `name`, oldest first."""
+    return sorted(schemas_folder().glob(f"{name}-*.avsc"), key=lambda path: int(path.stem.rpartition("-")[2]))

@@ -1,0 +1,32 @@
+"""The ledger's row of one object that an epoch changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calque.model.files import Listing
+from calque.model.ledger import ObjectRow
+from calque.model.names import EventId, TableName
+
+
+def row_of(
+    table: TableName,
+    partition: str,
+    incarnation: str,
+    event_id: EventId,
+    change: str,
+    listing: Listing | None,
+    definition: str = "",
+) -> ObjectRow:
+    """The ledger's row of an object, with what lies in its directory where that was written."""
+    row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change, definition=definition)
+    if listing is None:
+        return row
+    files = replace(listing, files=tuple(sorted(listing.files)))
+    return replace(
+        row,
+        location=listing.location,
+        files=listing.files,
+        fingerprint=files.fingerprint(),
+        delta_version=files.version,
+    )

@@ -1,0 +1,108 @@
+"""A table that was read exactly is brought to what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from calque.core.iceberg import is_iceberg
+from calque.core.land import landing, same_incarnation
+from calque.engine.apply import Applied
+from calque.engine.apply.definitions import ReadImages
+from calque.engine.exact_reads.take_over import look, mark_partitions, take_over
+from calque.engine.files.iceberg_metadata import mend
+from calque.engine.files.referenced_files import Doubts
+from calque.engine.sides.sides import TargetSide
+from calque.engine.source.exact_read import Exact
+from calque.engine.target.observe import NotOurs, Shown, every_partition, observe, read_files
+from calque.engine.target.recovered_rows import ADOPT, PAGE, READ, as_it_is, whole
+from calque.engine.window.advance import Advanced, outcome, perform
+from calque.engine.window.prepare import ANY_MARK, ATTEMPTS, Prepared, Unreachable, planned, ready_of
+from calque.model.hive import is_partitioned, location_of
+from calque.model.ledger import ObjectRow
+from calque.model.plan import Data
+from calque.ports import Conflict
+
+
+def land(side: TargetSide, exact: Exact, page: int = PAGE) -> Advanced:
+    """Take one table from what the target shows to what was read; one that is not ours where that was asked for. Of a
+    table that was compared `page` partitions are held at a time.
+    Raises `NotOurs`, `Unreachable`, `Refused`."""
+    applied = Applied()
+    for _ in range(ATTEMPTS):
+        if side.asked.adopts(exact.name):
+            try:
+                take_over(side, exact)
+            except Conflict:
+                continue
+        prepared = prepare_landing(side, exact)
+        created = prepared.shown[exact.name] is None and exact.table is not None
+        if prepared.solution.missing:
+            raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
+        mend_lake(side, exact, prepared.shown[exact.name])
+        try:
+            perform(side, ready_of(prepared, exact.exact_at), ReadImages(exact), {}, applied)
+            mark_partitions(side, exact, prepared.shown[exact.name], applied)
+        except Conflict:
+            continue
+        if not created:
+            applied.objects += as_landed(side, exact, prepared.shown[exact.name], page)
+        return outcome(prepared, applied, exact.exact_at)
+    raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
+
+
+def as_landed(side: TargetSide, exact: Exact, shown: Shown | None, page: int) -> Sequence[ObjectRow]:
+    """Rows of all that the table has, whatever was recorded of it before."""
+    if exact.only is not None:
+        return as_it_is(side, exact.name, exact.exact_at, page)
+    return whole(exact.name, shown, exact.exact_at, ADOPT if side.asked.adopts(exact.name) else READ)
+
+
+def goes_on(side: TargetSide, exact: Exact, there: Shown | None) -> bool:
+    """Whether the target's table is the one that was read, so that its other partitions stay."""
+    return there is not None and exact.table is not None and same_incarnation(there.table, exact.table, side.imaging)
+
+
+def mend_lake(side: TargetSide, exact: Exact, shown: Shown | None) -> None:
+    """An Iceberg table's definition does not tell whether its files are all there."""
+    if shown is None or exact.table is None or side.policy.data == "none":
+        return
+    if is_iceberg(shown.table) and is_iceberg(exact.table):
+        mend(side, exact.table, shown.table)
+
+
+def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
+    name = exact.name
+    try:
+        shown = observe(side, [name], {}, with_files=False)
+    except NotOurs:
+        if exact.table is not None:
+            raise
+        shown = {name: None}
+    there = shown[name]
+    if there is not None and is_partitioned(there.table):
+        if exact.only is None:
+            there.partitions.update(every_partition(side, there.table))
+        else:
+            there.partitions.update(side.catalog.partitions(side.admission.name_at_target(name), sorted(exact.only)))
+    if exact.only is not None and not goes_on(side, exact, there):
+        raise Unreachable(f"{name} is not at the target any more as it was when it was compared")
+    if side.policy.data != "none":
+        read_files(side, shown)
+        if there is not None:
+            look(side, exact, there)
+    locations = {partition: listing.location for partition, listing in exact.listings.items()}
+    if side.policy.data == "none":
+        locations = {partition: location_of(value) or "" for partition, value in exact.partitions.items()}
+    doubts = Doubts(side.storage, side)
+    chain = landing(
+        name,
+        exact.exact_at,
+        exact.table,
+        exact.partitions,
+        locations,
+        side.imaging,
+        doubts.as_found(there.table) if there else None,
+        {key: doubts.as_found(part) for key, part in there.partitions.items()} if there else {},
+    )
+    listings = {Data(exact.exact_at, listing.location): listing for listing in exact.listings.values()}
+    return planned(side, chain, shown, listings, ANY_MARK)

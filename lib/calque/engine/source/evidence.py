@@ -1,0 +1,199 @@
+"""Which files belong to the newest events on the directories that they touched."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from calque.core.moves import may_move, move_of
+from calque.engine.sides.journal_reads import reach
+from calque.engine.sides.sides import SourceSide
+from calque.engine.source.stable_listings import Unsure, list_what_can_be
+from calque.errors import CalqueError, Refused, Unavailable
+from calque.model.files import Evidence, agree
+from calque.model.journal import Entry, Kind
+from calque.model.names import OURS, EventId, Span, TableName
+
+LOG = logging.getLogger(__name__)
+ObjectKey = tuple[TableName, str]
+"""A table and a partition (empty: the plain table)."""
+RETRY_SECONDS = 0.25
+ENDS_TABLE = frozenset({Kind.DROP_TABLE, Kind.RENAME_TABLE, Kind.CREATE_TABLE})
+ENDS_PARTITIONS = frozenset({Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    event_id: EventId
+    location: str
+    read_ns: int
+
+
+class Gatherer:
+    """Lists what events touched until a listing proves something. `takes` says which tables any target admits; `tell`
+    is called when there are new events or new evidence."""
+
+    def __init__(
+        self, source: SourceSide, takes: Callable[[TableName], bool], tell: Callable[[], None] = lambda: None
+    ) -> None:
+        self.source, self.takes, self.tell = source, takes, tell
+        self.pending: dict[ObjectKey, Pending] = {}
+        self.unsure = Unsure()
+        self.upto: EventId = 0
+        self.considered: EventId = 0
+        self.changed = threading.Condition()
+        self.stopped = False
+        self.problem: str | None = None
+        """Why nothing can be listed now."""
+        self.thread = threading.Thread(target=self.run, name="evidence", daemon=True)
+
+    def resume(self, after: EventId, upto: EventId) -> None:
+        """Take up what was appended and not yet considered when the last process ended."""
+        self.considered = max(self.source.evidence.considered(), after, reach(self.source.journal))
+        if upto > self.considered:
+            self.add(self.source.journal.entries(Span(self.considered, upto)), self.source.clock.now_ns())
+        self.upto = max(self.upto, upto)
+
+    def begin(self) -> None:
+        """Go on beside capture, until `stop`."""
+        self.thread.start()
+
+    def stop(self) -> None:
+        with self.changed:
+            self.stopped = True
+            self.changed.notify_all()
+        if self.thread.is_alive():
+            self.thread.join(timeout=30)
+
+    def add(self, entries: Sequence[Entry], read_ns: int) -> None:
+        """Entries that are in the journal now."""
+        with self.changed:
+            for entry in entries:
+                if entry.keys.table is not None:
+                    self.take(entry, entry.keys.table, read_ns)
+                self.upto = max(self.upto, entry.event_id)
+            self.changed.notify_all()
+        self.tell()
+
+    def take(self, entry: Entry, table: TableName, read_ns: int) -> None:
+        keys = entry.keys
+        if may_move(entry) and keys.other is not None:
+            self.rename(keys.other, table, entry.event_id)
+        elif keys.kind in ENDS_TABLE:
+            gone = {table, keys.other}
+            self.pending = {key: value for key, value in self.pending.items() if key[0] not in gone}
+        if keys.kind in ENDS_PARTITIONS:
+            for partition in (*keys.partitions, *keys.others):
+                self.pending.pop((table, partition), None)
+        if keys.kind in (Kind.DROP_PARTITIONS, Kind.DROP_TABLE) or not (is_hidden(table) or self.takes(table)):
+            return
+        for partition, location in zip(keys.partitions or ("",), keys.locations, strict=False):
+            if location:
+                self.pending[table, partition] = Pending(entry.event_id, location, read_ns)
+
+    def rename(self, was: TableName, table: TableName, event_id: EventId) -> None:
+        """What is pending of a partitioned table goes on under its new name, at its new place if it moved."""
+        move = move_of(self.source.journal.events([event_id])[event_id])
+        pending = {key: value for key, value in self.pending.items() if key[0] not in (was, table)}
+        for (name, partition), item in self.pending.items():
+            if name == was:
+                location = move.follow(item.location) if move is not None else item.location
+                pending[table, partition] = replace(item, location=location)
+        self.pending = pending
+
+    def run(self) -> None:
+        while True:
+            with self.changed:
+                if not self.stopped and self.upto <= self.considered:
+                    self.changed.wait(RETRY_SECONDS if self.pending else None)
+                if self.stopped:
+                    return
+            try:
+                self.once()
+            except CalqueError as error:
+                LOG.warning("evidence: %s", error)
+                self.problem = str(error)
+                self.source.clock.sleep(1.0)
+            else:
+                self.problem = None
+
+    def once(self) -> None:
+        """Look at everything that is pending, and record what that proves."""
+        with self.changed:
+            todo, upto = dict(self.pending), self.upto
+        proven = self.look(todo)
+        self.unsure.only(self.locations())
+        if self.stopped:
+            return
+        if proven or upto > self.considered:
+            self.source.evidence.append(proven, upto)
+            self.tell()
+        self.considered = max(self.considered, upto)
+
+    def look(self, todo: Mapping[ObjectKey, Pending]) -> list[Evidence]:
+        """List everything in `todo` twice; what is proven leaves `pending`."""
+        if not todo:
+            return []
+        locations = sorted({item.location for item in todo.values()})
+        first, refused = list_what_can_be(self.source.storage, locations)
+        second, more = list_what_can_be(self.source.storage, sorted(first)) if first else ({}, {})
+        self.give_up(todo, refused | more)
+        now_ns = self.source.clock.elapsed_ns()
+        settled = {
+            key: Evidence(item.event_id, second[item.location])
+            for key, item in todo.items()
+            if item.location in second
+            and agree(first[item.location], second[item.location])
+            and second[item.location].is_settled(item.read_ns)
+            and self.unsure.is_certain(second[item.location], now_ns)
+        }
+        self.pin(settled.values())
+        if not settled or not self.wait_for(self.source.log.current()):
+            return []
+        with self.changed:
+            proven = {key: value for key, value in settled.items() if self.pending.get(key) == todo[key]}
+            for key in proven:
+                del self.pending[key]
+        return list(proven.values())
+
+    def give_up(self, todo: Mapping[ObjectKey, Pending], refused: Mapping[str, Refused]) -> None:
+        """What can't be listed gets no evidence: its tables wait, are read exactly, and say there what is wrong."""
+        for error in refused.values():
+            LOG.warning("evidence: %s", error)
+        with self.changed:
+            for key, item in todo.items():
+                if item.location in refused and self.pending.get(key) == item:
+                    del self.pending[key]
+
+    def pin(self, settled: Iterable[Evidence]) -> None:
+        """Keep the files before anybody replaces them; evidence without a pin is evidence all the same."""
+        if self.source.pins is None:
+            return
+        for evidence in settled:
+            listing = evidence.listing
+            if listing.missing or listing.version is not None:
+                continue
+            try:
+                kept = self.source.pins.keep(evidence.event_id, listing)
+            except (Unavailable, Refused) as error:
+                LOG.warning("evidence: %s is not pinned: %s", listing.location, error)
+            else:
+                if not kept:
+                    LOG.info("evidence: %s changed before it was pinned", listing.location)
+
+    def locations(self) -> set[str]:
+        """Directories of events whose files are not known yet."""
+        with self.changed:
+            return {item.location for item in self.pending.values()}
+
+    def wait_for(self, event_id: EventId) -> bool:
+        """Until capture has appended up to `event_id`; False when it does not get there."""
+        with self.changed:
+            return self.changed.wait_for(lambda: self.stopped or self.upto >= event_id, timeout=30) and not self.stopped
+
+
+def is_hidden(table: TableName) -> bool:
+    """Whether it is a hidden build of another calque: what it will be called is not known yet."""
+    return table.database == OURS

@@ -1,0 +1,228 @@
+"""One group of a window, prepared: what the target shows, the states, their files, and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from calque.core.edges import Ground
+from calque.core.fold import Chain, defining, fold, groups
+from calque.core.layout import join
+from calque.core.moves import Move, may_move, move_of, places
+from calque.core.plan import Solution, solve
+from calque.core.problem import START, Problem, problem_of
+from calque.core.state import Content, departure
+from calque.engine.files.stage import Lost
+from calque.engine.sides.journal_reads import messages
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.target.observe import Shown, as_observed, observe
+from calque.engine.window.recognise import recognise
+from calque.model.files import Listing
+from calque.model.journal import Entry
+from calque.model.names import EventId, TableName
+from calque.model.plan import Data, GroupPlan
+
+Listings = dict[Data, Listing]
+ATTEMPTS = 5
+FARTHEST = 100_000
+"""How far behind the cursor a drop is looked for that a longer window made before it died."""
+ANY_MARK = 2**62
+"""A cursor above every mark: what the target shows is taken as it is."""
+
+
+class Ahead(Exception):
+    """The target shows a state beyond the window's end, up to `event_id`: the window must reach it."""
+
+    def __init__(self, event_id: EventId) -> None:
+        self.event_id = event_id
+        super().__init__(f"the target shows event {event_id} already")
+
+
+class Unreachable(Exception):
+    """No operations lead to the window's end from what the target shows: the tables must be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A group's planning problem with everything that its solution needs to be applied. `looked_for` are the partitions
+    that were read, where they exist."""
+
+    problem: Problem
+    solution: Solution
+    shown: dict[TableName, Shown | None]
+    listings: Listings
+    looked_for: Mapping[TableName, Collection[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a preparation leaves to do, without the states that it was found among: it may come from another process.
+    `shows` and `complete` as in `Advanced`."""
+
+    tables: tuple[TableName, ...]
+    plan: GroupPlan
+    shows: EventId
+    complete: bool
+    shown: dict[TableName, Shown | None]
+    listings: Listings
+    looked_for: Mapping[TableName, Collection[str]]
+
+
+def prepare(
+    source: SourceSide,
+    side: TargetSide,
+    entries: Sequence[Entry],
+    cursor: EventId,
+    upto: EventId,
+    cascaded: frozenset[EventId] = frozenset(),
+    lost: frozenset[Lost] = frozenset(),
+) -> Prepared:
+    """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
+    events = len(entries)
+    if side.policy.data == "none":
+        entries = defining(entries)
+    chain = replace(fold(entries, cascaded), events=events)
+    names = [name for name in chain.tables if side.admission.takes(name)]
+    looked_for = touched_partitions(entries)
+    shown = observe(side, names, looked_for, side.policy.data != "none")
+    listings = evidence_of(source, chain, lost, moves_in(source, entries))
+    if side.policy.start is not None:
+        recognise(side, chain, shown, listings)
+    prepared = planned(side, chain, shown, listings, cursor)
+    if prepared.problem.origin == START:
+        if newest_mark(shown) > upto:
+            raise Ahead(newest_mark(shown))
+        last = min(source.journal.last() or 0, cursor + FARTHEST)
+        if last > upto and lacks_something(prepared.problem):
+            raise Ahead(last)
+    if prepared.solution.missing:
+        raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}")
+    return replace(prepared, looked_for=looked_for)
+
+
+def lacks_something(problem: Problem) -> bool:
+    """Whether something is not at the target that the chain has from before. What a longer window dropped before it
+    died carries no mark, and must not come back."""
+    touches = departure(problem.start, problem.first).touches
+    return any(
+        (touch.was_named is None and touch.named is not None) or any(was is None and now for _, was, now in touch.parts)
+        for touch in touches
+    )
+
+
+def newest_mark(shown: Mapping[TableName, Shown | None]) -> EventId:
+    seen = [as_observed(table) for table in shown.values() if table is not None]
+    return max((mark for table in seen for mark in (table.event, *(p.event for p in table.parts.values()))), default=0)
+
+
+def planned(
+    side: TargetSide,
+    chain: Chain,
+    shown: dict[TableName, Shown | None],
+    listings: Listings,
+    cursor: EventId,
+) -> Prepared:
+    """The cheapest plan from what is shown along the chain."""
+    observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
+    policy = side.policy
+    contents = {data: (listing.fingerprint(), listing.size) for data, listing in listings.items()}
+    known = {contents[data][0]: listing for data, listing in listings.items()}
+    for table in shown.values():
+        if table is not None:
+            known |= {listing.fingerprint(): listing for listing in table.listings.values()}
+    files = {content: frozenset(listing.files) for content, listing in known.items()}
+    versions = {content: listing.version for content, listing in known.items() if listing.version is not None}
+
+    def listed(data: Data) -> tuple[Content, int] | None:
+        return ("", 0) if policy.data == "none" else contents.get(data)
+
+    @cache
+    def extends(one: Content, other: Content) -> bool:
+        if one in versions or other in versions:
+            return versions.get(one, 0) < versions.get(other, -1)
+        return one in files and other in files and files[one] <= files[other]
+
+    ground = Ground(side.catalog.abilities(), extends, policy.appends == "in_place", policy.atomicity == "rows")
+    problem = problem_of(chain, observed, cursor, side.admission.takes, listed, ground)
+    return Prepared(problem, solve(problem), shown, listings)
+
+
+def ready_of(prepared: Prepared, cursor: EventId) -> Ready:
+    problem, solution = prepared.problem, prepared.solution
+    shows = problem.stages[solution.reached - 1].event_id if solution.reached > 0 else cursor
+    complete = solution.reached == problem.last
+    chain = problem.chain
+    looked_for = {name: tuple(parts) for name, parts in prepared.looked_for.items()}
+    return Ready(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings, looked_for)
+
+
+def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
+    """Partitions that the events name, under every name that their table has in the window."""
+    touched: dict[TableName, set[str]] = {}
+    for linked in groups(entries):
+        parts = {partition for entry in linked for partition in (*entry.keys.partitions, *entry.keys.others)}
+        names = {name for entry in linked for name in (entry.keys.table, entry.keys.other) if name is not None}
+        if parts:
+            touched |= dict.fromkeys(names, parts)
+    return touched
+
+
+def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
+    """Directories that the group's renames moved, in order."""
+    ids = [entry.event_id for entry in entries if may_move(entry)]
+    return [move for event in messages(source.journal, ids) if (move := move_of(event)) is not None]
+
+
+def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
+    """What is known of the chain's contents; files are looked for where the last rename left them."""
+    wanted = set(contents_of(chain))
+    listings = scanned(source, {data for data in wanted if data.scan}, lost)
+    events = {data.event_id for data in wanted if not data.scan}
+    found = source.evidence.evidence(events) if events else {}
+    for data in wanted:
+        if data.scan:
+            continue
+        at = places(data.event_id, data.location, moves)
+        listing = next((found[data.event_id, place] for place in reversed(at) if (data.event_id, place) in found), None)
+        if listing is not None:
+            listing = replace(listing, location=at[-1], pin=pin_of(source, data.event_id, listing.location, lost))
+            if not is_lost(listing, lost):
+                listings[data] = listing
+    return listings
+
+
+def scanned(source: SourceSide, wanted: Collection[Data], lost: frozenset[Lost]) -> Listings:
+    """What scans found of the contents."""
+    if not wanted or source.scans is None:
+        return {}
+    found = source.scans.listings({data.scan for data in wanted})
+    kept = {data: found[data.scan, data.location] for data in wanted if (data.scan, data.location) in found}
+    return {data: listing for data, listing in kept.items() if not is_lost(listing, lost)}
+
+
+def pin_of(source: SourceSide, event_id: EventId, location: str, lost: frozenset[Lost]) -> str:
+    """Where the files are kept, unless something there is lost."""
+    pin = source.pins.at(event_id, location) if source.pins is not None else ""
+    return "" if any(path.startswith(f"{pin}/") for path, _, _ in lost) else pin
+
+
+def is_lost(listing: Listing, lost: frozenset[Lost]) -> bool:
+    """Whether a file of the listing is known to be gone."""
+    return (
+        bool(lost)
+        and not listing.pin
+        and not lost.isdisjoint(
+            (join(listing.location, file.path), file.size, file.modified_ns) for file in listing.files
+        )
+    )
+
+
+def contents_of(chain: Chain) -> Iterable[Data]:
+    for step in chain.steps:
+        for head in step.heads.values():
+            if head.data is not None and head.data.location:
+                yield head.data
+        for part in step.parts.values():
+            if part is not None and part.data.location:
+                yield part.data

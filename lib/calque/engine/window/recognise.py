@@ -1,0 +1,35 @@
+"""Objects at a target that equal the source's at an event, though they carry no marks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calque.core.fold import Chain
+from calque.engine.files.content_proof import pairs_of, prove
+from calque.engine.sides.sides import TargetSide
+from calque.engine.target.observe import Shown
+from calque.model.files import Listing
+from calque.model.names import TableName
+from calque.model.plan import Data
+
+Listings = Mapping[Data, Listing]
+
+
+def recognise(side: TargetSide, chain: Chain, shown: Mapping[TableName, Shown | None], listings: Listings) -> None:
+    """Directories that were there at the start have times of their own. Where all that lies there may be of the state
+    that a window comes to, its content is compared, and has the source's times from then on."""
+    wanted: dict[str, list[Listing]] = {}
+    for step in chain.steps:
+        datas = [("", head.data) for head in step.heads.values() if head.data is not None]
+        datas += [(partition, part.data) for (_, partition), part in step.parts.items() if part is not None]
+        for partition, data in datas:
+            if data in listings:
+                wanted.setdefault(partition, []).append(listings[data])
+    mark = f"r{side.policy.start}"
+    for table in shown.values():
+        if table is None or table.incarnation() != mark:
+            continue
+        for partition, there in table.listings.items():
+            found = next((listing for listing in wanted.get(partition, ()) if pairs_of(listing, there)), None)
+            if found is not None and prove(side, [(found, there)], also_known=False):
+                table.listings[partition] = side.storage.list([there.location])[there.location]

@@ -1,0 +1,33 @@
+"""What operators ask of a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from calque.model.ledger import TableState
+from calque.model.names import EventId
+
+SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
+
+
+class Action(StrEnum):
+    """Each makes tables UNKNOWN: they are read again, exactly, while the stream goes on. `RELEASE_DROPS` concerns those
+    alone whose drops wait for an operator, and no other concerns these."""
+
+    BOOTSTRAP = "bootstrap"
+    RELEASE = "release"
+    REPAIR = "repair"
+    REPLAY = "replay"
+    ADOPT = "adopt"
+    RELEASE_DROPS = "release-drops"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`tables` are patterns; none means all that the action concerns. `after` is the event of a replay."""
+
+    name: str
+    action: Action
+    tables: tuple[str, ...]
+    after: EventId = 0
