@@ -3,17 +3,19 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check prove bench clean
+.PHONY: help install demo test check prove bench docs clean
 
 BIN := .venv/bin
 # Tests try the same histories on every machine.
 test check: export PYTHONHASHSEED := 0
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+# What makes a browser ask another host when it shows a page.
+REQUESTS := <(script|link|img|iframe|source)[^>]*(src|href)=.(https?:)?//|(url\(|@import).?(https?:)?//
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 help:
-	@echo 'make install | demo | test | check | prove | bench | clean'
+	@echo 'make install | demo | test | check | prove | bench | docs | clean'
 
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
@@ -51,6 +53,18 @@ prove: install
 bench: install
 	$(BIN)/python -m pytest tests/bench --timeout=0 -o faulthandler_timeout=0 -s
 
+docs: .venv/docs
+	$(BIN)/python -m pytest -q tests/unit/test_docs.py
+	rm -rf site
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet --fresh-env -d .cache/doctrees docs site
+	@! grep -rnoE '$(REQUESTS)' --include=*.html --include=*.css site \
+	  || { echo 'calque: Pages of site/ request something from another host. See above.' >&2; exit 1; }
+	@echo 'The pages are in site/index.html.'
+
+.venv/docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf site .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

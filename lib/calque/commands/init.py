@@ -16,63 +16,64 @@ TEMPLATE = """\
 # is taken: secret_env = "S3_SECRET".
 
 [source]
-name = "hq"
-metastore = "thrift://127.0.0.1:9083"       # a comma-separated list fails over
-poll = "250ms"                              # how often the log is asked for news
-connections = 4                             # calls to it at a time; so many tables are read at once
+name = "hq"                                 # the metastore's own name, the same in all files that name it
+metastore = "thrift://127.0.0.1:9083"       # its address; a comma-separated list fails over
+poll = "250ms"                              # how often capture asks the log for news
+connections = 4                             # calls to the source at a time; so many tables are read at once
 pin = "none"                                # none | hardlink | copy: keep event-time files until every target has them
-pins = ""                                   # where; best on the source's file system. Default: in the state folder
-pin_bytes = "10GB"                          # so much at most, and so long: then states that a target lacks are skipped
-pin_age = "1d"
-scan = "off"                                # or a duration: look for files that changed without an event
+pins = ""                                   # where, best on the source's file system; "" for the state folder
+pin_bytes = "10GB"                          # pinned at most; beyond it states that a target lacks are skipped
+pin_age = "1d"                              # how long at most; likewise
+scan = "off"                                # off, or how often to look for files that changed without an event
 scans = {}                                  # by table, the longest pattern wins: { "a.*" = "5s", "a.raw" = "off" }
-gap = "when_needed"                         # when_needed | stop: what to do about a hole in the log
+gap = "when_needed"                         # when_needed | stop: read again what a gap may have changed, or end
 allow_weak_log = false                      # run although the log can't give every guarantee
-storage = {}                                # for reading, e.g. { endpoint_url = "http://s3:9000", region = "eu" }
+storage = {}                                # for its files, e.g. { endpoint_url = "http://s3:9000", region = "eu" }
 
 [state]
-path = "state"                              # journal, evidence, ledgers, control records
+path = "state"                              # folder of journal, evidence, ledgers and control records
 tables = ""                                 # where else journal, evidence and ledgers lie, e.g. "s3://bucket/calque"
 storage = {}                                # for tables, e.g. { key_env = "S3_KEY", secret_env = "S3_SECRET" }
 checkpoints = "checkpoints"                 # Spark's; nothing in it is truth
 
 [journal]
 format = "delta"                            # delta | kafka: say `calque journal move` after a change
-retention = "7d"                            # a target that stays away for longer starts again by itself
-# brokers = "127.0.0.1:9092"                # for kafka; a comma-separated list
+retention = "7d"                            # of events; a target that is away for longer starts again by itself
+# brokers = "127.0.0.1:9092"                # of Kafka; a comma-separated list
 # topic = "hq.events"                       # the source's name and ".events" when left out
 # Settings of librdkafka, Kafka's client, for all that connects; [journal.options] may be a section, too.
 # options = { "security.protocol" = "SSL", "ssl.ca.location" = "/etc/ca.pem", "ssl.key.password_env" = "KAFKA_KEY" }
 # A schema registry of Confluent's kind: events then carry its id of their schema.
 # registry = "http://127.0.0.1:8081"
+# The login at it, both or none.
 # registry_options = { user = "calque", password_env = "REGISTRY_PASSWORD" }
 
 [window]
-max_events = 100000
-max_delay = "1s"                            # an upper bound under load; a quiet stream is applied at once
+max_events = 100000                         # what a target takes at a time, at most
+max_delay = "1s"                            # how long events wait, under load; a quiet stream is applied at once
 
 [serve]                                     # /healthz, /readyz, /metrics and /status of a running process
 # address = "127.0.0.1:9400"                # "" for none; when left out this one, or if it is taken a free port
 
 # One section for each target.
 [targets.dr]
-metastore = "thrift://127.0.0.1:9084"
-warehouse = "file:///data/dr"
+metastore = "thrift://127.0.0.1:9084"       # its address; a comma-separated list fails over
+warehouse = "file:///data/dr"               # where its files lie: outside its metastore's own warehouse directories
 include = ["*.*"]                           # database.table globs, or /regular expressions/: ["sales.*", "hr.staff"]
 exclude = []                                # exclude wins; what is not included is not replicated; e.g. ["*.tmp_*"]
-rename = {}                                 # e.g. { "sales" = "sales_dr", "hr.staff" = "people.staff" }
-start = "bootstrap"                         # or an event id at which the target is known to equal the source
+rename = {}                                 # databases or tables: { "sales" = "sales_dr", "hr.staff" = "people.staff" }
+start = "bootstrap"                         # bootstrap, or an event id at which the target is known to equal the source
 consistency = "table"                       # table | database: all its tables show one state of the source's database
-atomicity = "listing"                       # listing | rows
-appends = "in_place"                        # in_place | new_directory
+atomicity = "listing"                       # listing | rows: partitions switch at once, and are listed early
+appends = "in_place"                        # in_place | new_directory: no append touches a directory that is shown
 data = "copy"                               # copy | none: metadata only, locations point at the source
-drops = "follow"                            # follow | keep
+drops = "follow"                            # follow | keep: objects that the source drops stay at the target
 grace = "1h"                                # replaced and dropped files stay that long, then `calque sweep` takes them
-max_drop = "10%"                            # of the objects and at least 10: such drops found by difference wait
+max_drop = "10%"                            # of the objects, and at least 10: more drops without an event wait
 lease = "30s"                               # a writer that died or hangs is replaced after that
-bandwidth = ""                              # of copies to this target, per second, e.g. "100MB"; empty: no limit
-external_base = ""                          # the source's full path below it, for external tables
-locations = {}                              # prefix at the source = prefix at the target, the longest wins
+bandwidth = ""                              # of copies to this target, per second, e.g. "100MB"; "" for no limit
+external_base = ""                          # external tables lie below it, at the source's full path
+locations = {}                              # { prefix at the source = prefix at the target }, the longest wins
 strict_locations = false                    # refuse external tables that no prefix fits
 properties = {}                             # set on tables, an empty value removes; e.g. { "owner.team" = "dr" }
 storage = {}                                # for what lies below warehouse, external_base and in locations

@@ -1,12 +1,12 @@
-"""The consumer that README shows reads what calque writes, as it stands there."""
+"""The consumer that the page on Kafka shows reads what calque writes, as it stands there."""
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
-import textwrap
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,11 +41,10 @@ def registry(tmp_path: Path) -> Iterator[str]:
 
 
 def consumer() -> str:
-    """The program in README's section on Kafka."""
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Kafka\n")[2].partition("\n## ")[0]
-    lines = section[section.index("    import io, json") :].splitlines()
-    length = next(at for at, line in enumerate(lines) if line and not line.startswith("    "))
-    return textwrap.dedent("\n".join(lines[:length]))
+    """The program on the page."""
+    page = (ROOT / "docs" / "kafka.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    return str(program)
 
 
 def append(journal: KafkaJournal, *events: Event) -> None:
@@ -63,7 +62,7 @@ def write_all_again(topic: Topic, count: int) -> None:
     consumer.close()
 
 
-def test_the_consumer_in_the_readme_prints_each_event_once_in_order(topic: Topic, registry: str) -> None:
+def test_the_consumer_on_the_page_prints_each_event_once_in_order(topic: Topic, registry: str) -> None:
     log = Log().create(plain("t")).rename(plain("t"), "u").add(partitioned("p"), part(partitioned("p"), "a"))
     noise = "".join(random.Random(1).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=4_000_000))
     large = Event(4, 0, "ALTER_DATABASE", "hive", "large", "", "json-0.2", f'{{"db": "large", "noise": "{noise}"}}')

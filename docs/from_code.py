@@ -1,0 +1,80 @@
+"""The parts of the pages that are made from the code: tables of configuration keys, and the help of the commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal, get_args, get_origin
+
+import click
+from pydantic.fields import FieldInfo
+
+from calque.cli import commands
+from calque.commands.init import TEMPLATE
+from calque.config import Target
+from calque.config.reader import SECTIONS
+
+MARKED = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end -->", re.DOTALL)
+SECTION = re.compile(r"\[([a-z]+)[^]]*\]")
+KEY = re.compile(r"(# )?([a-z_]+) = (.+?)(?:\s{2,}# (.*))?")
+"""A line of the configuration that `calque init` writes: an example begins with a hash sign."""
+WIDTH = 100
+
+
+def filled(page: str) -> str:
+    """The page with what stands between its marks made from the code. Raises `KeyError` for a mark that has no part."""
+    return MARKED.sub(lambda mark: PARTS[mark[1]](), page)
+
+
+def keys(section: str) -> str:
+    """A table of the section's keys. Raises `KeyError` for a key of which `calque init` says nothing."""
+    written = dict(template_rows(section))
+    rows = []
+    for key, field in MODELS[section].model_fields.items():
+        value, meaning = written[key]
+        rows.append(f"| `{key}` | {default(field, value)} | {escaped(meaning)} |")
+    return "\n".join(["| key | default | means |", "|---|---|---|", *rows])
+
+
+def template_rows(section: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Each key with its default as TOML writes it, empty for an example, and what the comments say of it."""
+    current, above = "", ""
+    for line in TEMPLATE.splitlines():
+        header, key = SECTION.match(line), KEY.fullmatch(line)
+        if header:
+            current, above = header[1], ""
+        elif key and current == section:
+            example = f"e.g. `{key[3]}`" if key[1] else ""
+            yield key[2], ("" if key[1] else key[3], "; ".join(filter(None, (above or key[4], example))))
+            above = ""
+        elif line.startswith("# "):
+            above = line.removeprefix("# ").rstrip(".")
+
+
+def default(field: FieldInfo, value: str) -> str:
+    if field.is_required():
+        return "required"
+    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+    return f"`{value}`" if value or choices else "none"
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def all_help() -> str:
+    return "\n\n".join(f"### {path}\n\n```text\n{text}\n```" for path, text in help_of(commands, "calque"))
+
+
+def help_of(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
+    """What `--help` prints, of the command and of those below it."""
+    yield path, command.get_help(click.Context(command, info_name=path, max_content_width=WIDTH, terminal_width=WIDTH))
+    for name, each in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from help_of(each, f"{path} {name}")
+
+
+MODELS = {**SECTIONS, "targets": Target}
+PARTS: Mapping[str, Callable[[], str]] = {
+    "help of all commands": all_help,
+    **{f"keys of {section}": lambda section=section: keys(section) for section in MODELS},
+}
