@@ -10,70 +10,92 @@ wrong, an event that does not fit, `verify` or a scan finds it, and the table is
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from calque.core.image import EVENT, INCARNATION, SOURCE, Marks, is_ours, source_mark
 from calque.core.keys import keys_of
 from calque.core.kinds import obstacle
 from calque.core.limits import batches
 from calque.engine.apply.databases import owned
-from calque.engine.apply.functions import same_function
+from calque.engine.apply.functions import Functions, same_function
 from calque.engine.exact_reads.take_over import taken, with_marks
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.log_reads import events_after
-from calque.engine.sides.sides import SourceSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.observe import NotOurs
 from calque.errors import Refused
 from calque.model.hive import Database, is_partitioned
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName, table_name
-from calque.ports import Conflict, EventLog
-
-if TYPE_CHECKING:
-    from calque.engine.replica.replica import Replica
+from calque.ports import CatalogReader, Conflict, EventLog
 
 LOG = logging.getLogger(__name__)
 INSTEAD = 'Use start = "bootstrap", or a later event at which the target equals the source'
 
 
-def start_at(replica: Replica, event_id: EventId) -> list[TableRow]:
-    """Take what is at the target as the source's state at the event: the rows of its tables. Nothing is lost when it
-    is done again. Raises `Refused` where events since then are not to be had."""
-    source, side = replica.source, replica.side
-    if side.home.names and (returned := any_returned(replica)) is not None:
-        raise Refused(
-            f"The target can't start at event {event_id}",
-            f"{returned} came to the source from there: which objects were whose at that event is not known",
-            'Use start = "bootstrap"',
-        )
-    require_reach(source, replica.begin(), event_id)
-    databases = {name: source.catalog.database(name) for name in source.catalog.databases()}
-    low = source.log.current()
-    here, there = {*replica.afresh.names_at_source()}, names_at_target(replica)
-    touched = names_touched(source.log, event_id, low)
-    databases_at(
-        replica, event_id, {name: found for name, found in databases.items() if TableName(name) not in touched}
-    )
-    functions_at(replica, event_id, touched)
-    known = sorted(name for name in there if name in here or name in touched)
-    rows = list(replica.pool.map(Claim(replica, event_id), known))
-    reason = f"it is not at the target, which is said to equal the source at event {event_id}"
-    rows += [TableRow(*name, TableState.UNKNOWN, None, reason, low) for name in sorted(here - there - touched)]
-    LOG.info("%s starts at event %d with %d tables", side.policy.target, event_id, len(known))
-    return rows
+@dataclass(frozen=True, slots=True)
+class StartAtEvent:
+    """Takes what is at the target as the source's state at an event. `unfiltered` is the source's catalog with the
+    objects that came from this target, which `source.catalog` hides; `begin` says where the journal begins."""
 
+    source: SourceSide
+    unfiltered: CatalogReader
+    side: TargetSide
+    begin: Callable[[], EventId]
+    functions: Functions
+    names_at_source: Callable[[], Sequence[TableName]]
+    pool: Executor
 
-def any_returned(replica: Replica) -> TableName | None:
-    """A table that the policy takes, and that came from the target."""
-    admission = replica.side.admission
-    for database in filter(admission.touches_database, replica.everywhere.catalog.databases()):
-        kept = {*replica.source.catalog.tables(database)}
-        for name in replica.everywhere.catalog.tables(database):
-            if name not in kept and admission.takes(TableName(database, name)):
-                return TableName(database, name)
-    return None
+    def tables(self, event_id: EventId) -> list[TableRow]:
+        """The rows of the target's tables. Nothing is lost when it is done again. Raises `Refused` where events since
+        then are not to be had."""
+        source, side = self.source, self.side
+        if side.home.names and (returned := self.any_returned()) is not None:
+            raise Refused(
+                f"The target can't start at event {event_id}",
+                f"{returned} came to the source from there: which objects were whose at that event is not known",
+                'Use start = "bootstrap"',
+            )
+        require_reach(source, self.begin(), event_id)
+        databases = {name: source.catalog.database(name) for name in source.catalog.databases()}
+        low = source.log.current()
+        here, there = {*self.names_at_source()}, names_at_target(side)
+        touched = names_touched(source.log, event_id, low)
+        untouched = {name: database for name, database in databases.items() if TableName(name) not in touched}
+        take_databases(side, event_id, untouched)
+        self.take_functions(event_id, touched)
+        known = sorted(name for name in there if name in here or name in touched)
+        rows = list(self.pool.map(Claim(source.catalog, side, event_id), known))
+        reason = f"it is not at the target, which is said to equal the source at event {event_id}"
+        rows += [TableRow(*name, TableState.UNKNOWN, None, reason, low) for name in sorted(here - there - touched)]
+        LOG.info("%s starts at event %d with %d tables", side.policy.target, event_id, len(known))
+        return rows
+
+    def any_returned(self) -> TableName | None:
+        """A table that the policy takes, and that came from the target."""
+        admission = self.side.admission
+        for database in filter(admission.touches_database, self.unfiltered.databases()):
+            kept = {*self.source.catalog.tables(database)}
+            for name in self.unfiltered.tables(database):
+                if name not in kept and admission.takes(TableName(database, name)):
+                    return TableName(database, name)
+        return None
+
+    def take_functions(self, event_id: EventId, touched: set[TableName]) -> None:
+        """Functions that are there become ours, but for those that are others than the source's and no event
+        explains."""
+        side, catalog = self.side, self.source.catalog
+        for database in filter(side.admission.takes_database, catalog.databases()):
+            for function in catalog.functions(database):
+                name = table_name(database, function)
+                there = side.catalog.function(side.admission.name_at_target(name))
+                here = catalog.function(name)
+                if there is None or here is None or not side.admission.takes_function(name):
+                    continue
+                if name in touched or same_function(there, side.imaging.function(here)):
+                    self.functions.own(name, event_id, "it was there at the start")
 
 
 def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None:
@@ -94,9 +116,9 @@ def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None
             raise Refused(what, f"the journal has a gap from event {gap.span[0]} to {gap.span[1]}", INSTEAD)
 
 
-def names_at_target(replica: Replica) -> set[TableName]:
+def names_at_target(side: TargetSide) -> set[TableName]:
     """By the names that the policy gives them at the source."""
-    catalog, admission = replica.side.catalog, replica.side.admission
+    catalog, admission = side.catalog, side.admission
     names = (
         admission.source_of(table_name(database, table))
         for database in catalog.databases()
@@ -118,7 +140,8 @@ def names_touched(log: EventLog, after: EventId, upto: EventId) -> set[TableName
 class Claim:
     """Makes the target's table the replica of the source's at the event."""
 
-    replica: Replica
+    source: CatalogReader
+    side: TargetSide
     event_id: EventId
 
     def __call__(self, name: TableName) -> TableRow:
@@ -132,9 +155,9 @@ class Claim:
 
     def mark(self, name: TableName) -> str:
         """Why the table is set aside; empty when it is the replica now, or is gone."""
-        side, marks = self.replica.side, Marks(self.event_id, f"r{self.event_id}")
+        side, marks = self.side, Marks(self.event_id, f"r{self.event_id}")
         at = side.admission.name_at_target(name)
-        there, here = side.catalog.table(at), self.replica.source.catalog.table(name)
+        there, here = side.catalog.table(at), self.source.table(name)
         if here is not None and (problem := obstacle(here)):
             return problem
         if there is None:
@@ -149,7 +172,7 @@ class Claim:
         return ""
 
     def mark_partitions(self, at: TableName, marks: Marks) -> None:
-        catalog = self.replica.side.catalog
+        catalog = self.side.catalog
         limit = catalog.abilities().limits.alter_partitions
         for names in batches(list(catalog.partition_names(at)), limit):
             parts = catalog.partitions(at, names).values()
@@ -158,28 +181,12 @@ class Claim:
                 catalog.alter_partitions(at, [with_marks(part, marks) for part in bare])
 
 
-def databases_at(replica: Replica, event_id: EventId, known: Mapping[str, Database | None]) -> None:
+def take_databases(side: TargetSide, event_id: EventId, known: Mapping[str, Database | None]) -> None:
     """Databases that the policy takes whole and that are there become ours, those that no event touched as the source
     has them (`known`); missing ones are made when something is to be in them, or with their next event."""
-    side = replica.side
     for at in side.catalog.databases():
         name = side.admission.source_of(TableName(at))
         there = side.catalog.database(at) if name is not None and side.admission.takes_database(name.database) else None
         if name is not None and there is not None and SOURCE not in (there.parameters or {}):
             found = known.get(name.database) or replace(there, name=name.database)
             side.catalog.alter_database(at, owned(side.imaging.database(found, event_id, there.location), there))
-
-
-def functions_at(replica: Replica, event_id: EventId, touched: set[TableName]) -> None:
-    """Functions that are there become ours, but for those that are others than the source's and no event explains."""
-    side, catalog = replica.side, replica.source.catalog
-    takes: Callable[[str], bool] = side.admission.takes_database
-    for database in filter(takes, catalog.databases()):
-        for function in catalog.functions(database):
-            name = table_name(database, function)
-            there = side.catalog.function(side.admission.name_at_target(name))
-            here = catalog.function(name)
-            if there is None or here is None or not side.admission.takes_function(name):
-                continue
-            if name in touched or same_function(there, side.imaging.function(here)):
-                replica.functions.own(name, event_id, "it was there at the start")

@@ -24,7 +24,7 @@ from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.exact_reads.drop_guard import Comparing
 from calque.engine.exact_reads.pool import READERS, Read, Reading
 from calque.engine.exact_reads.retries import Retries
-from calque.engine.exact_reads.start_at_event import start_at
+from calque.engine.exact_reads.start_at_event import StartAtEvent
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.policy.change import Policies
 from calque.engine.replica import pause
@@ -95,6 +95,7 @@ class Replica:
     def forget(self) -> None:
         """Know nothing, as at the start of a process: what is under way is given up."""
         source, side, wake, pool = self.source, self.side, self.wake, self.make_pool
+        self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
         self.databases = Databases(source, side)
         self.functions = Functions(source, side)
         self.consistency = Consistency(side, self.databases)
@@ -113,6 +114,9 @@ class Replica:
         self.comparing = Comparing(source, side, self.tables, self.reading, self.begin, wake)
         begins = (self.begin, self.databases, self.functions, self.consistency, self.scanned)
         self.afresh = Afresh(source, side, *begins)
+        self.starting = StartAtEvent(
+            *(source, self.everywhere.catalog, side, self.begin, self.functions, self.afresh.names_at_source), self.pool
+        )
         self.learned = False
         """Whether it is known what came from the target."""
         self.opened = False
@@ -121,7 +125,6 @@ class Replica:
         self.retries = Retries()
         self.waiting_since: dict[TableName, int] = {}
         self.lost: dict[TableName, set[Lost]] = {}
-        self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
         pace = min(BYTES_PER_SECOND, side.policy.bandwidth or BYTES_PER_SECOND)
         self.staging = Staging(pool(STAGERS, f"copy-{side.policy.target}"), wake, pace, self.patience)
         parts = (self.tables, self.databases, self.consistency, self.scanned, self.comparing)
@@ -224,7 +227,7 @@ class Replica:
 
     def start(self, event_id: EventId) -> None:
         """Take the target as the source was at the event; it has nothing to do with gaps before that."""
-        found = start_at(self, event_id)
+        found = self.starting.tables(event_id)
         self.consistency.bootstrap({row.database for row in found if row.state is TableState.UNKNOWN})
         mended = self.comparing.mended = gap_recovery.before(self.source.gaps, event_id)
         self.side.ledger.put_tables([*found, gap_recovery.begun_at(event_id), mended.row()])
