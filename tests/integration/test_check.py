@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from calque.adapters.metastore.client import Client
-from calque.adapters.metastore.server import require_strong_log
+from calque.adapters.metastore.server import MetastoreServer
 from calque.cli import main
-from calque.engine.check.check import TEXT
+from calque.engine.check.check import TEXT, require_strong_log
 from calque.errors import Refused
 from calque.model.hive import Database, Table
 from calque.sandbox import Metastore, MetastoreSettings
@@ -151,12 +151,12 @@ def test_a_weak_log_is_an_error_unless_it_is_accepted(
     assert (code, of(document, "error")) == (0, [])
     assert ("source", what) in of(document, "warning")
     with pytest.raises(Refused, match=re.escape(f"{what}. ")) as refused:
-        require_strong_log(Client(metastores[source].uri))
+        require_strong_log(MetastoreServer(Client(metastores[source].uri)))
     assert "metastore.transactional.event.listeners" in str(refused.value)
 
 
 def test_a_transactional_log_is_not_weak(metastores: dict[str, Metastore]) -> None:
-    require_strong_log(Client(metastores["healthy"].uri))
+    require_strong_log(MetastoreServer(Client(metastores["healthy"].uri)))
 
 
 def test_a_log_that_may_not_be_read_is_an_error_with_the_setting_that_opens_it(check: Check) -> None:

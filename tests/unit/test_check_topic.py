@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from calque.engine.check.check import Findings
-from calque.engine.check.kafka_topics import Topic, Wanted, check_topics
+from calque.engine.check.kafka_topics import check_topics
 from calque.errors import Unavailable
+from calque.ports.services import RequiredTopic, TopicInfo
 
 WEEK = 7 * 86_400.0
-EVENTS, POSITIONS = Wanted("hq.events", 1, False, WEEK), Wanted("hq.events.positions", 2, True, 0.0)
-GOOD = Topic(
+EVENTS, POSITIONS = RequiredTopic("hq.events", 1, False, WEEK), RequiredTopic("hq.events.positions", 2, True, 0.0)
+GOOD = TopicInfo(
     "hq.events",
     1,
     3,
@@ -30,7 +31,7 @@ GOOD = Topic(
 
 @dataclass
 class Cluster:
-    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
     size: int = 3
     problem: Unavailable | None = None
 
@@ -39,17 +40,17 @@ class Cluster:
             raise self.problem
         return self.size
 
-    def topic(self, name: str) -> Topic | None:
+    def topic(self, name: str) -> TopicInfo | None:
         return self.topics.get(name)
 
 
-def findings(found: Topic, wanted: Wanted = EVENTS, brokers: int = 3) -> list[tuple[str, str]]:
+def findings(found: TopicInfo, wanted: RequiredTopic = EVENTS, brokers: int = 3) -> list[tuple[str, str]]:
     looked = Findings()
     check_topics(Cluster({wanted.name: found}, brokers), [wanted], looked)
     return [(each.severity.value, each.what) for each in looked.found[1:]]
 
 
-def with_settings(**settings: str) -> Topic:
+def with_settings(**settings: str) -> TopicInfo:
     changed = {name.replace("_", "."): value for name, value in settings.items()}
     return replace(GOOD, settings={**GOOD.settings, **changed})
 
@@ -77,7 +78,7 @@ def test_a_topic_that_keeps_everything_is_as_good() -> None:
         (with_settings(max_message_bytes="5000"), "warning", "takes messages of at most 5000 bytes"),
     ],
 )
-def test_each_flaw_is_told(found: Topic, severity: str, what: str) -> None:
+def test_each_flaw_is_told(found: TopicInfo, severity: str, what: str) -> None:
     assert [(level, said[: len(what) + len("Topic hq.events ")]) for level, said in findings(found)] == [
         (severity, f"Topic hq.events {what}")
     ]
@@ -96,7 +97,7 @@ def test_two_copies_of_which_one_must_confirm_are_what_two_brokers_can_give() ->
 
 def test_positions_are_compacted_and_nothing_else() -> None:
     settings = {**GOOD.settings, "cleanup.policy": "compact", "retention.ms": "1"}
-    positions = Topic("hq.events.positions", 2, 3, settings)
+    positions = TopicInfo("hq.events.positions", 2, 3, settings)
     assert findings(positions, POSITIONS) == [("info", "Topic hq.events.positions is as it should be")]
     kept = replace(positions, settings={**settings, "cleanup.policy": "delete"})
     assert findings(kept, POSITIONS) == [("error", "Topic hq.events.positions has cleanup.policy = delete")]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calque.core.image import ORIGIN, SOURCE
-from calque.engine.check.check import Findings, Listeners, Severity, Source, Target, carried_to
+from calque.engine.check.check import Findings, Severity, Source, Target, carried_to
 from calque.engine.sides.read_requests import How
 from calque.engine.target.origin_registry import PREFIX, known_at
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.ports.services import Listeners
 from rings import Link, Metastores
 from worlds import INPUT, OUTPUT, SERDE
 

@@ -7,7 +7,8 @@ import time
 
 from calque.adapters.control import locked, unavailable
 from calque.adapters.metastore.client import Client
-from calque.adapters.metastore.server import require_strong_log
+from calque.adapters.metastore.server import MetastoreServer
+from calque.engine.check.check import require_strong_log
 from calque.engine.sides.journal_reads import begin_of
 from calque.errors import Refused
 from calque.model.names import EventId
@@ -32,7 +33,7 @@ class Beginning:
         with self.lock:
             if self.found is None:
                 if not self.wiring.config.source.allow_weak_log:
-                    require_strong_log(Client(",".join(self.wiring.config.source.metastore)))
+                    require_strong_log(MetastoreServer(Client(",".join(self.wiring.config.source.metastore))))
                 with unavailable("journal"), locked(self.wiring.state / "locks" / "journal.lock"):
                     self.found = self.look()
             return self.found

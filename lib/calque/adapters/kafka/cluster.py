@@ -1,4 +1,4 @@
-"""What a Kafka cluster says of itself and of its topics (`engine.check.kafka_topics.Cluster`)."""
+"""What a Kafka cluster says of itself and of its topics: `KafkaInfo`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, 
 from calque.adapters.kafka.faults import DENIED, PATIENCE, fault, told
 from calque.adapters.kafka.making import names_of
 from calque.adapters.kafka.topic import Topic
-from calque.engine.check.kafka_topics import NEEDED, Wanted
-from calque.engine.check.kafka_topics import Topic as Found
+from calque.ports.services import TOPIC_OPERATIONS, RequiredTopic
+from calque.ports.services import TopicInfo as Found
 
 WHY = DENIED | {KafkaError._SSL, KafkaError._RESOLVE}
 """What says more than that nothing answers."""
@@ -62,12 +62,12 @@ class KafkaCluster:
             )
             allowed = asked[name].result().authorized_operations
         names = {operation.name for operation in allowed or ()}
-        return [operation for operation in NEEDED if names and operation not in names]
+        return [operation for operation in TOPIC_OPERATIONS if names and operation not in names]
 
 
-def wanted_topics(topic: Topic) -> Sequence[Wanted]:
+def wanted_topics(topic: Topic) -> Sequence[RequiredTopic]:
     """The topics of a journal, as they should be."""
     return [
-        Wanted(name, 2, True, 0.0) if name == topic.positions else Wanted(name, 1, False, topic.retention)
+        RequiredTopic(name, 2, True, 0.0) if name == topic.positions else RequiredTopic(name, 1, False, topic.retention)
         for name in names_of(topic)
     ]

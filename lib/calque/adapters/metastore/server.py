@@ -7,23 +7,14 @@ from dataclasses import replace
 from calque.adapters.metastore.catalog import EVENT_PARAMETER, HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.world import LOG_LISTENER, listening, server_version, setting, stops_latecomers
-from calque.engine.check.check import Listeners, managed_warehouse, weakness
-from calque.errors import Refused
 from calque.model.hive import Table
 from calque.model.names import TableName
 from calque.model.policy import Abilities
-
-
-def require_strong_log(client: Client) -> None:
-    """`Refused` with the cure when the metastore's log does not give every guarantee; nothing where the server does not
-    tell. Raises `Unavailable`."""
-    if weak := weakness(MetastoreServer(client)):
-        what, why, todo = weak
-        raise Refused(what, why, f"{todo}; or accept it by source.allow_weak_log = true")
+from calque.ports.services import Listeners, managed_warehouse
 
 
 class MetastoreServer:
-    """`engine.check.check.Server` over Thrift."""
+    """`MetastoreInfo` over Thrift."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby
-from typing import Protocol
 
 from calque.core.admit import Admission
 from calque.core.image import SOURCE, is_ours
@@ -25,6 +24,7 @@ from calque.model.hive import Storage as Format
 from calque.model.names import OURS, TableName, table_name
 from calque.model.policy import Policy
 from calque.ports import Catalog, CatalogReader, Conflict, EventLog, Storage
+from calque.ports.services import MetastoreInfo, managed_warehouse
 
 SHOWN = 5
 """Names that one finding gives; the others are counted."""
@@ -77,34 +77,8 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Listeners:
-    """What a metastore says of what writes its log. `told` is False when it does not say; `others` are listeners of
-    names that are not known."""
-
-    told: bool
-    transactional: bool = False
-    afterwards: bool = False
-    others: tuple[str, ...] = ()
-
-
-class Server(Protocol):
-    """What a metastore says of itself. Every method may raise `Unavailable`."""
-
-    def version(self) -> str:
-        """`2`, `3`, or the exact one from Hive 4 on."""
-
-    def listeners(self) -> Listeners: ...
-
-    def setting(self, name: str) -> str:
-        """Empty when it is unset or not told."""
-
-    def has_compare_and_swap(self, scratch: Table) -> bool:
-        """Tried with a table that is made and dropped again. May raise `Conflict` and `Refused`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
-    server: Server
+    server: MetastoreInfo
     log: EventLog
     catalog: CatalogReader
     storage: Storage
@@ -116,7 +90,7 @@ class Target:
     """`write_probe` writes a file below a location and removes it; `scratch` is a table name nobody has."""
 
     policy: Policy
-    server: Server
+    server: MetastoreInfo
     catalog: Catalog
     storage: Storage
     write_probe: Callable[[str], None]
@@ -164,7 +138,7 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
     return tables
 
 
-def weakness(server: Server) -> tuple[str, str, str] | None:
+def weakness(server: MetastoreInfo) -> tuple[str, str, str] | None:
     """What is weak about a metastore's log, which guarantee that costs, and the cure; None for a log that gives them
     all, or where the server does not say."""
     if server.version().startswith("2"):
@@ -468,10 +442,6 @@ def check_warehouse(target: Target, version: str, findings: Findings) -> bool:
     return True
 
 
-def managed_warehouse(server: Server) -> str:
-    return server.setting("metastore.warehouse.dir") or server.setting("hive.metastore.warehouse.dir")
-
-
 def lies_in(managed: str, warehouse: str) -> bool:
     """A managed warehouse without a scheme is on the server's default file system, which is taken for the other's."""
     outer, inner = place(managed), place(warehouse)
@@ -536,3 +506,11 @@ def listed(names: Iterable[TableName]) -> str:
     every = [str(name) for name in names]
     more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
     return ", ".join(every[:SHOWN]) + more
+
+
+def require_strong_log(server: MetastoreInfo) -> None:
+    """`Refused` with the cure when the metastore's log does not give every guarantee; nothing where the server does not
+    tell. Raises `Unavailable`."""
+    if weak := weakness(server):
+        what, why, todo = weak
+        raise Refused(what, why, f"{todo}; or accept it by source.allow_weak_log = true")

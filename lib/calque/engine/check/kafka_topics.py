@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
 
 from calque.engine.check.check import Findings, Severity
 from calque.errors import Refused, Unavailable
+from calque.ports.services import TOPIC_OPERATIONS, KafkaInfo, RequiredTopic, TopicInfo
 
 WHERE = "journal"
 SMALL = 100_000
 """Bytes of a message below which most events would be cut in pieces."""
 SAFE_COPIES = 3
-NEEDED = ("DESCRIBE", "READ", "WRITE")
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """What a cluster says of a topic that is there. `settings` are Kafka's, with their defaults; `denied` are
-    operations that our user may not do."""
-
-    name: str
-    partitions: int
-    copies: int
-    settings: Mapping[str, str]
-    denied: Sequence[str] = ()
-
-    def number(self, setting: str) -> int:
-        """-1 for none, which is no limit."""
-        return int(self.settings.get(setting) or -1)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A topic that a journal needs; `compacted` keeps the newest record of each key, else all for `retention`
-    seconds."""
-
-    name: str
-    partitions: int
-    compacted: bool
-    retention: float
-
-
-class Cluster(Protocol):
-    """What a cluster says of itself. Every method may raise `Unavailable` and `Refused`."""
-
-    def brokers(self) -> int: ...
-
-    def topic(self, name: str) -> Topic | None: ...
-
-
-def check_topics(cluster: Cluster, wanted: Sequence[Wanted], findings: Findings) -> None:
+def check_topics(cluster: KafkaInfo, wanted: Sequence[RequiredTopic], findings: Findings) -> None:
     try:
         brokers = cluster.brokers()
         findings.add(WHERE, Severity.INFO, f"Kafka answers; it has {counted(brokers, 'broker', 'brokers')}")
@@ -67,7 +30,7 @@ def check_topics(cluster: Cluster, wanted: Sequence[Wanted], findings: Findings)
         findings.refused(WHERE, error)
 
 
-def check_topic(topic: Topic, wanted: Wanted, brokers: int, findings: Findings) -> None:
+def check_topic(topic: TopicInfo, wanted: RequiredTopic, brokers: int, findings: Findings) -> None:
     before = len(findings.found)
     check_allowed(topic, findings)
     check_order(topic, wanted, findings)
@@ -78,19 +41,19 @@ def check_topic(topic: Topic, wanted: Wanted, brokers: int, findings: Findings) 
         findings.add(WHERE, Severity.INFO, f"Topic {topic.name} is as it should be")
 
 
-def check_allowed(topic: Topic, findings: Findings) -> None:
-    denied = [operation for operation in NEEDED if operation in topic.denied]
+def check_allowed(topic: TopicInfo, findings: Findings) -> None:
+    denied = [operation for operation in TOPIC_OPERATIONS if operation in topic.denied]
     if denied:
         findings.add(
             WHERE,
             Severity.ERROR,
             f"The user may not {' or '.join(denied).lower()} topic {topic.name}",
             "Kafka's access control says so",
-            f"Allow it {', '.join(NEEDED)} there",
+            f"Allow it {', '.join(TOPIC_OPERATIONS)} there",
         )
 
 
-def check_order(topic: Topic, wanted: Wanted, findings: Findings) -> None:
+def check_order(topic: TopicInfo, wanted: RequiredTopic, findings: Findings) -> None:
     if topic.partitions != wanted.partitions:
         there = counted(topic.partitions, "partition", "partitions")
         findings.add(
@@ -102,7 +65,7 @@ def check_order(topic: Topic, wanted: Wanted, findings: Findings) -> None:
         )
 
 
-def check_kept(topic: Topic, wanted: Wanted, findings: Findings) -> None:
+def check_kept(topic: TopicInfo, wanted: RequiredTopic, findings: Findings) -> None:
     policies = {policy.strip() for policy in topic.settings.get("cleanup.policy", "delete").split(",")}
     right = {"compact"} if wanted.compacted else {"delete"}
     if policies != right:
@@ -138,7 +101,7 @@ def check_kept(topic: Topic, wanted: Wanted, findings: Findings) -> None:
         )
 
 
-def check_copies(topic: Topic, brokers: int, findings: Findings) -> None:
+def check_copies(topic: TopicInfo, brokers: int, findings: Findings) -> None:
     needed = topic.number("min.insync.replicas")
     if needed > topic.copies:
         findings.add(
@@ -178,7 +141,7 @@ def check_copies(topic: Topic, brokers: int, findings: Findings) -> None:
         )
 
 
-def check_size(topic: Topic, wanted: Wanted, findings: Findings) -> None:
+def check_size(topic: TopicInfo, wanted: RequiredTopic, findings: Findings) -> None:
     limit = topic.number("max.message.bytes")
     if 0 <= limit < SMALL and not wanted.compacted:
         findings.add(
@@ -190,7 +153,7 @@ def check_size(topic: Topic, wanted: Wanted, findings: Findings) -> None:
         )
 
 
-def altering(topic: Topic, setting: str, value: str) -> str:
+def altering(topic: TopicInfo, setting: str, value: str) -> str:
     return f"Run `kafka-configs.sh --alter --topic {topic.name} --add-config {setting}={value}`"
 
 

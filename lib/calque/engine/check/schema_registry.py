@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from calque.engine.check.check import Findings, Severity
 from calque.engine.check.kafka_topics import WHERE
 from calque.errors import Refused, Unavailable
+from calque.ports.services import SchemaRegistryInfo
 
 
-class Registry(Protocol):
-    """What a registry says of one schema under one subject. Every method may raise `Unavailable` and `Refused`."""
-
-    @property
-    def url(self) -> str: ...
-
-    @property
-    def subject(self) -> str: ...
-
-    def known(self) -> int | None:
-        """The schema's id there; None where it is not registered."""
-
-    def objection(self) -> str:
-        """Why it can't be registered; empty where nothing speaks against that."""
-
-
-def check_registry(registry: Registry, findings: Findings) -> None:
+def check_registry(registry: SchemaRegistryInfo, findings: Findings) -> None:
     """Changes nothing there."""
     try:
         known = registry.known()

@@ -1,0 +1,45 @@
+"""What a target remembers: epochs, the objects that each changed, and the states of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.names import TableName
+
+
+class Ledger(Protocol):
+    """The truth about one target's progress. Only an epoch row makes the object rows of its number count."""
+
+    def last_epoch(self) -> Epoch | None: ...
+
+    def epochs(self) -> Sequence[Epoch]:
+        """Ascending."""
+
+    def objects(self, epoch: int) -> Sequence[ObjectRow]: ...
+
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+        """Objects and table rows first, the epoch row last. Publishing a number again replaces what did not count."""
+
+    def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
+        """The newest row of each (kind, database, table)."""
+
+    def put_tables(self, rows: Sequence[TableRow]) -> None:
+        """Record states between epochs; a row with state `dropped` semantics is removed by `remove_tables`."""
+
+    def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None: ...
+
+    def latest_objects(self, keys: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], ObjectRow]:
+        """The newest counted row of each (database, table, partition) at the source that carries files."""
+
+    def headers(self, upto: int) -> Sequence[ObjectRow]:
+        """The rows of tables themselves that count, up to that epoch, in the order of epoch and step: all that
+        `core.contents` needs to find them as they were at any epoch that is not forgotten."""
+
+    def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
+        """The same of these tables and their partitions."""
+
+    def forget(self, before_epoch: int) -> int:
+        """Remove epochs below the number, and the object rows that nothing needs then: those of objects that are gone
+        by that epoch, or have newer rows."""

@@ -1,0 +1,93 @@
+"""What services say of themselves, for `calque check`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from calque.model.hive import Table
+
+TOPIC_OPERATIONS = ("DESCRIBE", "READ", "WRITE")
+"""What calque's user has to be allowed to do with each topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """What a metastore says of what writes its log. `told` is False when it does not say; `others` are listeners of
+    names that are not known."""
+
+    told: bool
+    transactional: bool = False
+    afterwards: bool = False
+    others: tuple[str, ...] = ()
+
+
+class MetastoreInfo(Protocol):
+    """What a metastore says of itself. Every method may raise `Unavailable`."""
+
+    def version(self) -> str:
+        """`2`, `3`, or the exact one from Hive 4 on."""
+
+    def listeners(self) -> Listeners: ...
+
+    def setting(self, name: str) -> str:
+        """Empty when it is unset or not told."""
+
+    def has_compare_and_swap(self, scratch: Table) -> bool:
+        """Tried with a table that is made and dropped again. May raise `Conflict` and `Refused`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """What a cluster says of a topic that is there. `settings` are Kafka's, with their defaults; `denied` are
+    operations that our user may not do."""
+
+    name: str
+    partitions: int
+    copies: int
+    settings: Mapping[str, str]
+    denied: Sequence[str] = ()
+
+    def number(self, setting: str) -> int:
+        """-1 for none, which is no limit."""
+        return int(self.settings.get(setting) or -1)
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredTopic:
+    """A topic that a journal needs; `compacted` keeps the newest record of each key, else all for `retention`
+    seconds."""
+
+    name: str
+    partitions: int
+    compacted: bool
+    retention: float
+
+
+class KafkaInfo(Protocol):
+    """What a cluster says of itself. Every method may raise `Unavailable` and `Refused`."""
+
+    def brokers(self) -> int: ...
+
+    def topic(self, name: str) -> TopicInfo | None: ...
+
+
+class SchemaRegistryInfo(Protocol):
+    """What a registry says of one schema under one subject. Every method may raise `Unavailable` and `Refused`."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def subject(self) -> str: ...
+
+    def known(self) -> int | None:
+        """The schema's id there; None where it is not registered."""
+
+    def objection(self) -> str:
+        """Why it can't be registered; empty where nothing speaks against that."""
+
+
+def managed_warehouse(server: MetastoreInfo) -> str:
+    return server.setting("metastore.warehouse.dir") or server.setting("hive.metastore.warehouse.dir")

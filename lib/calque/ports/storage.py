@@ -1,0 +1,100 @@
+"""Files at a source and at a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from calque.model.files import File, Listing
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTask:
+    """One file to copy from `source` (a full path) to `target`; `size` and `modified_ns` are what evidence says.
+    `ours`: nobody else writes at the target, so that a file of equal size and time there is a copy that was verified,
+    and neither is read again."""
+
+    source: str
+    target: str
+    size: int
+    modified_ns: int
+    ours: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """`checksum` is xxh3-128 of what was read and, verified, of what lies at the target; empty where a store copied
+    inside itself and proved it by checksums of its own, and where a copy that was verified before was there. `problem`
+    says why not."""
+
+    task: CopyTask
+    checksum: str = ""
+    problem: str = ""
+    bytes_moved: int = 0
+    """0 when a verified copy was there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file or directory that lies directly below another. `modified_ns` of a directory is when something was last
+    made, renamed or removed in it; 0 where the storage has no time for it."""
+
+    name: str
+    size: int
+    modified_ns: int
+    directory: bool = False
+
+
+class Storage(Protocol):
+    """Directories of data at both sides, addressed by URI or plain path."""
+
+    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
+        """The data files below each location, by location; hidden names are left out (`model.files`). Of one that has
+        a Delta log with a commit, the newest commit alone. `Refused` names the first location that is a file or may
+        not be read."""
+
+    def files(self, paths: Sequence[str]) -> Mapping[str, File]:
+        """Size and time of each file, by full path, which is also the file's `path`; what is not there, or is a
+        directory, is left out."""
+
+    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+        """Copy and verify each, its time too where the storage can. A file that is not as the task says, or vanishes,
+        becomes a `problem`, never an exception; so does one whose target is another file. An existing target of equal
+        size and checksum is kept, one of ours (`CopyTask.ours`) by its time. Parents are made. What is `Unavailable`
+        for a moment is tried again; when it ends the copy, what was copied stays. Results are in the order of the
+        tasks; `progress` is called in the caller's thread."""
+
+    def publish(self, renames: Sequence[tuple[str, str]]) -> None:
+        """Rename staged files into place, in order; one that was renamed before is passed over. `Refused` when another
+        file lies at a target; `Unavailable` when neither is there: stage it again."""
+
+    def make_directories(self, locations: Sequence[str]) -> None: ...
+
+    def exists(self, location: str) -> bool: ...
+
+    def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        """xxh3-128 (hexadecimal) of each file's whole content, by full path; those that are not there are left out."""
+
+    def date(self, times: Mapping[str, int]) -> None:
+        """Give files, by full path, the times that `list` tells from now on, as a copy gets its source's. What is not
+        there, or belongs to another user, is passed over; where the storage takes no times nothing happens."""
+
+    def read(self, path: str) -> bytes | None:
+        """A small file's whole content; None when there is none."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small file, whole or not at all, in place of one that is there; its parents are made."""
+
+    def remove(self, locations: Sequence[str]) -> None:
+        """Remove directories or files with all below; missing ones are fine."""
+
+    def children(self, location: str) -> Sequence[str]:
+        """Names directly below a directory, hidden ones too; empty when it is missing."""
+
+    def entries(self, location: str) -> Sequence[Found]:
+        """The same with sizes and times, by name; what vanishes meanwhile is left out."""
+
+    def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
+        """When something was last made, renamed or removed directly in each, in nanoseconds; 0 where the storage has
+        no time for it. Those that are not there are left out, and so is what is no directory."""

@@ -1,0 +1,103 @@
+"""What is written at a target: its catalog, and the lease of its one writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from calque.model.facets import Constraint, Statistics
+from calque.model.hive import Database, Function, Partition, Table
+from calque.model.lease import Generation
+from calque.model.names import TableName
+from calque.model.policy import Abilities
+from calque.ports.source import CatalogReader
+
+
+class Catalog(CatalogReader, Protocol):
+    """A target's metastore. Each method is one call and one transaction there, all or nothing; without
+    `Abilities.atomic_lists` a list is written object by object, in its order, and ends where one of them fails.
+
+    No method deletes data, whatever the object's type (`deleteData` is never true), and none lets the server compute
+    statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is `Conflict` below. A list of
+    more objects than `Abilities.limits` says is `Refused` before anything is sent.
+    """
+
+    def abilities(self) -> Abilities: ...
+
+    def create_database(self, database: Database) -> None: ...
+
+    def alter_database(self, name: str, database: Database) -> None: ...
+
+    def drop_database(self, name: str) -> None:
+        """Never cascades: a database that is not empty raises `Conflict`."""
+
+    def create_table(self, table: Table) -> None: ...
+
+    def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
+        """Replace the definition; a new name in `table` renames, also across databases. Where the server has
+        compare-and-swap, `expected_event` is what `calque.event` must still be, else `Conflict`."""
+
+    def drop_table(self, name: TableName) -> None: ...
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None: ...
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None: ...
+
+    def commit_table(
+        self,
+        name: TableName | None,
+        table: Table,
+        put: Sequence[Partition],
+        drop: Sequence[str],
+        *,
+        cascade: bool = False,
+        expected_event: str = "",
+    ) -> None:
+        """Any difference of one table, of any size, in one step: the table `name` (None: a new one) becomes `table`,
+        its name included; `put` are added or replaced, `drop` vanish. With `cascade` the partitions that are not in
+        `put` get the table's columns. `expected_event` is as in `alter_table`. `Refused` without
+        `Abilities.any_difference`."""
+
+    def add_constraints(self, constraints: Sequence[Constraint]) -> None:
+        """Add constraints of one kind to one table, which they name. `Conflict` or `Refused` where one of the name is
+        there, or the key that a foreign key points to is not."""
+
+    def drop_constraint(self, name: TableName, constraint: str) -> None:
+        """By its name; one that is missing is `Conflict`."""
+
+    def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
+        """Set column statistics of the table (`""` alone) or of partitions, in batches; columns that are not named keep
+        theirs. The server adds the columns to the object's parameter `COLUMN_STATS_ACCURATE`."""
+
+    def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
+        """Those of one column of the table (`""`) or of a partition. They may be missing, or raise `Conflict`."""
+
+    def create_function(self, function: Function) -> None: ...
+
+    def drop_function(self, name: TableName) -> None: ...
+
+
+class Conflict(Exception):
+    """The catalog is not in the state that the call needs: exists already, is missing, or was changed by another.
+    The caller observes again and decides; it is never shown to a user as it is."""
+
+
+class Leases(Protocol):
+    """The generations of the lease on one target, kept where all that could write there see them. Whoever reads sees
+    what was written before."""
+
+    def newest(self) -> Generation | None:
+        """That of the greatest number; None before the first."""
+
+    def take(self, generation: Generation) -> None:
+        """Make it. `Conflict` where one of its number is there: of several that try, one succeeds."""
+
+    def renew(self, generation: Generation) -> None:
+        """Write it in place of what it was. `Conflict` where it is not there any more."""
+
+    def forget(self, below: int) -> None:
+        """Remove all of smaller numbers. Only where one is there that is not smaller."""
