@@ -36,7 +36,7 @@ demo: install
 	$(BIN)/calque demo
 
 test: install
-	$(BIN)/python -m pytest tests/unit tests/property -n 2 --maxschedchunk 1
+	$(BIN)/python -m pytest tests/unit tests/whole tests/property -n 2 --maxschedchunk 1
 	$(BIN)/python -m pytest tests/contract -n 2 --dist loadfile
 	$(BIN)/python -m pytest tests/integration -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -45,7 +45,7 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/unit tests/property --hypothesis-profile=check -n 2 --maxschedchunk 1
+	$(BIN)/python -m pytest tests/unit tests/whole tests/property --hypothesis-profile=check -n 2 --maxschedchunk 1
 
 prove: install
 	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0

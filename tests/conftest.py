@@ -22,7 +22,12 @@ STEERING = ("CALQUE_FAILPOINT", "CALQUE_SPARK_ARCHIVE", "HIVE_CONF_DIR", "METAST
 
 LONG = (
     *("unit/test_mutants.py", "property/test_laws.py", "property/test_facets.py", "property/test_policies.py"),
-    *("property/test_plans.py", "property/test_bootstraps.py", "property/test_delta_tables.py", "unit/test_crashes.py"),
+    *(
+        "property/test_plans.py",
+        "property/test_bootstraps.py",
+        "property/test_delta_tables.py",
+        "whole/test_crashes.py",
+    ),
     *("property/test_decode.py", "property/test_adopt.py", "property/test_gaps.py", "property/test_copy_faults.py"),
     *("integration/test_flow.py", "integration/test_operating.py", "integration/test_delta_tables.py"),
     *("integration/test_demo.py", "integration/test_faults.py"),

@@ -25,7 +25,7 @@ from calque.model.hive import Database, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from thriftproxy import Asked, asked
+from support.services.thriftproxy import Asked, asked
 
 DATABASE = "spoken"
 NAME = TableName(DATABASE, "events")

@@ -16,7 +16,7 @@ from calque.core.rows import table_of
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Partition, Storage, Table
-from worlds import WorldClock
+from support.worlds.worlds import WorldClock
 
 if TYPE_CHECKING:
     from contract.conftest import World

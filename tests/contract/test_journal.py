@@ -22,7 +22,7 @@ from calque.errors import Broken, Forgotten, Refused
 from calque.model.journal import Entry, Event, Keys, Kind, Shape
 from calque.model.names import Span, TableName
 from calque.ports import Journal
-from kafkas import delete_records, ends
+from support.services.kafkas import delete_records, ends
 
 Open = Callable[[], Journal]
 ODD = 'Straße "quoted" \\ 日本語 🐘 \u2028 \x01\t\n'

@@ -14,7 +14,7 @@ from calque.errors import Broken, Unavailable
 from calque.model.lease import Generation, Writer
 from calque.model.names import OURS, TableName
 from calque.ports import Catalog, Conflict
-from leases import Elapsed, writer
+from support.faults.leases import Elapsed, writer
 
 FIRST = Generation(1, writer("a", "boot:1:2"), 30.0)
 

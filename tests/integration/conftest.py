@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from calque.sandbox import Metastore
-from servers import Shared, shared_servers
+from support.services.servers import Shared, shared_servers
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
-from deployments import NUMBERS, Deployment, whole_table
-from servers import Shared
+from support.services.deployments import NUMBERS, Deployment, whole_table
+from support.services.servers import Shared
 
 COLUMNS, DAY = (Column("id", "bigint"), Column("name", "string")), (Column("day", "string"),)
 REPL = {"repl.last.id": "7", "hive.repl.ckpt.key": "file:/dump", "repl.scope": "all"}

@@ -17,8 +17,8 @@ from calque.core.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
 from calque.sandbox import Metastore
-from deployments import NUMBERS, Deployment
-from writers import INPUT, OUTPUT, SERDE
+from support.services.deployments import NUMBERS, Deployment
+from support.sources.writers import INPUT, OUTPUT, SERDE
 
 NAMES = (
     "a b",

@@ -18,9 +18,9 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
-from deployments import NUMBERS, Deployment
-from thriftproxy import asked
-from worlds import INPUT, OUTPUT, SERDE
+from support.services.deployments import NUMBERS, Deployment
+from support.services.thriftproxy import asked
+from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 TABLES, CONNECTIONS = 24, 2
 NAME = re.compile(rb"t\d\d\d\d")

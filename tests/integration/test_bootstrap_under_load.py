@@ -12,8 +12,8 @@ from pathlib import Path
 
 from calque.model.hive import Database
 from calque.sandbox import Metastore
-from deployments import NUMBERS, Deployment
-from stampede import Onlooker, Past, Stampeder
+from support.services.deployments import NUMBERS, Deployment
+from support.sources.stampede import Onlooker, Past, Stampeder
 
 TABLES = 15
 """Of each of four writers."""

@@ -14,7 +14,7 @@ import pytest
 
 from calque.adapters.files import FileStorage
 from calque.ports import CopyTask
-from mounts import can_mount, with_disk
+from support.services.mounts import can_mount, with_disk
 
 NOBODY = 65534
 COPY = """

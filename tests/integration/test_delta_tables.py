@@ -20,8 +20,8 @@ from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
-from deployments import NUMBERS, Deployment
-from sparksql import SparkSql
+from support.services.deployments import NUMBERS, Deployment
+from support.services.sparksql import SparkSql
 
 NUMBER = next(NUMBERS)
 D = f"d1x{NUMBER}"

@@ -21,8 +21,8 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.model.journal import Event
 from calque.sandbox import Broker, SchemaRegistry
-from kafkas import reader
-from logs import Log, part, partitioned, plain
+from support.services.kafkas import reader
+from support.sources.logs import Log, part, partitioned, plain
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60.0

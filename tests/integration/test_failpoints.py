@@ -16,9 +16,9 @@ from calque.adapters.metastore import messages
 from calque.control.requests import asked as requested
 from calque.engine.failpoints import RECORDS
 from calque.sandbox import Metastore
-from deaths import REACHES, UNTIL, Site
-from deployments import NUMBERS, Deployment
-from thriftproxy import asked
+from support.faults.deaths import REACHES, UNTIL, Site
+from support.services.deployments import NUMBERS, Deployment
+from support.services.thriftproxy import asked
 
 SEED = int(os.environ.get("CALQUE_SEED") or time.strftime("%Y%m%d"))
 SAMPLE = 3

@@ -27,10 +27,10 @@ from calque.errors import Unavailable
 from calque.model.hive import is_partitioned
 from calque.model.policy import Policy
 from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
-from deployments import Deployment, RealFiles, Target
-from mounts import can_mount, seen_by, with_disk
-from thriftproxy import Asked, asked
-from worlds import State
+from support.services.deployments import Deployment, RealFiles, Target
+from support.services.mounts import can_mount, seen_by, with_disk
+from support.services.thriftproxy import Asked, asked
+from support.worlds.worlds import State
 
 VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 SEEN_SECONDS = 45.0

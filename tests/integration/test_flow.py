@@ -18,9 +18,9 @@ from calque.model.hive import Column, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Abilities
 from calque.sandbox import Metastore, MetastoreSettings
-from deployments import NUMBERS, Deployment
-from servers import Shared
-from worlds import INPUT, OUTPUT, SERDE
+from support.services.deployments import NUMBERS, Deployment
+from support.services.servers import Shared
+from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 STOCK_4 = MetastoreSettings(version="4.2.0", message_format="gzip", stock=True)
 Deploy = Callable[..., Deployment]

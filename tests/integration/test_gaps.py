@@ -29,9 +29,9 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.streams.beginning import Beginning
 from calque.wiring.wiring import Wiring
-from deployments import NUMBERS, Deployment
-from servers import Shared
-from worlds import INPUT, OUTPUT, SERDE
+from support.services.deployments import NUMBERS, Deployment
+from support.services.servers import Shared
+from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 SERVERS = {
     "source": MetastoreSettings(version="3.1.3"),

@@ -12,8 +12,8 @@ from calque.adapters.files import FileStorage
 from calque.core.layout import join
 from calque.model.policy import Policy
 from calque.sandbox import Hdfs, Metastore, MetastoreSettings
-from deployments import NUMBERS, Deployment, RealFiles
-from worlds import State
+from support.services.deployments import NUMBERS, Deployment, RealFiles
+from support.worlds.worlds import State
 
 
 class HdfsFiles(RealFiles):

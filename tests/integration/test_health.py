@@ -22,7 +22,7 @@ from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from thriftproxy import Asked, asked
+from support.services.thriftproxy import Asked, asked
 
 FREE, HELD, LATE = TableName("healthy", "free"), TableName("healthy", "held"), TableName("healthy_late", "free")
 STOP_SECONDS = 10.0

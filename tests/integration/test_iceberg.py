@@ -21,9 +21,9 @@ from calque.model.hive import Column, Database, Function, Resource, SerDe, Stora
 from calque.model.hive import Table as HiveTable
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from deployments import NUMBERS, Deployment, Target
-from lakes import Rows, data_files, delete_positions, rows_of
-from servers import Shared
+from support.services.deployments import NUMBERS, Deployment, Target
+from support.services.servers import Shared
+from support.sources.lakes import Rows, data_files, delete_positions, rows_of
 
 URL = "avro.schema.url"
 SCHEMA = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", StringType()))

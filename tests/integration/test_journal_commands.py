@@ -29,8 +29,8 @@ from calque.ports import EvidenceStore, Journal
 from calque.sandbox import Broker, Metastore
 from calque.wiring.journal_location import Place
 from calque.wiring.wiring import Wiring
-from deployments import NUMBERS, Deployment
-from logs import Log, plain
+from support.services.deployments import NUMBERS, Deployment
+from support.sources.logs import Log, plain
 
 PASSWORD = "geheim"
 DELTA = Place("delta")

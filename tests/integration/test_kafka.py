@@ -16,7 +16,7 @@ from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.topic import Topic
 from calque.model.names import Span
 from calque.sandbox import Broker, Metastore
-from deployments import NUMBERS, Deployment
+from support.services.deployments import NUMBERS, Deployment
 
 TOPIC = "hq.events"
 JOB = Path(__file__).parents[2] / "jobs" / "replicate.py"

@@ -29,7 +29,7 @@ from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event, Keys, Kind
 from calque.model.names import Span, TableName
 from calque.sandbox import Broker, Cluster
-from kafkas import delete_records, delete_topics, ends
+from support.services.kafkas import delete_records, delete_topics, ends
 
 T = TypeVar("T")
 KEYS = Keys(Kind.ALTER_TABLE, TableName("s", "t"))

@@ -19,7 +19,7 @@ from calque.model.ledger import TableState
 from calque.model.names import TableName, partition_values
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
-from deployments import NUMBERS, Deployment
+from support.services.deployments import NUMBERS, Deployment
 
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))
 DAY = (Column("day", "string"),)

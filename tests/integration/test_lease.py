@@ -14,8 +14,8 @@ from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column
 from calque.model.names import OURS, TableName
 from calque.sandbox import Metastore
-from deployments import NUMBERS, Deployment
-from servers import Shared
+from support.services.deployments import NUMBERS, Deployment
+from support.services.servers import Shared
 
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))
 MANY = 60

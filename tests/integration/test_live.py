@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from live import deployed, live
-from servers import Shared
+from support.services.live import deployed, live
+from support.services.servers import Shared
 
 OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "6000"))
 """Of each source."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
-import heavyflow
-from heavy import WideLog
-from logserver import log_server
+from support.programs import program
+from support.services.logserver import log_server
+from support.sources.heavy import WideLog
 
 EVENTS, PARTITIONS, MESSAGE = 100, 30, 10_000_000
 MOST = 512
@@ -19,7 +18,7 @@ MOST = 512
 def test_a_gigabyte_of_messages_of_ten_megabytes_goes_through_half_of_it(tmp_path: Path) -> None:
     with log_server(WideLog(EVENTS, PARTITIONS, MESSAGE)) as server:
         done = subprocess.run(
-            [sys.executable, heavyflow.__file__, server.uri, str(tmp_path / "journal")],
+            [*program("support.sources.heavyflow"), server.uri, str(tmp_path / "journal")],
             capture_output=True,
             text=True,
             timeout=180,

@@ -22,9 +22,9 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
-from deployments import NUMBERS, Deployment
-from servers import Shared
-from worlds import INPUT, OUTPUT, SERDE, State
+from support.services.deployments import NUMBERS, Deployment
+from support.services.servers import Shared
+from support.worlds.worlds import INPUT, OUTPUT, SERDE, State
 
 VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 

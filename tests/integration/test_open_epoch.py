@@ -23,8 +23,8 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.spark import spark_jars
 from calque.wiring.wiring import Wiring
-from deployments import Deployment
-from servers import shared_servers
+from support.services.deployments import Deployment
+from support.services.servers import shared_servers
 
 PARQUET = SerDe(class_name="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe", parameters={})
 FORMATS = (

@@ -19,8 +19,8 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
-from deployments import NUMBERS, Deployment, Target
-from worlds import INPUT, OUTPUT, SERDE
+from support.services.deployments import NUMBERS, Deployment, Target
+from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 STOP_SECONDS, AT_ONCE_SECONDS = 10.0, 4.0
 MEGABYTES = 64

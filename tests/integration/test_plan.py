@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from calque.sandbox import Metastore
-from deployments import NUMBERS, Deployment
+from support.services.deployments import NUMBERS, Deployment
 
 SECONDS = 90
 

@@ -21,7 +21,7 @@ from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.wiring.wiring import Wiring
-from deployments import Deployment
+from support.services.deployments import Deployment
 
 STRICT = {
     "metastore.partition.name.whitelist.pattern": "[^!]*",

@@ -24,8 +24,8 @@ from calque.model.names import TableName
 from calque.model.policy import Abilities
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
-from deployments import NUMBERS, Deployment
-from worlds import INPUT, OUTPUT, SERDE
+from support.services.deployments import NUMBERS, Deployment
+from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 COUNTED = ColumnStatistics("x", "int", Counted(longs=Longs(1, 9, 2, 3)))
 HELD = Column("p", "string")

@@ -26,8 +26,8 @@ from calque.model.names import OURS, TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
-from deployments import RealFiles
-from worlds import INPUT, OUTPUT, SERDE
+from support.services.deployments import RealFiles
+from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 VERSIONS = {"a": "3.1.3", "b": "4.2.0", "c": "3.1.3"}
 LINKS = {"a": ("b",), "b": ("c", "a")}

@@ -14,8 +14,8 @@ from calque.core.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from deployments import NUMBERS, Deployment
-from worlds import INPUT, OUTPUT, SERDE
+from support.services.deployments import NUMBERS, Deployment
+from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 SECONDS = 120.0
 

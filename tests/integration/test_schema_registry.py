@@ -38,7 +38,7 @@ from calque.model.names import Span
 from calque.sandbox import Broker, SchemaRegistry
 from calque.wiring.journal_location import Place
 from calque.wiring.wiring import Wiring
-from kafkas import ends, reader
+from support.services.kafkas import ends, reader
 
 NOWHERE = "http://127.0.0.1:1"
 OTHER = {"type": "record", "name": "Other", "fields": [{"name": "word", "type": "string"}]}

@@ -28,7 +28,7 @@ from calque.model.names import EventId
 from calque.model.policy import Policy
 from calque.sandbox.spark import spark_jars
 from calque.wiring.spark_windows import Opening, SparkSpread
-from writers import Writer
+from support.sources.writers import Writer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 

@@ -15,9 +15,9 @@ from calque.engine.replica.adopt import adopt
 from calque.errors import Unavailable
 from calque.model.hive import Database
 from calque.model.names import TableName
-from handmade import FAULTS, REPL, copy_by_hand
-from histories import DEATHS, Action, Player, Story, differences, stories, works
-from worlds import Look
+from support.worlds.handmade import FAULTS, REPL, copy_by_hand
+from support.worlds.histories import DEATHS, Action, Player, Story, differences, stories, works
+from support.worlds.worlds import Look
 
 HISTORIES = {"check": 25, "prove": 20_000}
 ADOPTIONS = settings(

@@ -11,9 +11,10 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from bootstraps import Bootstrap, boot, taken_up
 from calque.model.policy import Policy
-from histories import (
+from support.sources.writers import OPERATIONS, RARER
+from support.worlds.bootstraps import Bootstrap, boot, taken_up
+from support.worlds.histories import (
     AT_FIRST,
     DEATHS,
     HOLES,
@@ -28,7 +29,6 @@ from histories import (
     Write,
     differences,
 )
-from writers import OPERATIONS, RARER
 
 HISTORIES = {"check": 50, "prove": 100_000}
 LAW = settings(

@@ -14,7 +14,7 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.errors import Refused, Unavailable
 from calque.model.ledger import TableState
 from calque.ports import Copied, CopyTask
-from worlds import World
+from support.worlds.worlds import World
 
 
 @dataclass

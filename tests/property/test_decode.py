@@ -35,7 +35,7 @@ from calque.model.hive import (
 )
 from calque.model.journal import Entry, Event, Shape
 from calque.model.journal import Kind as EventKind
-from tjson import event, gzipped, recorded, tjson
+from support.sources.tjson import event, gzipped, recorded, tjson
 
 EVENTS = Path(__file__).parents[1] / "golden" / "events"
 RECORDED = [recorded(line) for path in sorted(EVENTS.glob("*.jsonl")) for line in path.read_text().splitlines()]

@@ -23,7 +23,7 @@ from calque.engine.sweep.sweep import sweep_target
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.plan import AlterTable, CreateTable, Publish
-from worlds import ABSENT, State, World
+from support.worlds.worlds import ABSENT, State, World
 
 NAMES = (TableName("d1", "t"), TableName("d1", "u"))
 HISTORIES = {"check": 25, "prove": 20_000}

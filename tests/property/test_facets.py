@@ -14,8 +14,8 @@ from calque.model.hive import is_view
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from histories import HOLES, Story, Window, Write, play, stories, works
-from worlds import World
+from support.worlds.histories import HOLES, Story, Window, Write, play, stories, works
+from support.worlds.worlds import World
 
 HISTORIES = {"check": 40, "prove": 20_000}
 LAW = settings(

@@ -11,8 +11,8 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from bootstraps import boot
-from histories import (
+from support.worlds.bootstraps import boot
+from support.worlds.histories import (
     BETWEEN,
     DEATHS,
     HOLES,

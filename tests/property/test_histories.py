@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from worlds import World
+from support.worlds.worlds import World
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "40"))
 FIRST = int(os.environ.get("CALQUE_SEED", "0"))

@@ -11,8 +11,8 @@ from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.engine.capture.journal_copy import Kept, Owner, move
 from calque.engine.sweep.retention import shown_by_all
-from histories import differences
-from worlds import World
+from support.worlds.histories import differences
+from support.worlds.worlds import World
 
 ROUNDS = st.lists(
     st.tuples(

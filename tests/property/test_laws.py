@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from calque.model.policy import Policy
-from histories import (
+from support.worlds.histories import (
     AT_FIRST,
     DEATHS,
     HOLES,

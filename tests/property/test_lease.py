@@ -16,7 +16,7 @@ from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits, MemoryCatal
 from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, Unavailable
 from calque.model.names import OURS
-from leases import SECONDS, leases_of, writer
+from support.faults.leases import SECONDS, leases_of, writer
 
 STORIES = min(int(os.environ.get("CALQUE_HISTORIES", "12")), 300)
 FIRST = int(os.environ.get("CALQUE_SEED", "0"))

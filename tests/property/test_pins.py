@@ -13,7 +13,7 @@ from calque.model.hive import is_partitioned, is_view, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from worlds import World
+from support.worlds.worlds import World
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "20"))
 FIRST = int(os.environ.get("CALQUE_SEED", "0"))

@@ -20,7 +20,7 @@ from calque.model.journal import Entry, Keys, Kind, Shape
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, CommitTable, Data, Hop, Operation, Rebuild
 from calque.model.policy import Abilities, Limits
-from chains import NAMES, OPERATIONS, Files, Source, State, TableShown, Target, begun, play
+from support.sources.chains import NAMES, OPERATIONS, Files, Source, State, TableShown, Target, begun, play
 
 COUNTS = {"check": 50, "test": 1000, "prove": 100_000}
 CASES = settings(max_examples=COUNTS.get(settings.get_current_profile_name(), settings.default.max_examples))

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from calque.model.policy import Policy
-from histories import DEATHS, HOLES, PLAIN, Meanwhile, Story, differences, stories, works
-from policies import Change, PolicyWorld, play
+from support.worlds.histories import DEATHS, HOLES, PLAIN, Meanwhile, Story, differences, stories, works
+from support.worlds.policies import Change, PolicyWorld, play
 
 HISTORIES = {"check": 40, "prove": 50_000}
 LAW = settings(

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from calque.model.policy import Policy
-from histories import BETWEEN, DEATHS, HOLES, POLICIES, Player, Story, Write, stories, works
-from recorded import UNKNOWN, unlike_target
+from support.judges.recorded import UNKNOWN, unlike_target
+from support.worlds.histories import BETWEEN, DEATHS, HOLES, POLICIES, Player, Story, Write, stories, works
 
 HISTORIES = {"check": 15, "prove": 20_000}
 LAW = settings(

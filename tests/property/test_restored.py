@@ -9,10 +9,22 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from calque.model.policy import Policy
-from histories import AT_FIRST, DEATHS, POLICIES, Capture, Restart, Story, Window, Write, differences, stories, works
-from recorded import UNKNOWN, unlike_target
-from restored import Restorer
-from worlds import World
+from support.judges.recorded import UNKNOWN, unlike_target
+from support.worlds.histories import (
+    AT_FIRST,
+    DEATHS,
+    POLICIES,
+    Capture,
+    Restart,
+    Story,
+    Window,
+    Write,
+    differences,
+    stories,
+    works,
+)
+from support.worlds.restored import Restorer
+from support.worlds.worlds import World
 
 HISTORIES = {"check": 10, "prove": 20_000}
 LAW = settings(

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from rings import Metastores
+from support.worlds.rings import Metastores
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "10"))
 FIRST = int(os.environ.get("CALQUE_SEED", "0"))

@@ -14,7 +14,7 @@ from calque.engine.source.scanner import Chosen, Scanner
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.ledger import TableState
 from calque.model.policy import Policy
-from worlds import World
+from support.worlds.worlds import World
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "25"))
 FIRST = int(os.environ.get("CALQUE_SEED", "0"))

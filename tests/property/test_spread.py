@@ -13,7 +13,7 @@ from calque.engine.replica.replica import Replica
 from calque.engine.window.groups import Cut, Group, prepare_share
 from calque.model.journal import Entry, Event
 from calque.wiring.spark_windows import in_order, of_all_shares, share_of, tables_of
-from worlds import InlineExecutor, World
+from support.worlds.worlds import InlineExecutor, World
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "40"))
 FIRST = int(os.environ.get("CALQUE_SEED", "0"))

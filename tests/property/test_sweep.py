@@ -24,7 +24,7 @@ from calque.model.ledger import TableRow, TableState
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from calque.ports import Catalog
-from worlds import World
+from support.worlds.worlds import World
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "25"))
 FIRST = int(os.environ.get("CALQUE_SEED", "0"))

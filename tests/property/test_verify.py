@@ -19,7 +19,7 @@ from calque.model.hive import Column, Database, Function, Partition, Resource, S
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from worlds import InlineExecutor, World
+from support.worlds.worlds import InlineExecutor, World
 
 HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "40"))
 FIRST = int(os.environ.get("CALQUE_SEED", "0"))

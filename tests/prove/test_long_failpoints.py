@@ -12,8 +12,8 @@ import pytest
 
 from calque.engine.failpoints import EFFECT_NAMES
 from calque.sandbox import Metastore, MetastoreSettings
-from deaths import NOT_REACHED, REACHES, Site
-from deployments import Deployment
+from support.faults.deaths import NOT_REACHED, REACHES, Site
+from support.services.deployments import Deployment
 
 SECONDS = float(os.environ.get("CALQUE_SECONDS", "60"))
 """So long a failpoint is waited for."""

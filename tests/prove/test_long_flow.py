@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from calque.sandbox import Metastore, MetastoreSettings
-from deployments import Deployment
+from support.services.deployments import Deployment
 
 ROUNDS = int(os.environ.get("CALQUE_ROUNDS", "50"))
 SEED = int(os.environ.get("CALQUE_SEED", str(time.time_ns() % 100_000)))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import wrong
-from live import deployed, late, live, until_found_out
-from servers import Shared, shared_servers
-from wrong import WRONG
+from support.faults.wrong import WRONG
+from support.programs import program
+from support.services.live import deployed, late, live, until_found_out
+from support.services.servers import Shared, shared_servers
 
 OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "500000"))
 """Of each source; all of them with rows."""
@@ -40,5 +40,5 @@ def test_readers_see_only_what_the_source_had_and_in_its_order_for_long(
 @pytest.mark.parametrize("planner", WRONG)
 def test_a_wrong_planner_is_found_out_on_real_servers(planner: str, shared: Shared, tmp_path: Path) -> None:
     with deployed(shared, 3, tmp_path, SEED) as deployment, late(deployment, LATE):
-        deployment.program = (wrong.__file__, planner, "calque.cli")
+        deployment.program = (*program("support.faults.wrong")[1:], planner, "calque.cli")
         until_found_out(deployment)

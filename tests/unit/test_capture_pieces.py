@@ -23,7 +23,7 @@ from calque.engine.source.evidence import Gatherer
 from calque.errors import Unavailable
 from calque.model.journal import Event
 from calque.model.names import EventId, Span
-from heavy import MEGABYTE, CountingJournal, HeavyLog, heavy_events
+from support.sources.heavy import MEGABYTE, CountingJournal, HeavyLog, heavy_events
 
 
 class Site:

@@ -20,7 +20,7 @@ from calque.engine.source.cascade_detection import cascaded
 from calque.model.hive import Column, Database, Partition, Table
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.policy import Policy
-from logs import part, partitioned, widened
+from support.sources.logs import part, partitioned, widened
 
 A = widened(partitioned())
 AB, ABC = widened(A, "b"), widened(A, "b", "c")

@@ -44,7 +44,7 @@ from calque.model.hive import (
 )
 from calque.model.journal import Event, Kind
 from calque.model.names import partition_name
-from tjson import event, gzipped, recorded, tjson
+from support.sources.tjson import event, gzipped, recorded, tjson
 
 EVENTS = Path(__file__).parents[1] / "golden" / "events"
 RECORDINGS = ("hive-3.1-json", "hive-4.1-json", "hive-4.1-gzip")

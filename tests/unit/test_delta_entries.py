@@ -12,7 +12,7 @@ from calque.core.kinds import kind_of
 from calque.core.moves import move_of
 from calque.model.hive import Column, SerDe, Storage, Table, is_delta, is_partitioned, location_of
 from calque.model.journal import Shape
-from logs import Log
+from support.sources.logs import Log
 
 SEQUENCE = "org.apache.hadoop.mapred.SequenceFileInputFormat"
 LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"

@@ -12,8 +12,8 @@ from calque.core.kinds import obstacle
 from calque.model.hive import Database, Function, Table
 from calque.model.journal import Entry, Kind, Shape
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
-from logs import WITHOUT_EFFECT, Log, name, part, partitioned, plain, told, view, widened
-from tjson import tjson
+from support.sources.logs import WITHOUT_EFFECT, Log, name, part, partitioned, plain, told, view, widened
+from support.sources.tjson import tjson
 
 T, P, V = plain(), partitioned(), view()
 ONE, TWO = part(P, "1"), part(P, "2")

@@ -25,8 +25,8 @@ from calque.model.plan import (
     Part,
     Version,
 )
-from heavy import MEGABYTE, CountingJournal
-from logs import Log, part, partitioned
+from support.sources.heavy import MEGABYTE, CountingJournal
+from support.sources.logs import Log, part, partitioned
 
 NAME = TableName("d1", "t")
 TABLE = partitioned()

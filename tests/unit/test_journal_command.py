@@ -19,7 +19,7 @@ from calque.cli import main
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.model.journal import Event
-from logs import Log, part, partitioned, plain
+from support.sources.logs import Log, part, partitioned, plain
 
 PARTED = partitioned("p")
 EVENTS = (

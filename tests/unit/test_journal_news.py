@@ -14,7 +14,7 @@ from calque.adapters.spark.journal_source import UNTOLD, JournalReader, JournalS
 from calque.adapters.spark.watch import Offset, bump, touch
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from logs import Log, plain
+from support.sources.logs import Log, plain
 
 
 @dataclass

@@ -17,8 +17,8 @@ from calque.core.keys import NOTHING, keys_of
 from calque.model.hive import Column, Database, Function, Partition, Storage, Table
 from calque.model.journal import Event, Keys, Kind, Shape
 from calque.model.names import TableName
-from logs import WITHOUT_EFFECT
-from tjson import event, gzipped, recorded, tjson
+from support.sources.logs import WITHOUT_EFFECT
+from support.sources.tjson import event, gzipped, recorded, tjson
 
 EVENTS = Path(__file__).parents[1] / "golden" / "events"
 

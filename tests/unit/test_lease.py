@@ -18,7 +18,7 @@ from calque.errors import Broken, Refused, Unavailable
 from calque.model.lease import Generation, Writer
 from calque.model.names import OURS, TableName
 from calque.model.policy import Abilities
-from leases import SECONDS, Elapsed, lease, leases_of, writer
+from support.faults.leases import SECONDS, Elapsed, lease, leases_of, writer
 
 ME, OTHER = writer("me"), writer("other")
 

@@ -19,7 +19,7 @@ from calque.streams.beginning import Beginning
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
-from leases import Elapsed, leases_of, writer
+from support.faults.leases import Elapsed, leases_of, writer
 
 OTHER = writer("other")
 SOON = 60.0

@@ -15,8 +15,8 @@ from calque.engine.sides.log_reads import events_after
 from calque.errors import Failing
 from calque.model.journal import Event
 from calque.model.names import EventId
-from heavy import HeavyLog
-from logserver import LogServer, log_server
+from support.services.logserver import LogServer, log_server
+from support.sources.heavy import HeavyLog
 
 PAGE_BYTES = 1 << 20
 SMALL, LARGE, HUGE = 100, PAGE_BYTES // 4, 5 * PAGE_BYTES

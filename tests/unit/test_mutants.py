@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-import mutation
-from mutation import Mutant
+from support.faults.mutation import Mutant
+from support.programs import program
 
 MUTANTS = [
     Mutant(module, name, old, new)
@@ -27,7 +26,7 @@ TRIED = MUTANTS[:: len(MUTANTS) // 3] if settings.get_current_profile_name() == 
 
 def killers(mutants: list[Mutant | None]) -> list[str]:
     """The first test that fails with each mutant, or with the sources as they are; empty where all pass."""
-    run = [sys.executable, mutation.__file__]
+    run = program("support.faults.mutation")
     done = subprocess.run(run, input=json.dumps(mutants), capture_output=True, text=True, timeout=580, check=False)
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout))

@@ -12,7 +12,7 @@ from calque.adapters.delta.parquet import GROUP_BYTES, row_groups
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.model.names import Span
-from heavy import MEGABYTE, heavy_events
+from support.sources.heavy import MEGABYTE, heavy_events
 
 
 def table(*sizes: int) -> pa.Table:

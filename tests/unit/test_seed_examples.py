@@ -34,7 +34,7 @@ from calque.model.plan import (
     RenamePartition,
 )
 from calque.model.policy import Abilities
-from logs import Log, part, partitioned
+from support.sources.logs import Log, part, partitioned
 
 Rows = Mapping[tuple[EventId, str], str]
 """The rows of a partition after an event, as words; an event whose files were not seen in time is left out."""

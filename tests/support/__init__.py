@@ -1,0 +1,1 @@
+"""What tests share, in rooms: `worlds`, `sources`, `services`, `judges`, `faults`."""

@@ -1,0 +1,346 @@
+"""Small histories of a source, each of which has calque do some of all that it can do; together they pass every
+failpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
+from calque.core.layout import COPYING, STAGE, join, place
+from calque.engine.sweep.retention import Limits, let_go
+from calque.engine.sweep.sweep import sweep_target
+from calque.model.facets import ColumnStatistics, Counted, Longs, PrimaryKey
+from calque.model.hive import (
+    Column,
+    Database,
+    Function,
+    Partition,
+    SerDe,
+    Storage,
+    Table,
+    is_partitioned,
+    is_view,
+    location_of,
+)
+from calque.model.names import OURS, TableName
+from calque.model.requests import Action
+from support.worlds.disks import Death, DiskWorld, files_below
+from support.worlds.handmade import copy_by_hand
+from support.worlds.worlds import INPUT, OUTPUT, SERDE
+
+Steps = Iterator[Callable[[], object]]
+PLAIN, PARTED, RENAMED = TableName("d1", "plain"), TableName("d1", "parted"), TableName("d1", "renamed")
+SIZE = 100
+STEP = "step"
+"""What those who watch failpoints are told behind each step."""
+HOUR_NS = 3600 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """`steps` are what happens, one after the other, the `first` of them before calque is there. It goes on behind
+    `every` so many of the others. `world` is how that is made."""
+
+    steps: Callable[[Play], Steps]
+    world: Mapping[str, Any] = field(default_factory=dict)
+    first: int = 0
+    every: int = 1
+
+
+class Play:
+    """A history that is being played."""
+
+    def __init__(self, world: DiskWorld) -> None:
+        self.world, self.source = world, world.writer.source
+        self.numbers = count(1)
+        self.noted: dict[str, int] = {}
+
+    def run(self, history: History) -> None:
+        for number, step in enumerate(history.steps(self)):
+            if number == history.first:
+                self.world.begin = self.source.current()
+                self.world.start()
+            with self.world.uninterrupted():
+                self.world.clock.now += 1_000_000_000
+                step()
+                self.world.death.watch(STEP)
+            if number >= history.first and number % history.every == 0:
+                self.go_on()
+        self.world.settle()
+
+    def go_on(self) -> None:
+        """Twice without being disturbed, so that whoever died is as far as if it had not."""
+        for _ in range(2):
+            while not self.world.go_on():
+                pass
+
+    # The source
+
+    def put(self, location: str) -> str:
+        path = join(location, f"part-{next(self.numbers):03d}")
+        self.world.disk.write(path, os.urandom(SIZE))
+        self.world.note()
+        return path
+
+    def storage(self, location: str) -> Storage:
+        return Storage((Column("x", "string"),), location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+
+    def database(self, name: str = "d1") -> None:
+        self.source.create_database(Database(name))
+
+    def create(self, name: TableName, *values: str) -> None:
+        """A table; with partitions where values are given, else with a file."""
+        location = self.world.place(f"{name.table}{next(self.numbers)}")
+        if not values:
+            self.put(location)
+        table = Table(name.table, name.database, storage=self.storage(location), type="EXTERNAL_TABLE")
+        keys = (Column("p", "string"),) if values else ()
+        self.source.create_table(replace(table, partition_keys=keys, parameters={"EXTERNAL": "TRUE"}))
+        if values:
+            self.add(name, *values)
+
+    def add(self, name: TableName, *values: str) -> None:
+        rows = []
+        for value in values:
+            location = self.world.place(f"{name.table}{next(self.numbers)}")
+            self.put(location)
+            self.put(location)
+            rows.append(Partition((value,), *name, storage=self.storage(location), parameters={}))
+        self.source.add_partitions(name, rows)
+
+    def part(self, name: TableName, value: str) -> Partition:
+        found: Partition = self.source.the_table(name).partitions[(value,)]
+        return found
+
+    def where(self, name: TableName, value: str | None) -> str:
+        return location_of(self.part(name, value) if value else self.source.the_table(name).table) or ""
+
+    def insert(self, name: TableName, files: int, value: str | None = None) -> None:
+        paths = [self.put(self.where(name, value)) for _ in range(files)]
+        self.source.insert(name, paths, values=(value,) if value else None)
+
+    def overwrite(self, name: TableName, value: str | None = None) -> None:
+        location = self.where(name, value)
+        old = [join(location, file.path) for file in self.world.disk.list([location])[location].files]
+        self.world.disk.remove(old)
+        self.source.insert(name, [self.put(location)], values=(value,) if value else None, replace=True)
+
+    def rename(self, name: TableName, new: TableName) -> None:
+        self.source.alter_table(name, replace(self.source.the_table(name).table, name=new.table))
+
+    def describe(self, name: str, text: str) -> None:
+        self.source.alter_database(name, replace(self.source.the_database(name), description=text))
+
+    def write_version(self, name: TableName, value: int, *, checkpoint: bool = False) -> None:
+        """Of a Delta table: a commit, and no event."""
+        at = place(self.where(name, None)).path
+        write_deltalake(at, pa.table({"x": pa.array([value], pa.int64())}), mode="append")
+        if checkpoint:
+            DeltaTable(at).create_checkpoint()
+        self.world.disk.changes += 1
+        self.world.note()
+
+    def create_delta(self, name: TableName) -> None:
+        location = self.world.place(name.table)
+        write_deltalake(place(location).path, pa.table({"x": pa.array([0], pa.int64())}))
+        storage = Storage((Column("col", "array<string>"),), location, serde=SerDe(parameters={"path": location}))
+        parameters = {"EXTERNAL": "TRUE", "spark.sql.sources.provider": "DELTA"}
+        self.source.create_table(
+            Table(name.table, name.database, storage=storage, parameters=parameters, type="EXTERNAL_TABLE")
+        )
+
+    def touch(self, name: TableName, value: str) -> None:
+        table = self.source.the_table(name).table
+        self.source.alter_table(name, replace(table, parameters={**(table.parameters or {}), "k": value}))
+
+    # The operator
+
+    def sweep(self) -> None:
+        """One without grace, long after."""
+
+        def once() -> None:
+            found = sweep_target(self.world.side, self.world.journal, self.world.clock.now + 2 * HOUR_NS, self.noted)
+            self.noted = dict(found.noted)
+
+        self.world.clock.now += HOUR_NS
+        self.world.finish(once)
+
+    def let_go(self) -> None:
+        """Of all that is older than an hour, and of what nobody needs any more."""
+        self.world.clock.now += 2 * HOUR_NS
+        limits = Limits(10**12, 10**12)
+        self.world.finish(lambda: let_go(self.world.source_side, [self.world.ledger], 3600.0, limits))
+
+    def policy(self, **changes: Any) -> None:
+        self.world.follow(replace(self.world.policy, **changes))
+        self.world.start()
+
+
+def files(play: Play) -> Steps:
+    """Every kind of change of files and definitions."""
+    yield play.database
+    yield lambda: play.create(PLAIN)
+    yield lambda: play.create(PARTED, "1", "2")
+    yield lambda: play.insert(PLAIN, 3)
+    yield lambda: play.insert(PARTED, 2, "1")
+    yield lambda: play.insert(PLAIN, 2)
+    yield lambda: play.overwrite(PLAIN)
+    yield lambda: play.overwrite(PARTED, "1")
+    yield lambda: play.insert(PARTED, 2, "1")
+    yield lambda: play.add(PARTED, "3", "4")
+    yield lambda: play.source.rename_partition(PARTED, ("3",), replace(play.part(PARTED, "3"), values=("5",)))
+    yield lambda: play.source.drop_partitions(PARTED, ["p=2"])
+    yield lambda: play.rename(PARTED, RENAMED)
+    yield lambda: play.insert(RENAMED, 2, "5")
+    yield lambda: play.source.drop_table(PLAIN)
+    yield lambda: play.create(PLAIN)
+    yield lambda: play.insert(PLAIN, 1)
+    yield lambda: play.create(PARTED, "1")
+
+
+def facets(play: Play) -> Steps:
+    """Databases, functions, statistics and constraints."""
+    counted = ColumnStatistics("x", "string", Counted(longs=Longs(1, 2, 0, 5)))
+    yield play.database
+    yield lambda: play.create(PLAIN)
+    yield lambda: play.create(PARTED, "1")
+    yield lambda: play.source.add_constraints([PrimaryKey("d1", "plain", "x", 1, "pk", False, False, True)])
+    yield lambda: play.source.update_statistics(PLAIN, [counted])
+    yield lambda: play.source.update_statistics(PARTED, [counted], ("1",))
+    yield lambda: play.source.create_function(Function("f", "d1", "org.F", "me", 1, type=1))
+    yield lambda: play.describe("d1", "newest")
+    yield lambda: play.source.delete_statistics(PLAIN, "x", ())
+    yield lambda: play.source.drop_constraint(PLAIN, "pk")
+    yield lambda: play.source.drop_function(TableName("d1", "f"))
+    yield lambda: play.database("d2")
+    yield lambda: play.source.create_function(Function("g", "d2", "org.G", "me", 1, type=1))
+    yield lambda: play.source.drop_database("d2", cascade=True)
+
+
+def commits(play: Play) -> Steps:
+    """At a target that takes any difference of a table at once."""
+    yield play.database
+    yield lambda: play.create(PARTED, "1", "2")
+    yield lambda: play.insert(PARTED, 1, "1")
+    yield lambda: play.overwrite(PARTED, "2")
+    yield lambda: play.source.drop_partitions(PARTED, ["p=1"])
+    yield lambda: play.source.drop_table(PARTED)
+
+
+def versions(play: Play) -> Steps:
+    """A Delta table."""
+    yield play.database
+    yield lambda: play.create_delta(PLAIN)
+    yield lambda: (play.write_version(PLAIN, 1), play.touch(PLAIN, "1"))
+    yield lambda: (play.write_version(PLAIN, 2, checkpoint=True), play.touch(PLAIN, "2"))
+    yield lambda: play.rename(PLAIN, RENAMED)
+    yield lambda: (play.write_version(RENAMED, 3), play.touch(RENAMED, "3"))
+
+
+def kept(play: Play) -> Steps:
+    """What is kept for a while, and let go of: pinned files, scans, the journal, epochs, replaced files."""
+    yield play.database
+    yield lambda: play.create(PLAIN)
+    yield lambda: play.create(PARTED, "1")
+    yield lambda: play.insert(PLAIN, 1)
+    yield lambda: play.put(play.where(PLAIN, None))
+    yield lambda: setattr(play.world.clock, "now", play.world.clock.now + HOUR_NS)
+    yield lambda: play.overwrite(PLAIN)
+    yield play.let_go
+    yield play.sweep
+    yield lambda: play.insert(PARTED, 1, "1")
+    yield lambda: play.world.start()
+    yield play.sweep
+    yield play.let_go
+
+
+def lost(play: Play) -> Steps:
+    """The log is purged before it was read."""
+
+    def purge() -> None:
+        play.insert(PLAIN, 1)
+        play.create(PARTED, "1")
+        play.world.source.purge(play.world.source.current())
+
+    yield play.database
+    yield lambda: play.create(PLAIN)
+    yield lambda: play.insert(PLAIN, 1)
+    yield purge
+    yield lambda: play.insert(PARTED, 1, "1")
+
+
+def operated(play: Play) -> Steps:
+    """What operators ask for."""
+    yield lambda: (play.database(), play.database("d2"))
+    yield lambda: copied_by_hand(play)
+    yield lambda: play.world.ask(Action.ADOPT, str(PLAIN))
+    yield lambda: play.create(PARTED, "1")
+    yield lambda: play.source.create_function(Function("g", "d2", "org.G", "me", 1, type=1))
+    yield lambda: play.insert(PARTED, 1, "1")
+    yield lambda: play.world.ask(Action.REPLAY, after=play.world.source.current() - 1)
+    yield lambda: play.world.ask(Action.BOOTSTRAP)
+    yield lambda: play.policy(rename={"d1": "e1", "d2": "e2"})
+    yield lambda: play.insert(PARTED, 1, "1")
+    yield lambda: play.policy(rename={"d1": "e1"}, include=("d1.*",))
+
+
+def built(play: Play) -> Steps:
+    """Tables that are there before calque is, built hidden in batches; one of them is renamed meanwhile."""
+    yield lambda: (play.database(), play.create(PARTED, "1", "2", "3"), play.create(PLAIN))
+    yield lambda: play.rename(PARTED, RENAMED)
+    yield lambda: play.insert(RENAMED, 1, "1")
+
+
+def copied_by_hand(play: Play) -> None:
+    play.create(PLAIN)
+    copy_by_hand(play.world, PLAIN, root=f"{play.world.root}/handmade/plain")
+
+
+HISTORIES: Mapping[str, History] = {
+    "files": History(files),
+    "new directories": History(files, {"appends": "new_directory"}),
+    "rows": History(files, {"atomicity": "rows"}, every=3),
+    "database": History(files, {"consistency": "database"}, every=4),
+    "built": History(built, {"batch": 1}, first=1),
+    "windows": History(files, every=6),
+    "facets": History(facets, {"habits": HIVE_4}),
+    "commits": History(commits, {"habits": HIVE_4, "abilities": DELTA_LIKE}),
+    "versions": History(versions),
+    "kept": History(kept, {"pinned": True, "scanned": True}),
+    "lost": History(lost, {"pinned": True}),
+    "operated": History(operated, {"habits": HIVE_3}),
+}
+
+
+def played(name: str, root: Path, death: Death) -> Play:
+    play = Play(DiskWorld(root, death, **HISTORIES[name].world))
+    play.run(HISTORIES[name])
+    return play
+
+
+def litter(world: DiskWorld) -> list[str]:
+    """Files below the warehouse that belong to no table or partition there, and those that nobody has published."""
+    leaves = []
+    for database in world.target_store.databases():
+        for name in world.target_store.tables(database):
+            stored = world.target_store.the_table(TableName(database, name))
+            things = [*stored.partitions.values()] if is_partitioned(stored.table) else [stored.table]
+            leaves += [f"{place(location_of(thing) or '').path}/" for thing in things if not is_view(stored.table)]
+    found = files_below(f"{world.root}/target")
+    return [path for path in found if COPYING in path or STAGE in path or not path.startswith(tuple(leaves))]
+
+
+def hidden(world: DiskWorld) -> list[str]:
+    """What is left in the hidden database but the lease."""
+    if OURS not in world.target_store.databases():
+        return []
+    tables = [world.target_store.the_table(TableName(OURS, name)).table for name in world.target_store.tables(OURS)]
+    return [table.name for table in tables if not is_view(table)]

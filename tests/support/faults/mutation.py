@@ -1,0 +1,180 @@
+"""Tests against altered sources: run as a program, it reads mutants as JSON and answers with what killed each.
+
+Every mutant has a process of its own, forked from one that has loaded everything that no mutant can change.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from itertools import chain
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import NamedTuple
+
+import fastavro
+import orjson
+import pandas
+import pyarrow.parquet
+import pytest
+import sqlglot
+import xxhash
+from hypothesis import HealthCheck, Phase, settings
+
+ROOT = Path(__file__).parents[3]
+CORE = ("unit/test_fold.py", "unit/test_seed_examples.py", "property/test_plans.py")
+ENGINE = ("unit/test_apply.py",)
+BOOTSTRAP = ("whole/test_bootstrap.py",)
+READS = (
+    "engine/replica/epochs.py",
+    "engine/source/exact_read.py",
+    "engine/window/groups.py",
+    "engine/replica/replica.py",
+    "engine/apply/databases.py",
+)
+"""Modules that make tables exact beside the windows."""
+BY_HAND = ("whole/test_adopt.py", "whole/test_start.py")
+NEARER = {
+    "engine/capture/continuity.py": ("whole/test_gaps_found.py",),
+    "engine/exact_reads/drop_guard.py": ("whole/test_gaps_mended.py",),
+    "engine/exact_reads/bootstrap.py": ("whole/test_bootstrap.py",),
+    "engine/exact_reads/gap_recovery.py": ("whole/test_gaps_mended.py",),
+    "engine/exact_reads/bulk_compare.py": ("whole/test_gaps_mended.py",),
+    "engine/exact_reads/bulk_compare_pool.py": ("whole/test_gaps_mended.py",),
+    "core/policies.py": ("whole/test_policies.py",),
+    "engine/policy/change.py": ("whole/test_policies.py",),
+    "engine/policy/retained.py": ("whole/test_policies.py",),
+    "engine/policy/renames.py": ("whole/test_policies.py",),
+    "engine/replica/adopt.py": ("whole/test_adopt.py",),
+    "engine/exact_reads/take_over.py": BY_HAND,
+    "engine/files/content_proof.py": BY_HAND,
+    "engine/exact_reads/start_at_event.py": ("whole/test_start.py",),
+    "engine/replica/replay.py": ("whole/test_replay.py",),
+}
+"""Of modules that have tests of their own: gaps, policies, targets filled by hand."""
+EXAMPLES = 200
+"""Of each property test; always the same ones."""
+LATE = ("core/land.py", "core/limits.py")
+"""Modules of the core that no test of the core's own reaches."""
+LOADED = (fastavro, orjson, pandas, pyarrow.parquet, sqlglot, xxhash)
+"""What the tests import anyway, pyarrow pandas with its first array: no mutant needs to load it anew."""
+
+
+class Mutant(NamedTuple):
+    """A bug: in `module`, a path below the package, `old` is replaced by `new`."""
+
+    module: str
+    name: str
+    old: str
+    new: str
+
+    @property
+    def path(self) -> Path:
+        return ROOT / "lib/calque" / self.module
+
+    def imported_as(self) -> str:
+        return "calque." + self.module.removesuffix(".py").replace("/", ".")
+
+    def source(self) -> str:
+        return self.path.read_text(encoding="utf-8").replace(self.old, self.new)
+
+
+class Alteration(MetaPathFinder):
+    """Imports one module with a mutant's source, and all others as they are."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant = mutant
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self.mutant.imported_as():
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        assert spec is not None
+        spec.loader = AlteredLoader(fullname, self.mutant)
+        return spec
+
+
+class AlteredLoader(SourceFileLoader):
+    def __init__(self, fullname: str, mutant: Mutant) -> None:
+        super().__init__(fullname, str(mutant.path))
+        self.mutant = mutant
+
+    def get_code(self, _fullname: str) -> CodeType:
+        return compile(self.mutant.source(), self.path, "exec", dont_inherit=True)
+
+
+class Verdict:
+    """The first test that failed. Examples are the same every time, and the first that fails ends its test."""
+
+    def __init__(self) -> None:
+        self.killer = ""
+
+    def pytest_configure(self) -> None:
+        phases, checks = (Phase.explicit, Phase.generate), list(HealthCheck)
+        settings.register_profile(
+            "mutation",
+            settings(
+                derandomize=True,
+                database=None,
+                deadline=None,
+                max_examples=EXAMPLES,
+                phases=phases,
+                suppress_health_check=checks,
+            ),
+        )
+        settings.load_profile("mutation")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.killer:
+            self.killer = report.nodeid
+
+
+def killers_in(module: str) -> Sequence[str]:
+    """The tests that must fail of a mutant of the module."""
+    if module in NEARER:
+        return NEARER[module]
+    if module in READS:
+        return BOOTSTRAP
+    if module in LATE:
+        return (*ENGINE, "whole/test_gaps_mended.py")
+    return ENGINE if module.startswith("engine/") else CORE
+
+
+def killer_of(mutant: Mutant | None) -> str:
+    """The first test that fails with the mutant, or with the source as it is; empty when all pass."""
+    killers: Sequence[str] = (*CORE, *ENGINE, *BOOTSTRAP, *sorted({*chain.from_iterable(NEARER.values())}))
+    if mutant is not None:
+        sys.meta_path.insert(0, Alteration(mutant))
+        import_module(mutant.imported_as())
+        killers = killers_in(mutant.module)
+    verdict = Verdict()
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        code = pytest.main(
+            ["-qx", "--assert=plain", "-p", "no:cacheprovider", *(str(ROOT / "tests" / killer) for killer in killers)],
+            [verdict],
+        )
+    expected = pytest.ExitCode.TESTS_FAILED if verdict.killer else pytest.ExitCode.OK
+    if code != expected:
+        raise AssertionError(f"{mutant}: the tests could not be run, {code!r}")
+    return verdict.killer
+
+
+def main() -> None:
+    os.chdir(ROOT)
+    sys.path[:0] = [str(ROOT / "lib")]
+    mutants = [Mutant(*row) if row else None for row in json.load(sys.stdin)]
+    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        print(json.dumps(pool.map(killer_of, mutants, chunksize=1)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What is right at the end, and on the way there."""

@@ -1,0 +1,1 @@
+"""Real processes, and what stands between them."""

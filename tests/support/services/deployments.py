@@ -1,0 +1,324 @@
+"""Real deployments: metastores, `calque run` as a process, a random writer at the source, readers at the targets."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from datetime import datetime
+from io import StringIO
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from calque.adapters.files.storage import FileStorage
+from calque.adapters.metastore.catalog import HiveReader
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.messages import Fault
+from calque.cli import main
+from calque.commands import wait
+from calque.commands.options import Settings
+from calque.config import load
+from calque.control.status import snapshot
+from calque.core.admit import Admission
+from calque.core.image import Imaging
+from calque.core.layout import join, place
+from calque.errors import Unavailable
+from calque.model.hive import Database
+from calque.model.names import EventId, TableName
+from calque.model.policy import Policy
+from calque.sandbox import Metastore
+from calque.sandbox.writer import HiveClient
+from calque.wiring.wiring import Wiring
+from support.judges.proof import Look, Proof, Reader, places_of, read_tables, touched
+from support.worlds.worlds import ABSENT, Looker, Noting, State, Writer, nothing
+
+NUMBERS = count(1)
+"""Of deployments, whose databases are called after them."""
+
+
+class RealSource:
+    """A real metastore with the calls of the one in memory."""
+
+    def __init__(self, uri: str, databases: Sequence[str]) -> None:
+        self.client = HiveClient(uri)
+        self.names = databases
+
+    def __getattr__(self, call: str) -> Any:
+        return getattr(self.client, call)
+
+    def databases(self) -> Sequence[str]:
+        return [name for name in self.client.catalog.databases() if name in self.names]
+
+    def tables(self, database: str) -> Sequence[str]:
+        return self.client.catalog.tables(database)
+
+    def the_database(self, name: str) -> Database:
+        found = self.client.catalog.database(name)
+        assert found is not None
+        return found
+
+    def the_table(self, name: TableName) -> Any:
+        return whole_table(self.client.catalog, name)
+
+
+def whole_table(catalog: HiveReader, name: TableName) -> Any:
+    table = catalog.table(name)
+    names = catalog.partition_names(name) if table is not None and table.partition_keys else ()
+    found = catalog.partitions(name, names)
+    return SimpleNamespace(table=table, partitions={part.values: part for part in found.values()})
+
+
+class RealFiles:
+    """Local files as a writer handles them: complete before they have their name."""
+
+    def __init__(self) -> None:
+        self.storage = FileStorage()
+
+    def write(self, location: str, content: bytes) -> None:
+        path = Path(place(location).path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.tmp")
+        draft.write_bytes(content)
+        draft.rename(path)
+
+    def remove(self, locations: Sequence[str]) -> None:
+        self.storage.remove(locations)
+
+    def list(self, locations: Sequence[str]) -> Any:
+        return self.storage.list(locations)
+
+    def children(self, location: str) -> Sequence[str]:
+        return self.storage.children(location)
+
+    def content(self, location: str) -> State:
+        files = self.storage.list([location])[location].files
+        return tuple((file.path, Path(join(place(location).path, file.path)).read_bytes()) for file in files)
+
+
+@dataclass
+class Target:
+    """A target's side, as its readers have it: of some databases of the source."""
+
+    name: str
+    uri: str
+    policy: Policy
+    databases: Sequence[str]
+    proof: Proof = field(default_factory=Proof)
+    content: Callable[[str], State] = field(default_factory=lambda: RealFiles().content)
+    log: HiveLog = field(init=False)
+    catalog: HiveReader = field(init=False)
+    looker: Looker = field(init=False)
+    admission: Admission = field(init=False)
+
+    def __post_init__(self) -> None:
+        client = Client(self.uri)
+        self.log, self.catalog = HiveLog(client), HiveReader(client)
+        self.admission = Admission(self.policy)
+        self.looker = Looker(Imaging(self.admission), nothing)
+
+    def reader(self) -> Reader:
+        return Reader(self.catalog, self.log, self.admission, self.databases, self.content)
+
+    def at_rest(self) -> Look:
+        """What there is, when nothing changes any more."""
+        reader, deadline = self.reader(), time.monotonic() + 30
+        while (look := reader.look()) is None:
+            assert time.monotonic() < deadline
+        return look
+
+
+class Deployment:
+    """One source database pair, targets, a state folder and a process."""
+
+    def __init__(self, root: Path, number: int, source: Metastore, targets: Mapping[str, Metastore], seed: int) -> None:
+        self.root, self.number = root, number
+        self.databases = (f"d1x{number}", f"d2x{number}")
+        self.rng = random.Random(seed)
+        self.source = RealSource(source.uri, self.databases)
+        self.files = RealFiles()
+        outside = f"file:{root}/outside"
+        self.writer = Writer(
+            Noting(self.source, self.note),
+            self.files,
+            self.rng,
+            self.databases,
+            outside,  # type: ignore[arg-type]
+        )
+        self.noted: EventId | None = None
+        """The newest event whose tables `note` has looked at."""
+        self.targets = [
+            Target(name, server.uri, self.policy(name, index), self.databases)
+            for index, (name, server) in enumerate(targets.items())
+        ]
+        self.config = root / "calque.toml"
+        self.config.write_text(self.text(source))
+        self.process: subprocess.Popen[bytes] | None = None
+        self.program: Sequence[str] = ("-m", "calque.cli")
+        """What Python runs as calque."""
+        self.inside: Sequence[str] = ()
+        """The words before its command."""
+        self.watching = threading.Event()
+        self.log = root / "run.log"
+
+    def policy(self, name: str, index: int) -> Policy:
+        first, second = self.databases
+        rename = {second: f"{second}_dr"} if index % 2 else {}
+        include = (f"{first}.*", f"{second}.*")
+        return Policy(name, "hq", include=include, rename=rename, warehouse=f"file://{self.root}/wh_{name}")
+
+    def text(self, source: Metastore) -> str:
+        lines = ["[source]", 'name = "hq"', f'metastore = "{source.uri}"', 'poll = "50ms"']
+        for target in self.targets:
+            lines += [
+                f"[targets.{target.name}]",
+                f'metastore = "{target.uri}"',
+                f'warehouse = "{target.policy.warehouse}"',
+                f"include = {json.dumps(list(target.policy.include))}",
+                f"rename = {{ {', '.join(f'{k} = {json.dumps(v)}' for k, v in target.policy.rename.items())} }}",
+            ]
+        return "\n".join(lines)
+
+    # The source
+
+    def write(self, steps: int, pause: float = 0.0) -> None:
+        self.noted = self.source.current() if self.noted is None else self.noted
+        for _ in range(steps):
+            try:
+                self.writer.step()
+            except Fault as fault:
+                self.writer.done.append(f"refused: {fault}")
+            if pause:
+                time.sleep(self.rng.random() * 2 * pause)
+
+    def note(self) -> None:
+        """After every call of the writer: what the source shows."""
+        event_id = self.source.current()
+        events = self.source.client.events(event_id if self.noted is None else self.noted)
+        order, self.noted = touched(events), event_id
+        found = {
+            TableName(database, name): table
+            for database in self.source.databases()
+            for name, table in read_tables(self.source.client.catalog, database).items()
+        }
+        for target in self.targets:
+            contents = {place: target.content(place) for place in places_of(found.values())}
+            look = Look(event_id, found, contents, frozenset())
+            target.proof.note(event_id, look.source_states(target.looker), order, len(events))
+
+    # The process
+
+    def calque(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """The command's end. `run` has a process of its own; others would spend a second of a processor on imports."""
+        if arguments[0] == "run":
+            return self.alone(*arguments, timeout=timeout)
+        command, said, told = [*arguments, "-c", str(self.config)], StringIO(), StringIO()
+        with redirect_stdout(said), redirect_stderr(told):
+            code = main(command)
+        return subprocess.CompletedProcess(command, code, said.getvalue(), told.getvalue())
+
+    def alone(self, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
+        """The end of the command in a process of its own."""
+        command = [sys.executable, "-m", "calque.cli", *arguments, "-c", str(self.config)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=self.root, check=False)
+
+    def start(self, **environment: str) -> None:
+        command = [*self.inside, sys.executable, *self.program, "run", "-c", str(self.config)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self.root, env={**os.environ, **environment}
+            )
+
+    def end(self, number: signal.Signals, timeout: float = 60) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(timeout)
+
+    def close(self) -> None:
+        self.watching.set()
+        if self.process is not None and self.process.poll() is None:
+            self.end(signal.SIGKILL)
+
+    def settle(self, timeout: float = 120) -> None:
+        """Until every target shows the source's newest event: what `calque wait` does, without a process for it."""
+        config, event_id = load(self.config), self.source.current()
+        for target in self.targets:
+            try:
+                wait.run(Settings(), config, target.name, event_id, timeout)
+            except Unavailable as error:
+                raise AssertionError(f"{error}\n{self.tail()}") from error
+
+    def wait_for(self, reached: Callable[[Mapping[str, Any]], object], seconds: float = 60) -> None:
+        """Until that is true of what `calque status` says of the only target; a process for each look would take a
+        second of a processor."""
+        wiring, deadline = Wiring(load(self.config)), time.monotonic() + seconds
+        while not reached(status := snapshot(wiring)["targets"][self.targets[0].name]):
+            assert time.monotonic() < deadline, f"{status}\n{self.tail()}"
+            time.sleep(0.1)
+
+    def tail(self) -> str:
+        return "\n".join(self.log.read_text().splitlines()[-40:]) if self.log.exists() else ""
+
+    def watch(self) -> list[threading.Thread]:
+        """A reader at each target, until `close`."""
+
+        def look(target: Target) -> None:
+            reader = target.reader()
+            while not self.watching.is_set():
+                if (seen := reader.look()) is not None:
+                    self.see(target, seen)
+
+        threads = [threading.Thread(target=look, args=(target,), daemon=True) for target in self.targets]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def see(self, target: Target, look: Look) -> None:
+        target.proof.see(look.event_id, time.time(), look.states(target.looker), look.vague)
+
+    def problems(self) -> list[str]:
+        """Of all readers."""
+        found = [(target.name, self.problems_of(target, target.proof)) for target in self.targets]
+        return [f"{name} {problem}" for name, problems in found for problem in problems]
+
+    def problems_of(self, target: Target, proof: Proof) -> list[str]:
+        bridges = self.bridges(target)
+        return proof.problems(
+            lambda name, at: any(name in tables and since <= at <= until for tables, since, until in bridges)
+        )
+
+    def bridges(self, target: Target) -> list[tuple[frozenset[TableName], float, float]]:
+        """Tables and their databases of which the target's ledger tells a bridge, and between which times it was."""
+        found, before = [], 0.0
+        for epoch in Wiring(load(self.config)).ledger(target.name).epochs():
+            at = datetime.fromisoformat(epoch.published_at).timestamp()
+            tables = {TableName(*bridge.table.split(".", 1)) for bridge in epoch.bridges}
+            if tables:
+                found.append((frozenset(tables | {TableName(name.database) for name in tables}), before, at + 1))
+            before = at
+        return found
+
+    def check_equal(self) -> None:
+        """Every target shows exactly what the source has."""
+        self.note()
+        for target in self.targets:
+            shown, names = target.at_rest().states(target.looker), list(target.proof.history.states)
+            wanted = {name: target.proof.history.states[name][-1][1] for name in names}
+            different = [name for name in names if target.proof.shape(shown.get(name, ABSENT)) != wanted[name]]
+            assert not different, (
+                "\n".join(
+                    f"{target.name} {name}: source {wanted[name]}\n target {shown.get(name)}" for name in different
+                )
+                + "\n".join(self.writer.done)
+                + self.tail()
+            )

@@ -1,0 +1,64 @@
+"""Capture and apply a `heavy.WideLog`, and tell what that took: `heavyflow LOG_URI FOLDER`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.memory.evidence import MemoryEvidence
+from calque.adapters.memory.gaps import MemoryGaps
+from calque.adapters.memory.ledger import MemoryLedger
+from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
+from calque.adapters.memory.storage import MemoryStorage
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.log import HiveLog
+from calque.engine.capture.capture import Capture
+from calque.engine.capture.continuity import Continuity
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.evidence import Gatherer
+from calque.engine.window.advance import advance
+from calque.model.hive import Database
+from calque.model.names import Span, TableName
+from calque.model.policy import Policy
+
+DATABASE, TABLE = Database("d1"), TableName("d1", "t")
+
+
+def main(uri: str, folder: str) -> None:
+    target = MemoryMetastore()
+    source = SourceSide(
+        "hq",
+        HiveLog(Client(uri)),
+        MemoryCatalog(MemoryMetastore()),
+        DeltaJournal(folder),
+        MemoryEvidence(),
+        MemoryStorage(),
+        gaps=MemoryGaps(),
+    )
+    policy = Policy("dr", "hq", warehouse="file:/target", data="none")
+    side = TargetSide.of(policy, MemoryCatalog(target), MemoryLedger(), MemoryStorage())
+    told: dict[str, float] = {"imported": peak()}
+    began = time.monotonic()
+    upto = source.log.current()
+    Capture(source, 0, Gatherer(source, lambda _: False), Continuity(source, 0)).take(upto)
+    told |= {"captured": peak(), "capture_seconds": time.monotonic() - began}
+    began = time.monotonic()
+    target.create_database(DATABASE)
+    entries = [entry for entry in source.journal.entries(Span(0, upto)) if entry.keys.table is not None]
+    advance(source, side, entries, 0, upto, frozenset())
+    told |= {"applied": peak(), "apply_seconds": time.monotonic() - began}
+    told["partitions"] = len(side.catalog.partition_names(TABLE))
+    print(json.dumps(told))
+
+
+def peak() -> float:
+    """The most memory that this process had, in MiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""A whole engine in memory, and histories to play in it."""

@@ -1,0 +1,591 @@
+"""A whole small world in memory: a source that a random writer changes, calque, a target, and a reader that remembers
+every state the source showed."""
+
+from __future__ import annotations
+
+import copy
+import random
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from calque.adapters.files.pins import StoredPins
+from calque.adapters.memory.evidence import MemoryEvidence
+from calque.adapters.memory.gaps import MemoryGaps
+from calque.adapters.memory.journal import MemoryJournal
+from calque.adapters.memory.ledger import MemoryLedger
+from calque.adapters.memory.metastore import (
+    HIVE_3,
+    HIVE_4,
+    Habits,
+    MemoryCatalog,
+    MemoryLog,
+    MemoryMetastore,
+    MemoryReader,
+)
+from calque.adapters.memory.metastore.store import Stored
+from calque.adapters.memory.storage import MemoryStorage
+from calque.core.image import MARKS, STATISTICS, Imaging, Marks, canonical
+from calque.core.keys import keys_of
+from calque.core.land import is_ahead
+from calque.core.rows import table_of
+from calque.engine.capture.capture import Capture
+from calque.engine.exact_reads.build_in_batches import BATCH
+from calque.engine.replica.replica import Replica
+from calque.engine.sides.announced_exceptions import BRIDGE
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import ASIDE
+from calque.engine.source.evidence import Gatherer
+from calque.engine.window.long_copies import PATIENCE
+from calque.engine.window.result import Window
+from calque.errors import Unavailable
+from calque.model.gaps import Cause, Gap
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.model.ledger import TableState
+from calque.model.names import EventId, TableName
+from calque.model.policy import Policy
+from calque.ports import Scans
+from support.sources.writers import INPUT, OUTPUT, SERDE, Directories, Noting, Writer
+
+__all__ = ["INPUT", "OUTPUT", "SERDE", "Noting", "Writer"]
+
+State = Any
+ABSENT: State = None
+
+
+class Died(BaseException):
+    """The process was killed."""
+
+
+class InlineExecutor(Executor):
+    """Runs everything at once, in the caller."""
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        pass
+
+
+class DeferredExecutor(InlineExecutor):
+    """Keeps what is submitted until `run` is called, so that a test says when background work happens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
+        self.run_with: list[tuple[Any, ...]] = []
+        """The arguments of everything that was run."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.waiting.append((future, fn, args))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
+        if cancel_futures:
+            self.waiting.clear()
+
+    def run(self, limit: int | None = None) -> None:
+        """What waits, or the first `limit` of it."""
+        waiting, self.waiting = self.waiting[:limit], self.waiting[len(self.waiting[:limit]) :]
+        for future, fn, args in waiting:
+            self.run_with.append(args)
+            try:
+                result = fn(*args)
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+
+class WorldClock:
+    """Time that passes a little with every look; sleeping lets capture work. `set_by` is how far somebody set the
+    machine's clock."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000_000_000
+        self.set_by = 0
+        self.asleep: Callable[[], None] = lambda: None
+
+    def now_ns(self) -> int:
+        return self.elapsed_ns() + self.set_by
+
+    def elapsed_ns(self) -> int:
+        self.now += 1_000_000
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += int(seconds * 1e9)
+        self.asleep()
+
+
+def nothing(_location: str) -> State:
+    """Of content that is not looked at."""
+
+
+Compute = Callable[[], State]
+
+
+def computed(_thing: object, _as: Hashable, compute: Compute) -> State:
+    return compute()
+
+
+class Recall:
+    """What was computed of a thing before; things are frozen, so one that is the same object is the same."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, Hashable], tuple[object, State]] = {}
+
+    def __call__(self, thing: object, as_: Hashable, compute: Compute) -> State:
+        key = (id(thing), as_)
+        if key not in self.known:
+            self.known[key] = (thing, compute())
+        return self.known[key][1]
+
+
+@dataclass(frozen=True)
+class Looker:
+    """What a reader sees of a table: definitions without marks and statistics, and the content of every file."""
+
+    imaging: Imaging
+    content: Callable[[str], State]
+    recall: Callable[[object, Hashable, Compute], State] = computed
+    ignored: frozenset[str] = STATISTICS | MARKS
+    """Parameters."""
+
+    def source(self, name: TableName, table: Table, partitions: list[Partition]) -> State:
+        """The policy's image of a source's table."""
+        image = self.recall(
+            table, "source", lambda: self.definition(self.imaging.table(table, Marks(0, ""), location_of(table)))
+        )
+        return self.state(name, image, table, partitions)
+
+    def target(self, name: TableName, table: Table, partitions: list[Partition]) -> State:
+        return self.state(name, self.recall(table, "target", lambda: self.definition(table)), table, partitions)
+
+    def state(self, name: TableName, image: State, table: Table, partitions: list[Partition]) -> State:
+        rows = {
+            partition.values: (
+                self.recall(partition, name, lambda partition=partition: self.row(name, partition)),
+                self.files(location_of(partition)),
+            )
+            for partition in partitions
+        }
+        plain = not is_view(table) and not is_partitioned(table)
+        return (image, self.files(location_of(table)) if plain else None, tuple(sorted(rows.items())))
+
+    def row(self, name: TableName, partition: Partition) -> State:
+        of_name = replace(partition, table=name.table, database=name.database)
+        return self.definition(self.imaging.partition(of_name, name, Marks(0, ""), None))
+
+    def definition(self, thing: object) -> State:
+        return canonical(thing, self.ignored)
+
+    def files(self, location: str | None) -> State:
+        return None if location is None else self.content(location)
+
+
+@dataclass
+class History:
+    """Every state that each table of the source was in, with the event id that it began at."""
+
+    states: dict[TableName, list[tuple[int, State]]] = field(default_factory=dict)
+    reached: dict[TableName, int] = field(default_factory=dict)
+    noted: list[int] = field(default_factory=list)
+    """The event ids at which the source was looked at."""
+
+    def note(self, event_id: int, seen: Mapping[TableName, State]) -> None:
+        self.noted.append(event_id)
+        for name in seen.keys() | self.states.keys():
+            rows = self.states.setdefault(name, [(0, ABSENT)])
+            state = seen.get(name, ABSENT)
+            if rows[-1][1] != state:
+                rows.append((event_id, state))
+
+    def at(self, name: TableName, event_id: int) -> list[State]:
+        """The table's state at the event; where that is one of several of a call, those before and after the call."""
+        place = bisect_left(self.noted, event_id)
+        exact = place < len(self.noted) and self.noted[place] == event_id
+        looks = self.noted[place : place + 1] if exact else self.noted[max(place - 1, 0) : place + 1]
+        return [[state for since, state in self.states.get(name, [(0, ABSENT)]) if since <= look][-1] for look in looks]
+
+    def check(self, seen: Mapping[TableName, State]) -> list[tuple[TableName, str]]:
+        """What a reader must not see: a state that the source never had, or an older one than was seen before."""
+        return [(name, problem) for name, state in seen.items() if (problem := self.judge(name, state))]
+
+    def judge(self, name: TableName, state: State, known: int | None = None) -> str:
+        """Why the table must not be seen in that state, empty when it may; `known` states there were at the time."""
+        rows, at = self.states.get(name, [(0, ABSENT)]), self.reached.get(name, 0)
+        found = next((i for i in range(at, len(rows[:known])) if rows[i][1] == state), None)
+        if found is not None:
+            self.reached[name] = found
+            return ""
+        before = [i for i, row in enumerate(rows) if row[1] == state]
+        what = f"state {before} again, after {at}" if before else "no state of the source"
+        return f"{name} shows {what}: {state}"
+
+
+class Backup:
+    """A copy of a metastore, its log included."""
+
+    def __init__(self, metastore: MemoryMetastore) -> None:
+        self.content = self.copied(metastore.__dict__)
+
+    def restore(self, metastore: MemoryMetastore) -> None:
+        metastore.__dict__.update(self.copied(self.content))
+
+    def copied(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        kept = ("_last_id", "_tables_made", "_log", "_functions", "_tables", "_databases")
+        return {name: copy.deepcopy(content[name]) for name in kept}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a reader at the target saw of a table, the first time: in which window, after which call."""
+
+    window: int
+    method: str
+    table: TableName
+    state: State
+    known: int
+    """How many states the source had shown of the table by then."""
+    bridged: bool
+    """A bridge of the table was announced."""
+
+
+class World:
+    """Everything, wired. `seed` decides all of it. Another `storage` must have what `MemoryStorage` has; the source
+    lies below `root`."""
+
+    def __init__(
+        self,
+        seed: int,
+        habits: Habits | None = None,
+        policy: Policy | None = None,
+        patience: float = PATIENCE,
+        storage: Any = None,
+        root: str = "file:",
+        scans: Scans | None = None,
+        pins: bool = False,
+        batch: int = BATCH,
+    ) -> None:
+        self.patience, self.batch = patience, batch
+        self.rng = random.Random(seed)
+        self.clock = WorldClock()
+        self.clock.asleep = self.capture_all
+        self.storage = storage or MemoryStorage(self.clock.now_ns)
+        self.habits = habits or self.rng.choice([HIVE_3, HIVE_4])
+        self.source = MemoryMetastore(
+            self.habits, f"{root}/source", directories=Directories(self.storage), clock=self.seconds
+        )
+        self.target_store = MemoryMetastore(HIVE_4, "file:/managed", clock=self.seconds)
+        self.writer = Writer(Noting(self.source, self.note), self.storage, self.rng, placed=self.note)
+        self.policy = policy or Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target")
+        self.history = History()
+        self.journal, self.evidence = MemoryJournal(), MemoryEvidence()
+        self.ledger = MemoryLedger(self.recorded)
+        self.published: Callable[[], None] = lambda: None
+        """Called after each epoch, before anybody does anything else."""
+        self.between: Callable[[str], None] = lambda _: None
+        self.looks: list[Look] = []
+        self.seen: dict[TableName, tuple[State, bool]] = {}
+        self.seen_at = (-1, -1)
+        self.contents: dict[str, State] = {}
+        self.contents_at = -1
+        self.windows: list[Window] = []
+        self.busy = False
+        self.gathering = False
+        self.deadliness = 0.0
+        """How likely calque dies before or after each call at the target and at the storage."""
+        self.fate: Callable[[], bool] = lambda: self.rng.random() < self.deadliness
+        """Whether calque dies at this point."""
+        self.mortal = False
+        self.deaths = 0
+        self.reread: set[TableName] = set()
+        """Tables that left the windows after they had been shown: their chains have holes."""
+        log = MemoryLog(self.source, before=self.called)
+        reader = MemoryReader(self.source, before=self.called)
+        self.gaps = MemoryGaps()
+        self.source_side = SourceSide(
+            "hq", log, reader, self.journal, self.evidence, self.storage, self.clock, scans, gaps=self.gaps
+        )
+        if pins:
+            kept = StoredPins(self.storage, "file:/pins")
+            self.source_side = replace(self.source_side, pins=kept)
+        catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
+        self.side = TargetSide.of(self.policy, catalog, self.ledger, self.storage)
+        self.looker = Looker(self.side.imaging, self.content if self.policy.data != "none" else nothing, Recall())
+        self.begin = 0
+        self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
+        self.capture = Capture(self.source_side, self.begin, self.gatherer)
+        self.background = DeferredExecutor()
+        self.replica = self.new_replica()
+
+    def beginning(self) -> EventId:
+        """The event that the journal begins after."""
+        found = self.gaps.found()
+        return found[-1].at if found else self.begin
+
+    def seconds(self) -> float:
+        return self.clock.now / 1e9
+
+    def new_replica(self) -> Replica:
+        def pool(_: int, name: str) -> Executor:
+            return self.background if name.startswith(("read", "copy")) else InlineExecutor()
+
+        patience, batch = self.patience, self.batch
+        return Replica(self.source_side, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
+
+    def returned(self, method: str) -> None:
+        self.looked(method)
+        self.perhaps_die()
+
+    def recorded(self, failpoint: str) -> None:
+        if failpoint == "ledger.epoch":
+            with self.uninterrupted():
+                self.published()
+        self.perhaps_die()
+
+    def perhaps_die(self) -> None:
+        if self.mortal and self.fate():
+            self.mortal = False
+            self.deaths += 1
+            raise Died
+
+    def called(self, method: str) -> None:
+        if self.busy:
+            return
+        self.perhaps_die()
+        with self.uninterrupted():
+            self.between(method)
+        if self.gathering and method == "current":
+            self.append_log()
+
+    @contextmanager
+    def uninterrupted(self) -> Iterator[None]:
+        """Nobody else comes between the calls that are made inside."""
+        before, self.busy = self.busy, True
+        try:
+            yield
+        finally:
+            self.busy = before
+
+    def write(self, steps: int = 1) -> None:
+        with self.uninterrupted():
+            for _ in range(steps):
+                self.writer.step()
+
+    def note(self) -> None:
+        self.history.note(self.source.current(), self.source_states())
+
+    def append_log(self, limit: int | None = None) -> None:
+        """Copy the log's next events into the journal: all, or `limit`."""
+        rows = [(event, keys_of(event)) for event in self.source.events(self.capture.last())]
+        if rows:
+            self.capture.append(table_of(rows[:limit]))
+
+    def capture_all(self, limit: int | None = None) -> None:
+        """Copy the log and look at the files that it names. What is done between the calls of that comes to here, too,
+        but not into itself."""
+        self.append_log(limit)
+        if not self.gathering:
+            self.gathering = True
+            try:
+                self.gatherer.once()
+            finally:
+                self.gathering = False
+
+    def work(self) -> None:
+        """Background reads and a window."""
+        self.read()
+        self.window_alone()
+
+    def read(self, limit: int | None = None) -> None:
+        """Background reads: all, or the first `limit`."""
+        self.survive(lambda: self.background.run(limit))
+
+    def window_alone(self) -> None:
+        self.survive(self.window)
+
+    def survive(self, action: Callable[[], None]) -> None:
+        """When calque dies it is started again."""
+        self.mortal = True
+        try:
+            action()
+        except Died:
+            self.restart_replica(self.ledger)
+        finally:
+            self.mortal = False
+        self.note_reread()
+
+    def restart_replica(self, ledger: MemoryLedger) -> None:
+        """Another process takes up what `ledger` says."""
+        self.background.waiting.clear()
+        self.ledger = ledger
+        self.side = replace(self.side, ledger=ledger)
+        self.replica = self.new_replica()
+        self.open()
+
+    def restart(self) -> None:
+        """Everything of calque is started again."""
+        begin = self.beginning()
+        self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
+        self.capture = Capture(self.source_side, begin, self.gatherer)
+        self.gatherer.resume(begin, self.capture.last())
+        self.restart_replica(self.ledger)
+
+    def lose(self, keep: int = 0) -> None:
+        """The log's oldest events are purged, all but `keep`, whether capture has read them or not."""
+        self.source.purge(self.source.current() - keep)
+        after, at = self.capture.last(), self.source.current() - keep
+        if at > after:
+            self.find_gap(after, at, Cause.PURGED)
+
+    def forget(self, keep: int = 0) -> None:
+        """The journal lets go of all but its `keep` newest events, whoever needs them."""
+        upto = self.capture.last() - keep
+        self.journal.forget(upto)
+        self.evidence.forget(upto)
+
+    def go_back(self, backup: Backup) -> None:
+        """The source's metastore is as it was when the backup was made; its files are not."""
+        after = self.capture.last()
+        backup.restore(self.source)
+        self.note()
+        at = self.source.current()
+        if at < after:
+            self.find_gap(after, at, Cause.WENT_BACK)
+
+    def find_gap(self, after: EventId, at: EventId, cause: Cause) -> None:
+        """What capture does when ids tell it of a gap."""
+        self.gaps.add(Gap(len(self.gaps.found()) + 1, after, at, cause, ""))
+        self.evidence.forget(max(after, at))
+        self.journal.restart(at)
+        self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
+        self.capture = Capture(self.source_side, at, self.gatherer)
+        self.gatherer.resume(at, at)
+
+    def note_reread(self) -> None:
+        rows = self.replica.tables.rows.items()
+        self.reread |= {name for name, row in rows if row.state in ASIDE and row.shows is not None}
+
+    def open(self) -> None:
+        while True:
+            try:
+                self.replica.open()
+            except Died:
+                self.background.waiting.clear()
+                self.replica = self.new_replica()
+            else:
+                return
+
+    def window(self, upto: EventId | None = None) -> None:
+        """A window to the journal's end, or to `upto`."""
+        try:
+            window = self.replica.window(self.capture.last() if upto is None else upto)
+        except Unavailable:
+            return
+        finally:
+            self.looked("the window")
+        if window is not None:
+            self.windows.append(window)
+
+    def settle(self, rounds: int = 200) -> None:
+        """Until the target shows the source's newest state, of all tables that are not quarantined."""
+        for _ in range(rounds):
+            self.capture_all()
+            self.work()
+            out = self.replica.tables.in_state(*set(TableState) - {TableState.LIVE, TableState.QUARANTINED})
+            if not out and self.replica.epochs.position() == self.source.current() and not self.replica.tables.apart:
+                return
+            self.clock.now += 2_000_000_000
+        raise AssertionError(f"it did not settle: {self.replica.tables.rows}")
+
+    @property
+    def problems(self) -> list[str]:
+        """What readers saw and should not have. Excepted are tables of which a bridge is announced, and between the
+        files that an exact read found new: which INSERT added each of them is not known."""
+        return self.judged([look for look in self.looks if not look.bridged])
+
+    def judged(self, looks: Iterable[Look]) -> list[str]:
+        judge = History(self.history.states)
+        found = []
+        for look in looks:
+            appending = look.method == "publish" and look.table in self.reread
+            if not appending and (problem := judge.judge(look.table, look.state, look.known)):
+                found.append(f"after {look.method} in window {look.window}, {problem}")
+        return found
+
+    def marks_ahead(self) -> list[str]:
+        """Objects of ours at the target whose marks name events that the source has not had."""
+        newest = self.source.current()
+        return [
+            f"{name} {key}: {thing.parameters}"
+            for name, stored in self.stored_at_target()
+            for key, thing in {(): stored.table, **stored.partitions}.items()
+            if is_ahead(thing.parameters, newest)
+        ]
+
+    def stored_at_target(self) -> list[tuple[TableName, Stored]]:
+        names = [
+            TableName(database, table)
+            for database in self.target_store.databases()
+            for table in self.target_store.tables(database)
+        ]
+        return [(name, self.target_store.the_table(name)) for name in names]
+
+    # What readers see
+
+    def looked(self, method: str) -> None:
+        """A reader at the target, after every call: what it sees that it did not see before."""
+        now = (self.target_store.current(), self.storage.changes)
+        if now == self.seen_at:
+            return
+        self.seen_at = now
+        with self.uninterrupted():
+            states = self.target_states()
+        bridged = {TableName(row.database, row.table) for row in self.side.announced.waiting() if row.kind == BRIDGE}
+        for name, state in states.items():
+            if self.seen.get(name, (ABSENT, False)) != (state, name in bridged):
+                self.seen[name] = (state, name in bridged)
+                known = len(self.history.states.get(name, ()))
+                self.looks.append(Look(len(self.windows), method, name, state, known, name in bridged))
+
+    def source_states(self, looker: Looker | None = None) -> dict[TableName, State]:
+        found, looker = {}, looker or self.looker
+        for database in self.source.databases():
+            for table in self.source.tables(database):
+                name = TableName(database, table)
+                if self.side.admission.takes(name):
+                    stored = self.source.the_table(name)
+                    found[name] = looker.source(name, stored.table, list(stored.partitions.values()))
+        return found
+
+    def target_states(self, looker: Looker | None = None) -> dict[TableName, State]:
+        found: dict[TableName, State] = dict.fromkeys(self.history.states, ABSENT)
+        looker = looker or self.looker
+        for database in self.target_store.databases():
+            for table in self.target_store.tables(database):
+                name = self.side.admission.source_of(TableName(database, table))
+                if name is not None:
+                    stored = self.target_store.the_table(TableName(database, table))
+                    found[name] = looker.target(name, stored.table, list(stored.partitions.values()))
+        return found
+
+    def content(self, location: str) -> State:
+        if self.contents_at != self.storage.changes:
+            self.contents, self.contents_at = {}, self.storage.changes
+        if location not in self.contents:
+            self.contents[location] = tuple(self.storage.contents(location))
+        return self.contents[location]

@@ -1,0 +1,106 @@
+"""What readers are told of survives deaths, and is told by an epoch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calque.adapters.memory.ledger import MemoryLedger
+from calque.adapters.memory.metastore import HIVE_4
+from calque.core.layout import join
+from calque.engine.sides.announced_exceptions import BRIDGE, IN_PARTS, Announced, bridges, in_parts
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.ledger import Bridge, TableRow, TableState
+from calque.model.names import TableName
+from support.worlds.worlds import World
+
+ORDERS, PAST = TableName("d1", "orders"), TableName("d1", "past")
+PLACE = "file:/source/d1.db/orders"
+
+
+def test_what_waits_to_be_told_survives_a_restart_and_is_told_once() -> None:
+    ledger = MemoryLedger()
+    announced = Announced()
+    announced.load((), 5)
+    announced.add(ledger, BRIDGE, [ORDERS], 9)
+    announced.add(ledger, BRIDGE, [ORDERS], 7)
+    announced.add(ledger, IN_PARTS, [PAST], 8)
+    after = Announced()
+    after.load(ledger.tables().values(), 6)
+    waiting = after.waiting()
+    assert (bridges(waiting), in_parts(waiting)) == ((Bridge("d1.orders", 5, 9),), ("d1.past",))
+    after.told(ledger, waiting, 9)
+    assert (after.waiting(), ledger.tables()) == ((), {})
+
+
+def test_what_grows_while_an_epoch_is_written_is_told_by_the_next_one() -> None:
+    ledger = MemoryLedger()
+    announced = Announced()
+    announced.add(ledger, BRIDGE, [ORDERS], 9)
+    waiting = announced.waiting()
+    announced.add(ledger, BRIDGE, [ORDERS], 12)
+    announced.told(ledger, waiting, 9)
+    row = TableRow(*ORDERS, TableState.LIVE, 0, "", 12, BRIDGE)
+    assert (announced.waiting(), list(ledger.tables().values())) == ((row,), [row])
+
+
+def test_a_bridge_that_a_death_cut_short_is_told_of_by_an_epoch() -> None:
+    finished_by_others = 0
+    for moment in range(200):
+        world = with_a_hole()
+        countdown = iter([*[False] * moment, True])
+        world.fate = lambda countdown=countdown: next(countdown, False)  # type: ignore[misc]
+        world.read()
+        world.settle()
+        told = {bridge.table for epoch in world.ledger.epochs() for bridge in epoch.bridges}
+        planned = any(hop.bridge for window in world.windows for plan in window.plans for hop in plan.hops)
+        shown = world.judged(world.looks)
+        assert told == {"d1.orders"} if shown else told <= {"d1.orders"}
+        assert {bridge.table for bridge in bridges(world.ledger.tables().values())} <= told
+        finished_by_others += bool(shown) and not planned
+        if not world.deaths:
+            assert finished_by_others > 0
+            return
+    raise AssertionError("it never came to an end")
+
+
+def test_a_bridge_of_which_an_epoch_told_before_it_was_made_is_told_of_by_the_next_one_too() -> None:
+    world = with_a_hole()
+    published: list[int] = []
+
+    def publish(method: str) -> None:
+        if method == "alter_partitions" and not published:
+            published.append(len(world.ledger.epochs()))
+            world.writer.source.create_database(Database("d9"))
+            world.capture_all()
+            world.window()
+
+    world.between = publish
+    world.settle()
+    epochs = world.ledger.epochs()[published[0] :]
+    assert [[bridge.table for bridge in epoch.bridges] for epoch in epochs] == [["d1.orders"], ["d1.orders"]]
+    assert bridges(world.ledger.tables().values()) == ()
+
+
+def with_a_hole() -> World:
+    """A world whose table lost a partition and got another while nobody followed it: it is to be read again."""
+    world = World(0, HIVE_4)
+    source = world.writer.source
+    source.create_database(Database("d1"))
+    storage = Storage((Column("x", "int"),), PLACE, "in", "out", serde=SerDe(class_name="text", parameters={}))
+    keys = (Column("p", "string"),)
+    source.create_table(Table("orders", "d1", storage=storage, partition_keys=keys, parameters={}))
+    source.add_partitions(ORDERS, [partition(world, storage, "1"), partition(world, storage, "2")])
+    world.open()
+    world.settle()
+    world.windows.clear()
+    world.replica.reread(lambda _: True, "the test wants it", {TableState.LIVE})
+    source.drop_partitions(ORDERS, ["p=2"])
+    source.add_partitions(ORDERS, [partition(world, storage, "3")])
+    world.capture_all()
+    return world
+
+
+def partition(world: World, storage: Storage, value: str) -> Partition:
+    location = join(PLACE, f"p={value}")
+    world.storage.write(join(location, "part-0"), value.encode())
+    return Partition((value,), *ORDERS, storage=replace(storage, location=location), parameters={})

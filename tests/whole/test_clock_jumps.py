@@ -1,0 +1,55 @@
+"""Somebody sets the clock of calque's machine: what is waited for is waited for no longer, and all comes through."""
+
+from __future__ import annotations
+
+import pytest
+
+from calque.engine.replica.replica import EVIDENCE_SECONDS
+from calque.engine.sides.journal_reads import wait_for_journal
+from calque.errors import Unavailable
+from calque.model.ledger import TableState
+from support.worlds.histories import differences
+from support.worlds.worlds import World
+
+DAY_NS = 86_400 * 10**9
+JUMPS = [DAY_NS, -DAY_NS]
+
+
+def world_at_work(seed: int) -> World:
+    world = World(seed)
+    world.write(30)
+    world.open()
+    world.settle()
+    return world
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_target_comes_through_equal_whenever_the_clock_is_set(jump: int, seed: int) -> None:
+    world = world_at_work(seed)
+    for set_by in (jump, 0):
+        world.write(10)
+        world.clock.set_by = set_by
+        world.write(10)
+        world.settle()
+    assert differences(world) == []
+    assert world.problems == []
+    assert world.replica.tables.in_state(TableState.QUARANTINED) == []
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_wait_that_the_clock_jumps_in_is_as_long_as_it_was_to_be(jump: int) -> None:
+    world = World(0)
+    began = world.clock.now
+
+    def jump_once() -> None:
+        world.clock.set_by = jump
+        assert world.clock.now - began < 2 * 60e9
+
+    world.clock.asleep = jump_once
+    with pytest.raises(Unavailable, match="The journal does not reach event 7"):
+        wait_for_journal(world.source_side, 7, 60.0)
+    assert world.clock.now - began > 60e9
+    world.clock.set_by, began = 0, world.clock.now
+    world.replica.wait_for_evidence(7)
+    assert EVIDENCE_SECONDS * 1e9 <= world.clock.now - began < 2 * EVIDENCE_SECONDS * 1e9

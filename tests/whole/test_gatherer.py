@@ -1,0 +1,114 @@
+"""`engine.capture.capture.Gatherer`: what becomes evidence when not everything can be listed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calque.engine.source.exact_read import read_exact
+from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
+from calque.model.ledger import TableState
+from calque.model.names import TableName
+from support.worlds.worlds import World
+
+GOOD, BAD = TableName("d1", "good"), TableName("d1", "bad")
+
+
+def with_tables() -> World:
+    """A world with two live tables."""
+    world = World(1)
+    world.open()
+    world.source.create_database(Database("d1"))
+    for name in (GOOD, BAD):
+        world.source.create_table(
+            Table(name.table, name.database, storage=Storage((Column("x", "int"),)), type="MANAGED_TABLE")
+        )
+    world.settle()
+    return world
+
+
+def place_of(world: World, name: TableName) -> str:
+    return location_of(world.source.the_table(name).table) or ""
+
+
+def test_a_file_in_place_of_a_directory_costs_no_other_table_its_evidence() -> None:
+    world = with_tables()
+    world.storage.remove([place_of(world, BAD)])
+    world.storage.write(place_of(world, BAD), b"no directory")
+    world.source.insert(BAD, [place_of(world, BAD)])
+    world.storage.write(f"{place_of(world, GOOD)}/f", b"1")
+    world.source.insert(GOOD, [f"{place_of(world, GOOD)}/f"])
+    world.capture_all()
+    world.work()
+    assert world.target_states()[GOOD] == world.source_states()[GOOD]
+    assert world.replica.tables.in_state(TableState.WAITING) == [BAD]
+
+
+def test_what_can_not_be_listed_is_quarantined_with_the_reason_in_the_end() -> None:
+    world = with_tables()
+    world.storage.remove([place_of(world, BAD)])
+    world.storage.write(place_of(world, BAD), b"no directory")
+    world.source.insert(BAD, [place_of(world, BAD)])
+    world.capture_all()
+    world.work()
+    world.clock.now += 40_000_000_000
+    world.work()
+    world.work()
+    row = world.replica.tables.rows[BAD]
+    assert (row.state, place_of(world, BAD) in row.reason) == (TableState.QUARANTINED, True)
+
+
+def test_a_partition_that_a_rename_moved_before_it_was_committed_is_not_taken_for_empty() -> None:
+    world, days, fresh = with_tables(), TableName("d1", "days"), TableName("d1", "fresh")
+    table = replace(world.source.the_table(GOOD).table, name="days", partition_keys=(Column("day", "string"),))
+    world.source.create_table(replace(table, storage=Storage((Column("x", "int"),))))
+    world.settle()
+    place = place_of(world, days)
+    world.storage.write(f"{place}/day=1/f", b"1")
+    world.source.add_partitions(days, [Partition(("1",), *days, storage=Storage((Column("x", "int"),)))])
+    world.storage.move(place, place.replace("days", "fresh"))
+    world.capture_all()
+    world.work()
+    world.source.alter_table(days, replace(world.source.the_table(days).table, name="fresh"))
+    world.settle()
+    assert world.target_states()[fresh] == world.source_states()[fresh]
+    assert world.storage.contents(f"{place_of(world, fresh)}/day=1") == [("f", b"1")]
+
+
+def test_an_exact_read_waits_for_the_rename_that_moved_the_directory() -> None:
+    world = with_tables()
+    was, now = place_of(world, GOOD), place_of(world, GOOD).replace("good", "fresh")
+    world.storage.write(f"{was}/f", b"1")
+    world.storage.move(was, now)
+    renamed = replace(world.source.the_table(GOOD).table, name="fresh")
+    rounds = iter(range(9))
+
+    def commit(method: str) -> None:
+        if method == "current" and next(rounds, 0) == 3:
+            world.source.alter_table(GOOD, renamed)
+
+    world.between = commit
+    assert read_exact(world.source_side, GOOD).table is None
+
+
+def test_a_directory_that_stays_away_is_empty() -> None:
+    world = with_tables()
+    world.storage.remove([place_of(world, GOOD)])
+    world.source.insert(GOOD, [f"{place_of(world, GOOD)}/f"])
+    world.settle()
+    assert world.target_states()[GOOD] == world.source_states()[GOOD]
+    assert read_exact(world.source_side, GOOD).listings[""].missing
+
+
+def test_how_long_a_directory_was_missing_is_counted_anew_for_another_event() -> None:
+    world = with_tables()
+    place = place_of(world, GOOD)
+    world.storage.remove([place])
+    world.source.insert(GOOD, [f"{place}/f"])
+    world.settle()
+    world.storage.write(f"{place}/g", b"1")
+    world.storage.move(place, f"{place}_on_its_way")
+    world.source.insert(GOOD, [f"{place}/g"])
+    before = world.evidence.evidence([world.source.current()])
+    world.capture_all()
+    world.capture_all()
+    assert (dict(before), dict(world.evidence.evidence([world.source.current()]))) == ({}, {})

@@ -1,0 +1,99 @@
+"""How much a window holds: a bounded number of events, and every call of the source that it begins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.memory.metastore import HIVE_3
+from calque.config import load
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.names import Span, TableName
+from calque.model.policy import Policy
+from calque.streams.beginning import Beginning
+from calque.streams.run import Run
+from calque.streams.target import TargetPart
+from calque.wiring.wiring import Wiring
+from support.worlds.worlds import World
+
+TABLE = TableName("d1", "t")
+
+
+@pytest.fixture
+def world() -> World:
+    """An open replica of a source that has nothing yet."""
+    world = World(1, HIVE_3, Policy("dr", "hq", include=("d*.*",), warehouse="file:/target"))
+    world.open()
+    world.settle()
+    return world
+
+
+def part_of(world: World, folder: Path, max_events: int) -> TargetPart:
+    """The target's part of a process, with windows of so many events."""
+    text = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n[targets.dr]\n'
+    text += f'metastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n[window]\nmax_events = {max_events}\n'
+    (folder / "calque.toml").write_text(text + f'[state]\npath = "{folder / "state"}"\n')
+    wiring = Wiring(load(str(folder / "calque.toml")))
+    part = TargetPart(Run(wiring, ["dr"]), Beginning(wiring), "dr")
+    part.replica = world.replica
+    return part
+
+
+def create_tables(world: World, count: int) -> None:
+    world.source.create_database(Database("d1"))
+    for number in range(count):
+        storage = Storage((Column("x", "int"),), serde=SerDe(parameters={}))
+        world.source.create_table(Table(f"t{number}", "d1", storage=storage, parameters={}))
+    world.capture_all()
+
+
+def create_partitions(world: World, count: int) -> list[Partition]:
+    world.source.create_database(Database("d1"))
+    storage = Storage((Column("x", "int"),), serde=SerDe(parameters={}))
+    keys = (Column("p", "string"),)
+    world.source.create_table(Table("t", "d1", storage=storage, partition_keys=keys, parameters={}))
+    rows = [
+        Partition((str(number),), "d1", "t", storage=replace(storage, location=f"file:/t/{number}"), parameters={})
+        for number in range(count)
+    ]
+    world.source.add_partitions(TABLE, rows)
+    world.capture_all()
+    world.settle()
+    return rows
+
+
+def spans(world: World) -> list[Span]:
+    """Of the published windows."""
+    return [Span(epoch.from_event_id, epoch.event_id) for epoch in world.ledger.epochs()[1:]]
+
+
+def test_a_batch_that_ends_far_ahead_is_taken_in_windows_of_at_most_max_events(world: World, tmp_path: Path) -> None:
+    create_tables(world, 10)
+    part_of(world, tmp_path, 4).windows(world.replica, 11)
+    assert spans(world) == [Span(0, 4), Span(4, 8), Span(8, 11)]
+
+
+def test_a_stop_ends_between_two_windows_and_the_next_start_takes_the_rest(world: World, tmp_path: Path) -> None:
+    create_tables(world, 10)
+    part = part_of(world, tmp_path, 4)
+    part.run.stopping.set()
+    part.windows(world.replica, 11)
+    assert spans(world) == [Span(0, 4)]
+    part.run.stopping.clear()
+    part.windows(world.replica, 11)
+    assert spans(world) == [Span(0, 4), Span(4, 8), Span(8, 11)]
+
+
+def test_a_window_ends_with_the_call_that_it_begins_however_many_events_that_wrote(
+    world: World, tmp_path: Path
+) -> None:
+    rows = create_partitions(world, 1500)
+    before = world.source.current()
+    world.source.alter_partitions(TABLE, [replace(row, parameters={"w": "1"}) for row in rows])
+    world.source.alter_table(TABLE, replace(world.source.the_table(TABLE).table, parameters={"v": "1"}))
+    world.capture_all()
+    assert world.source.current() == before + 1501
+    part_of(world, tmp_path, 100).window(world.replica, before + 100)
+    assert spans(world)[-1] == Span(before, before + 1500)
