@@ -195,7 +195,7 @@ def window(replica: Replica, upto: EventId, spent: dict[str, float]) -> int:
         spent[stage] += time.perf_counter() - begin
         return found
 
-    entries = spend("entries", lambda: replica.entries(upto))
+    entries = spend("entries", lambda: replica.player.entries(upto))
     groups = spend("groups", lambda: replica.live_groups(entries))
     spend("fold", lambda: [fold(group) and None for group in groups])
     return spend("fold, plan", lambda: sum(hops_of(replica, group, upto) for group in groups))

@@ -36,13 +36,13 @@ from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.core.keys import keys_of
+from calque.core.lifecycle import State
 from calque.core.rows import table_of
 from calque.engine.exact_reads.gap_recovery import REPAIRED
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Database
-from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Abilities, Policy
 from calque.sandbox import Metastore
@@ -129,7 +129,7 @@ class Replicated:
         while True:
             self.replica.window(self.capture())
             tables = self.replica.tables
-            if not tables.in_state(*set(TableState) - {TableState.LIVE}) and not tables.apart:
+            if not tables.in_state(*set(State) - {State.LIVE}) and not tables.positions:
                 return
             time.sleep(POLL_SECONDS)
 

@@ -16,6 +16,7 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.metastore.log import HiveLog
 from calque.cli import main
 from calque.config import load
+from calque.core.lifecycle import State
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity
 from calque.engine.capture.gap_guard import fenced
@@ -24,7 +25,6 @@ from calque.engine.source.evidence import Gatherer
 from calque.errors import CalqueError
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, SerDe, Storage, Table
-from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.streams.beginning import Beginning
@@ -238,11 +238,11 @@ class Engine:
             assert time.monotonic() < deadline, replica.tables.rows
             last = self.capture()
             replica.window(last)
-            out = replica.tables.in_state(*set(TableState) - {TableState.LIVE})
+            out = replica.tables.in_state(*set(State) - {State.LIVE})
             if (
                 not out
                 and replica.epochs.position() == last
-                and not replica.tables.apart
+                and not replica.tables.positions
                 and replica.comparing.is_done()
             ):
                 return

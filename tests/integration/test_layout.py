@@ -114,7 +114,7 @@ def settle(deployment: Deployment) -> None:
     while (
         (epoch := ledger.last_epoch()) is None
         or epoch.event_id < wanted
-        or any(row.state is not TableState.LIVE for row in ledger.tables().values())
+        or any(row.state != TableState.LIVE for row in ledger.tables().values())
     ):
         assert time.monotonic() < deadline, deployment.tail()
         time.sleep(0.1)

@@ -149,7 +149,7 @@ def settle(deployment: Deployment) -> None:
     def reached() -> bool:
         epoch, rows = ledger.last_epoch(), ledger.tables().values()
         shown = epoch is not None and epoch.event_id >= event_id
-        return shown and all(row.state is TableState.LIVE for row in rows)
+        return shown and all(row.state == TableState.LIVE for row in rows)
 
     until(deployment, reached)
 

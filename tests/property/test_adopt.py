@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from calque.core.image import is_ours
 from calque.core.kinds import kind_of
-from calque.engine.replica.adopt import adopt
 from calque.errors import Unavailable
 from calque.model.hive import Database
 from calque.model.names import TableName
@@ -63,7 +62,7 @@ class Adopter(Player):
 
         def do() -> None:
             try:
-                adopt(self.world.replica, lambda _: True, lambda _: True, "asked for by adopt")
+                self.world.replica.requests.adoption.tables(lambda _: True, lambda _: True, "asked for by adopt")
                 self.world.replica.tables.record(self.world.replica.epochs.record_states)
             except Unavailable:
                 return

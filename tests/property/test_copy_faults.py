@@ -11,8 +11,8 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from calque.adapters.memory.storage import MemoryStorage
+from calque.core.lifecycle import State
 from calque.errors import Refused, Unavailable
-from calque.model.ledger import TableState
 from calque.ports import Copied, CopyTask
 from support.worlds.worlds import World
 
@@ -76,7 +76,7 @@ def test_a_copy_that_fails_shows_no_wrong_state_and_is_made_up_for(seed: int, li
     world.settle()
     assert world.problems == []
     # A missing right sets a table aside, for a person to look.
-    aside = set(world.replica.tables.in_state(TableState.QUARANTINED))
+    aside = set(world.replica.tables.in_state(State.QUARANTINED))
     shown, wanted = world.target_states(), world.source_states()
     assert {name: shown.get(name) for name in wanted.keys() - aside} == {
         name: wanted[name] for name in wanted.keys() - aside

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from calque.core.facets import Rows, by_name, constraint_image, same_constraint, same_statistics
+from calque.core.lifecycle import State
 from calque.engine.apply.statistics import ACCURATE
 from calque.model.facets import Check, DefaultValue, ForeignKey, PrimaryKey, Statistics
 from calque.model.hive import is_view
-from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from support.worlds.histories import HOLES, Story, Window, Write, play, stories, works
@@ -35,7 +35,7 @@ FOLLOWS = st.sampled_from(
 def differences(world: World) -> list[str]:
     """Where a table at the target has other facets than the policy's image of the source's."""
     found = []
-    aside = set(world.replica.tables.in_state(TableState.QUARANTINED))
+    aside = set(world.replica.tables.in_state(State.QUARANTINED))
     for database in world.source.databases():
         for table in world.source.tables(database):
             name = TableName(database, table)
@@ -81,7 +81,7 @@ def stands(world: World, rows: Rows) -> bool:
     if not isinstance(first, ForeignKey):
         return world.habits.facet_events or not isinstance(first, DefaultValue | Check)
     parent = world.side.admission.source_of(first.parent)
-    out = world.replica.tables.in_state(TableState.QUARANTINED)
+    out = world.replica.tables.in_state(State.QUARANTINED)
     return (
         parent is not None
         and parent not in out

@@ -7,10 +7,10 @@ import os
 import pytest
 
 from calque.core.layout import join
+from calque.core.lifecycle import State
 from calque.engine.sweep.retention import Limits, release
 from calque.errors import Unavailable
 from calque.model.hive import is_partitioned, is_view, location_of
-from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from support.worlds.worlds import World
@@ -54,7 +54,7 @@ def test_a_target_that_was_down_shows_what_lay_there_at_the_event(kept: bool) ->
         world.source_side.pins.release(world.source_side.pins.events())
     world.work()
     assert (world.target_states()[name] == wanted) is kept
-    assert world.replica.tables.rows[name].state is (TableState.LIVE if kept else TableState.WAITING)
+    assert world.replica.tables.rows[name].state == (State.LIVE if kept else State.WAITING)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))

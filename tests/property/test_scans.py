@@ -10,9 +10,9 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.scans import MemoryScans
 from calque.core.layout import join
+from calque.core.lifecycle import State
 from calque.engine.source.scanner import Chosen, Scanner
 from calque.model.hive import Table, is_partitioned, is_view, location_of
-from calque.model.ledger import TableState
 from calque.model.policy import Policy
 from support.worlds.worlds import World
 
@@ -118,7 +118,7 @@ def check(world: ScannedWorld) -> None:
     world.deadliness = 0.0
     world.converge()
     shown = {name: state for name, state in world.target_states().items() if state is not None}
-    quarantined = world.replica.tables.in_state(TableState.QUARANTINED)
+    quarantined = world.replica.tables.in_state(State.QUARANTINED)
     wanted = {name: state for name, state in world.source_states().items() if name not in quarantined}
     assert shown == wanted, "\n".join(world.writer.done)
 

@@ -19,7 +19,7 @@ from calque.control.pause_rules import Rule, change, whole
 from calque.control.requests import ask
 from calque.control.status import snapshot
 from calque.core.standing import Standing
-from calque.engine.replica.pause import REASON
+from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
 from calque.errors import Broken, Unavailable
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
@@ -167,13 +167,13 @@ def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
 @pytest.mark.parametrize("state", [TableState.WAITING, TableState.QUARANTINED])
 def test_who_waits_sees_what_operators_let_go_on_before_a_run_takes_that_up(run: Run, state: TableState) -> None:
     wiring = run.wiring
-    reason = REASON if state is TableState.WAITING else "it failed"
+    reason = PAUSED_BY_OPERATOR if state == TableState.WAITING else "it failed"
     wiring.ledger("dr").publish(Epoch(1, 5, 0, "", "window"), [], [TableRow("d", "t", state, 1, reason, 1)])
     change(wiring, "dr", Rule.PAUSE, ["d.*"])
     with pytest.raises(Unavailable, match=r"without d\.t"):
         wait.run(Settings(), wiring.config, "dr", 5, 0.0)
     change(wiring, "dr", Rule.RESUME, ["d.t"])
-    if state is TableState.QUARANTINED:
+    if state == TableState.QUARANTINED:
         ask(wiring, "dr", Action.RELEASE, [])
     with pytest.raises(Unavailable, match="after 0 s"):
         wait.run(Settings(), wiring.config, "dr", 5, 0.0)

@@ -12,8 +12,8 @@ from calque.adapters.memory.metastore import HIVE_4
 from calque.core.deltalog import commit_path
 from calque.core.image import EVENT, INCARNATION, SOURCE, TYPE
 from calque.core.layout import join
+from calque.core.lifecycle import State
 from calque.engine.files.content_proof import prove
-from calque.engine.replica.adopt import adopt
 from calque.engine.sides.read_requests import How
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
@@ -58,8 +58,8 @@ class HandWorld(World):
         """Settle, take over what is said, settle."""
         self.open()
         self.settle()
-        found = adopt(
-            self.replica, lambda name: name in adopted or not adopted, lambda _: not adopted, "asked for by adopt"
+        found = self.replica.requests.adoption.tables(
+            lambda name: name in adopted or not adopted, lambda _: not adopted, "asked for by adopt"
         )
         assert found == sorted(adopted)
         self.settle()
@@ -77,7 +77,7 @@ class HandWorld(World):
 
     def quarantined(self) -> dict[TableName, str]:
         rows = self.replica.tables.rows.items()
-        return {name: row.reason for name, row in rows if row.state is TableState.QUARANTINED}
+        return {name: row.reason for name, row in rows if row.state == TableState.QUARANTINED}
 
 
 def at(name: TableName) -> str:
@@ -163,7 +163,7 @@ def test_the_replica_of_another_source_is_taken_over_only_when_asked_for() -> No
     assert (world.at_target(PARTED).parameters or {})[SOURCE] == f"elsewhere:{PARTED}"
     assert (world.at_target().parameters or {})[SOURCE] == f"hq:{PLAIN_TABLE}"
     assert world.copied() == 0
-    adopt(world.replica, lambda _: True, lambda _: False, "asked for")
+    world.replica.requests.adoption.tables(lambda _: True, lambda _: False, "asked for")
     world.settle()
     for thing in (world.at_target(PARTED), *world.parts().values()):
         parameters = thing.parameters or {}
@@ -178,7 +178,7 @@ def test_the_replica_of_another_table_of_the_same_source_stays_a_collision() -> 
     world.target_store.alter_table(PLAIN_TABLE, replace(there, parameters={SOURCE: "hq:d1.other"}))
     world.open()
     world.settle()
-    assert adopt(world.replica, lambda _: True, lambda _: True, "asked for") == []
+    assert world.replica.requests.adoption.tables(lambda _: True, lambda _: True, "asked for") == []
     assert "two tables of the source go to one name" in world.quarantined()[PLAIN_TABLE]
 
 
@@ -196,7 +196,7 @@ def test_a_table_that_is_being_read_when_it_is_asked_for_is_taken_over() -> None
     world.open()
     world.capture_all()
     world.read()
-    assert adopt(world.replica, lambda _: True, lambda _: False, "asked for") == [PLAIN_TABLE]
+    assert world.replica.requests.adoption.tables(lambda _: True, lambda _: False, "asked for") == [PLAIN_TABLE]
     world.settle()
     assert world.quarantined() == {}
     assert world.copied() == len(DAYS)
@@ -208,7 +208,7 @@ def test_a_request_outlives_whoever_took_it() -> None:
     copy_by_hand(world, PLAIN_TABLE, root=at(PLAIN_TABLE))
     world.open()
     world.settle()
-    adopt(world.replica, lambda _: True, lambda _: False, "asked for")
+    world.replica.requests.adoption.tables(lambda _: True, lambda _: False, "asked for")
     world.restart_replica(world.ledger)
     world.settle()
     assert world.quarantined() == {}
@@ -246,7 +246,7 @@ def test_a_database_and_a_function_are_not_taken_over_as_no_window_has_them_yet(
     world.source.drop_function(TableName("d1", "f"))
     world.source.create_function(replace(function, class_name="org.example.Later"))
     world.capture_all()
-    adopt(world.replica, lambda _: True, lambda _: True, "asked for")
+    world.replica.requests.adoption.tables(lambda _: True, lambda _: True, "asked for")
     there, known = world.target_store.the_database("d1"), world.target_store.function(TableName("d1", "f"))
     assert (there.description, (there.parameters or {})[SOURCE]) == ("by hand", "hq:d1")
     assert known is not None
@@ -261,7 +261,7 @@ def test_marks_of_another_stream_go_from_partitions_that_are_kept() -> None:
     world.open()
     world.settle()
     read_at = world.source.current()
-    adopt(world.replica, lambda _: True, lambda _: False, "asked for")
+    world.replica.requests.adoption.tables(lambda _: True, lambda _: False, "asked for")
     world.settle()
     marks = {((part.parameters or {})[EVENT], (part.parameters or {})[INCARNATION]) for part in world.parts().values()}
     assert marks == {(str(read_at), f"r{read_at}")}
@@ -297,7 +297,7 @@ def test_what_the_source_has_nothing_of_is_left_alone() -> None:
     world.target_store.create_table(Table("theirs", "d1", storage=Storage((), location="file:/theirs"), parameters={}))
     world.open()
     world.settle()
-    assert adopt(world.replica, lambda _: True, lambda _: True, "asked for") == []
+    assert world.replica.requests.adoption.tables(lambda _: True, lambda _: True, "asked for") == []
     world.settle()
     assert SOURCE not in (world.target_store.the_table(name).table.parameters or {})
 
@@ -310,11 +310,11 @@ def test_files_that_differ_in_no_size_and_no_time_are_found_where_it_is_asked_fo
     listed = world.storage.files([path])[path]
     world.storage.write(path, b"?")
     world.storage.date({path: listed.modified_ns})
-    world.replica.reread(lambda _: True, "bootstrap", {TableState.LIVE})
+    world.replica.reads.reread(lambda _: True, "bootstrap", {State.LIVE})
     world.settle()
     assert world.storage.read(path) == b"?"
     assert location_of(world.at_target()) == "file:/target/d1.db/plain"
-    world.replica.reread(lambda _: True, "repair", {TableState.LIVE}, How.LOOK)
+    world.replica.reads.reread(lambda _: True, "repair", {State.LIVE}, How.LOOK)
     world.settle()
     assert world.target_states()[PLAIN_TABLE] == world.source_states()[PLAIN_TABLE]
     assert location_of(world.at_target()) != "file:/target/d1.db/plain"
@@ -332,7 +332,7 @@ def test_a_damaged_file_that_can_not_be_dated_is_refused() -> None:
     date: Callable[..., None] = world.storage.date
     world.storage.date = lambda _times: None
     try:
-        world.replica.reread(lambda name: name == PLAIN_TABLE, "repair", {TableState.LIVE}, How.LOOK)
+        world.replica.reads.reread(lambda name: name == PLAIN_TABLE, "repair", {State.LIVE}, How.LOOK)
         world.settle()
     finally:
         world.storage.date = date

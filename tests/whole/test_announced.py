@@ -7,6 +7,7 @@ from dataclasses import replace
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
 from calque.core.layout import join
+from calque.core.lifecycle import State
 from calque.engine.sides.announced_exceptions import BRIDGE, IN_PARTS, Announced, bridges, in_parts
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Bridge, TableRow, TableState
@@ -93,7 +94,7 @@ def with_a_hole() -> World:
     world.open()
     world.settle()
     world.windows.clear()
-    world.replica.reread(lambda _: True, "the test wants it", {TableState.LIVE})
+    world.replica.reads.reread(lambda _: True, "the test wants it", {State.LIVE})
     source.drop_partitions(ORDERS, ["p=2"])
     source.add_partitions(ORDERS, [partition(world, storage, "3")])
     world.capture_all()

@@ -10,6 +10,7 @@ from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.attached import address, is_file
+from calque.core.lifecycle import State
 from calque.engine.verify.verify import verify
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Table
 from calque.model.hive import Storage as Described
@@ -101,12 +102,12 @@ def test_a_read_mends_a_file_that_changed_without_an_event(world: World) -> None
     create(world, table())
     world.settle()
     world.storage.write(SCHEMA, b"{2}")
-    world.replica.reread(lambda _: True, "repair", [TableState.LIVE])
+    world.replica.reads.reread(lambda _: True, "repair", [State.LIVE])
     world.settle()
     assert urls(there(world)) == [addressed(b"{2}", "t.avsc")] * 2
     world.storage.remove([addressed(b"{2}", "t.avsc")])
     assert differences(world)
-    world.replica.reread(lambda _: True, "repair", [TableState.LIVE])
+    world.replica.reads.reread(lambda _: True, "repair", [State.LIVE])
     world.settle()
     assert differences(world) == []
 
@@ -234,7 +235,7 @@ def test_a_file_that_many_partitions_share_is_looked_at_once(world: World) -> No
     world.settle()
     looked: list[str] = []
     world.storage.before = lambda call, about: looked.append(about) if call == "checksum" and about == SCHEMA else None
-    world.replica.reread(lambda _: True, "the test wants it", {TableState.LIVE})
+    world.replica.reads.reread(lambda _: True, "the test wants it", {State.LIVE})
     world.settle()
     assert len(looked) <= 2
     looked.clear()

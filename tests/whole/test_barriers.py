@@ -12,11 +12,11 @@ import pytest
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.core.keys import keys_of
+from calque.core.lifecycle import State
 from calque.core.rows import table_of
 from calque.engine.apply.functions import same_function
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.journal import Entry, Event
-from calque.model.ledger import TableState
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import AlterPartitions
 from calque.model.policy import Policy
@@ -130,7 +130,7 @@ def test_a_view_waits_for_a_table_that_waits_for_its_files() -> None:
     case.world.writer.put_file("file:/source/d1.db/t")
     case.world.evidence.append([], case.world.source.current())
     case.world.window()
-    assert case.world.replica.tables.in_state(TableState.WAITING) == [TableName("d1", "t"), TableName("d1", "v")]
+    assert case.world.replica.tables.in_state(State.WAITING) == [TableName("d1", "t"), TableName("d1", "v")]
     assert case.world.target_store.tables("d1") == []
     case.settled()
     assert sorted(case.world.target_store.tables("d1")) == ["t", "v"]
@@ -141,13 +141,13 @@ def test_a_view_waits_for_a_table_that_is_read_and_no_other_view_does() -> None:
     case.create("t")
     case.create("u")
     case.settled()
-    case.world.replica.reread(lambda name: name.table == "t", "the test wants it", {TableState.LIVE})
+    case.world.replica.reads.reread(lambda name: name.table == "t", "the test wants it", {State.LIVE})
     case.create_view("v", "SELECT x FROM d1.t")
     case.create_view("w", "SELECT x FROM d1.u")
     assert case.window() == ["CREATE_TABLE w"]
     case.world.read()
     assert case.window() == ["CREATE_TABLE v"]
-    assert case.world.replica.tables.in_state(TableState.WAITING) == []
+    assert case.world.replica.tables.in_state(State.WAITING) == []
 
 
 # Databases
@@ -278,7 +278,7 @@ def shown_as(case: Case, name: TableName) -> str | None:
 
 
 def release(case: Case) -> None:
-    case.world.replica.reread(lambda _: True, "the test wants it", {TableState.QUARANTINED})
+    case.world.replica.reads.reread(lambda _: True, "the test wants it", {State.QUARANTINED})
     case.settled()
 
 
@@ -289,14 +289,14 @@ def test_of_two_tables_that_go_to_one_name_the_later_is_quarantined_until_the_ot
     case.create("a", of="a")
     case.settled()
     tables = case.world.replica.tables
-    assert (tables.in_state(TableState.QUARANTINED), tables.rows[A].reason) == ([A], REASON)
-    assert (tables.rows[B].state, shown_as(case, B)) == (TableState.LIVE, "b")
+    assert (tables.in_state(State.QUARANTINED), tables.rows[A].reason) == ([A], REASON)
+    assert (tables.rows[B].state, shown_as(case, B)) == (State.LIVE, "b")
     release(case)
     assert (tables.rows[A].reason, shown_as(case, B)) == (REASON, "b")
     case.drop("b")
     case.settled()
     release(case)
-    assert (tables.in_state(TableState.QUARANTINED), shown_as(case, B)) == ([], "a")
+    assert (tables.in_state(State.QUARANTINED), shown_as(case, B)) == ([], "a")
 
 
 def test_a_rename_may_make_them_collide_and_another_ends_it() -> None:
@@ -307,11 +307,11 @@ def test_a_rename_may_make_them_collide_and_another_ends_it() -> None:
     case.rename("c", "a")
     case.settled()
     tables = case.world.replica.tables
-    assert (tables.in_state(TableState.QUARANTINED), tables.rows[A].reason) == ([A], REASON)
+    assert (tables.in_state(State.QUARANTINED), tables.rows[A].reason) == ([A], REASON)
     assert (shown_as(case, B), shown_as(case, C)) == ("b", None)
     case.rename("a", "c")
     case.settled()
-    assert (tables.in_state(TableState.QUARANTINED), [*tables.rows]) == ([], [B, C])
+    assert (tables.in_state(State.QUARANTINED), [*tables.rows]) == ([], [B, C])
     assert (shown_as(case, B), shown_as(case, C)) == ("b", "c")
 
 

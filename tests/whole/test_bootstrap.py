@@ -12,6 +12,7 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.core.layout import join
+from calque.core.lifecycle import State
 from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
@@ -225,16 +226,16 @@ def test_a_table_is_not_covered_by_an_epoch_below_the_event_that_it_shows() -> N
     case.create(B)
     case.open()
     case.settle()
-    case.world.replica.reread(lambda name: name == A, "the test wants it", {TableState.LIVE})
+    case.world.replica.reads.reread(lambda name: name == A, "the test wants it", {State.LIVE})
     before = case.world.source.current()
     for name in (B, A):
         case.source.alter_table(name, replace(case.table(name), parameters={"v": "1"}))
     case.world.capture_all()
     case.world.read()
     case.world.window(before + 1)
-    assert case.states()[A] is not TableState.LIVE
+    assert case.states()[A] != State.LIVE
     case.world.window(before + 2)
-    assert case.states()[A] is TableState.LIVE
+    assert case.states()[A] == State.LIVE
     case.settle()
 
 
@@ -249,7 +250,7 @@ def test_a_table_that_was_not_read_and_is_renamed_is_read_under_its_new_name() -
     case.create(A, "p")
     case.world.capture_all()
     case.world.window()
-    assert set(case.states().values()) == {TableState.UNKNOWN}
+    assert set(case.states().values()) == {State.UNKNOWN}
     case.settle()
     assert sorted(case.states()) == [A, B]
 
@@ -306,7 +307,7 @@ def test_what_a_dead_process_called_live_ahead_of_its_epoch_is_not_live_in_other
     case.open()
     case.settle()
     world = case.world
-    world.replica.reread(lambda name: name == A, "the test wants it", {TableState.LIVE})
+    world.replica.reads.reread(lambda name: name == A, "the test wants it", {State.LIVE})
     case.add(B, "3")
     world.capture_all()
     world.background.run()
@@ -356,7 +357,7 @@ def test_a_table_that_was_made_anew_within_its_second_and_is_read_puts_no_file_w
     source.drop_table(name)
     make("string", 1)
     world.capture_all()
-    world.replica.unknown(name, "it is read again", world.replica.cursor)
+    world.replica.reads.need(name, "it is read again", world.replica.cursor)
     world.settle()
     assert world.target_states()[name] == world.source_states()[name]
     assert not world.problems

@@ -15,11 +15,12 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.metastore.catalog import MemoryReader
 from calque.core.image import EVENT, INCARNATION
+from calque.core.lifecycle import State
 from calque.engine.exact_reads.pool import Landed, Read
 from calque.engine.sides.sides import SystemClock
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import TableRow
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from support.sources.endless import compare, read
@@ -110,7 +111,7 @@ def mended(world: World) -> None:
     world.settle()
     assert world.target_states()[ORDERS] == world.source_states()[ORDERS]
     assert not [table for table in world.target_store.tables(OURS) if ORDERS.table in table]
-    assert not world.replica.tables.in_state(TableState.QUARANTINED)
+    assert not world.replica.tables.in_state(State.QUARANTINED)
     rows = {row.partition for epoch in world.ledger.epochs() for row in world.ledger.objects(epoch.epoch)}
     assert rows >= {"", *world.source_side.catalog.partition_names(ORDERS)}
 
@@ -334,7 +335,7 @@ def test_tables_that_landed_before_a_death_are_not_read_again() -> None:
     world.writer.source.alter_partitions(ORDERS, [world.source.the_table(ORDERS).partitions["001",]])
     world.capture_all()
     world.restart()
-    assert set(world.replica.tables.in_state(TableState.STAGING)) == {ORDERS, *others}
+    assert set(world.replica.tables.in_state(State.STAGING)) == {ORDERS, *others}
     counting.read.clear()
     world.settle()
     assert not world.problems
@@ -362,7 +363,7 @@ def test_no_epoch_ends_before_what_a_table_shows_that_landed_before_a_death() ->
 
 
 def read_again(world: World, reason: str = "the test wants it") -> None:
-    world.replica.reread(lambda _: True, reason, {TableState.LIVE})
+    world.replica.reads.reread(lambda _: True, reason, {State.LIVE})
 
 
 def there(**more: Any) -> tuple[World, Counting]:

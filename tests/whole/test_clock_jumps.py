@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from calque.engine.replica.replica import EVIDENCE_SECONDS
+from calque.core.lifecycle import State
 from calque.engine.sides.journal_reads import wait_for_journal
+from calque.engine.window.play import EVIDENCE_SECONDS
 from calque.errors import Unavailable
-from calque.model.ledger import TableState
 from support.worlds.histories import differences
 from support.worlds.worlds import World
 
@@ -34,7 +34,7 @@ def test_a_target_comes_through_equal_whenever_the_clock_is_set(jump: int, seed:
         world.settle()
     assert differences(world) == []
     assert world.problems == []
-    assert world.replica.tables.in_state(TableState.QUARANTINED) == []
+    assert world.replica.tables.in_state(State.QUARANTINED) == []
 
 
 @pytest.mark.parametrize("jump", JUMPS)
@@ -51,5 +51,5 @@ def test_a_wait_that_the_clock_jumps_in_is_as_long_as_it_was_to_be(jump: int) ->
         wait_for_journal(world.source_side, 7, 60.0)
     assert world.clock.now - began > 60e9
     world.clock.set_by, began = 0, world.clock.now
-    world.replica.wait_for_evidence(7)
+    world.replica.player.wait_for_evidence(7)
     assert EVIDENCE_SECONDS * 1e9 <= world.clock.now - began < 2 * EVIDENCE_SECONDS * 1e9

@@ -12,8 +12,8 @@ from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.config import load
 from calque.config.conflicts import unsupported
 from calque.core.image import STATE
+from calque.core.lifecycle import State
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
-from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from support.judges.proof import Past, touched
@@ -208,7 +208,7 @@ def test_a_database_that_comes_during_a_bootstrap_says_so_too() -> None:
 
 def test_a_table_that_is_read_again_leaves_alone_and_its_database_says_so_until_it_is_back() -> None:
     case = Case()
-    case.world.replica.reread(lambda name: name == A, "the test wants it", {TableState.LIVE})
+    case.world.replica.reads.reread(lambda name: name == A, "the test wants it", {State.LIVE})
     assert case.says() == "rebasing"
     case.insert(B)
     case.insert(A)
@@ -236,8 +236,8 @@ def test_the_flag_stands_before_a_chain_without_the_table_goes_on() -> None:
     assert case.hops() == [("b", first + 1), ("c", first + 4), ("b", first + 5)]
     types = [event.event_type for event in case.world.target_store.events(before)]
     assert types[0] == "ALTER_DATABASE"
-    assert case.world.replica.tables.in_state(TableState.UNKNOWN) == [A]
-    assert case.world.replica.tables.rows[B].state is TableState.LIVE
+    assert case.world.replica.tables.in_state(State.UNKNOWN) == [A]
+    assert case.world.replica.tables.rows[B].state == State.LIVE
     case.world.settle()
     assert (case.says(), case.world.complaints, differences(case.world)) == ("", [], [])
 
@@ -264,7 +264,7 @@ def test_a_table_that_was_never_shown_is_no_part_of_what_its_database_promises()
     case.source.create_table(Table("c", "d1", storage=storage, parameters={"transactional": "true"}))
     case.world.capture_all()
     case.world.settle()
-    assert case.world.replica.tables.in_state(TableState.QUARANTINED) == [C]
+    assert case.world.replica.tables.in_state(State.QUARANTINED) == [C]
     assert case.says() == ""
 
 
@@ -275,13 +275,13 @@ def test_where_files_stay_unknown_only_their_table_is_read() -> None:
     case.insert(B)
     case.world.evidence.append([], case.world.source.current())
     case.world.window()
-    waiting = case.world.replica.tables.in_state(TableState.WAITING)
+    waiting = case.world.replica.tables.in_state(State.WAITING)
     assert (waiting, case.says()) == ([A, B], "")
     for _ in range(2):
         case.world.clock.now += 40_000_000_000
         case.world.window()
-    assert case.world.replica.tables.in_state(TableState.UNKNOWN) == [A]
-    assert case.world.replica.tables.rows[B].state is TableState.LIVE
+    assert case.world.replica.tables.in_state(State.UNKNOWN) == [A]
+    assert case.world.replica.tables.rows[B].state == State.LIVE
     assert case.says() == "rebasing"
     case.world.settle()
     assert (case.says(), case.world.complaints, differences(case.world)) == ("", [], [])
@@ -305,7 +305,7 @@ def test_a_database_that_is_not_ours_says_nothing_but_its_epochs_do() -> None:
     world.gatherer.resume(world.begin, world.begin)
     world.open()
     world.settle()
-    world.replica.reread(lambda name: name == A, "the test wants it", {TableState.LIVE})
+    world.replica.reads.reread(lambda name: name == A, "the test wants it", {State.LIVE})
     world.settle()
     assert world.target_store.the_database("d1").parameters == {"theirs": "1"}
     assert [epoch.rebasing for epoch in world.ledger.epochs()] == [(), ("d1",)]
@@ -315,7 +315,7 @@ def test_with_table_consistency_databases_say_nothing() -> None:
     case = Case(PLAIN, new=True)
     assert case.says() == ""
     case.world.settle()
-    case.world.replica.reread(lambda name: name == A, "the test wants it", {TableState.LIVE})
+    case.world.replica.reads.reread(lambda name: name == A, "the test wants it", {State.LIVE})
     case.world.settle()
     assert (case.says(), {*case.rebasing()}) == ("", {()})
 

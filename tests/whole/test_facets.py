@@ -11,6 +11,7 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
 from calque.core.compare import Difference, DifferenceKind
 from calque.core.image import EVENT, Marks
+from calque.core.lifecycle import State
 from calque.engine.apply.statistics import ACCURATE
 from calque.engine.replica.dry_run import foresee
 from calque.engine.verify.verify import verify
@@ -26,7 +27,6 @@ from calque.model.facets import (
     Strings,
 )
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, InlineExecutor, World
@@ -106,7 +106,7 @@ def accurate(world: World, name: TableName) -> str | None:
 
 
 def reread(world: World, name: TableName) -> None:
-    world.replica.reread(lambda one: one == name, "the test wants it", {TableState.LIVE})
+    world.replica.reads.reread(lambda one: one == name, "the test wants it", {State.LIVE})
 
 
 def pool(_workers: int, _name: str) -> Executor:

@@ -9,8 +9,8 @@ import pytest
 
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.image import SOURCE
+from calque.core.lifecycle import State
 from calque.engine.exact_reads.bulk_compare import BATCH, PAGE
-from calque.engine.replica.requests import take_up
 from calque.model.facets import PrimaryKey
 from calque.model.hive import Database, Function, location_of
 from calque.model.ledger import TableState, Why
@@ -96,7 +96,7 @@ def test_statistics_and_constraints_that_changed_in_a_gap_are_found() -> None:
     world.settle()
     world.settle()
     assert [row.name for row in world.target_store.constraints(TableName("d1", "t1"))] == ["pk"]
-    assert world.replica.tables.in_state(TableState.LIVE) == sorted(world.source_states())
+    assert world.replica.tables.in_state(State.LIVE) == sorted(world.source_states())
 
 
 def test_after_a_log_that_went_back_no_mark_is_beyond_it_and_nothing_is_copied_again() -> None:
@@ -187,15 +187,15 @@ def test_many_drops_by_difference_wait_for_an_operator_and_everything_else_goes_
     add(world, "t3", "more")
     world.settle()
     assert world.ledger.tables()["gap", "*", "*"].reason == "held"
-    world.replica.reread(lambda _: True, "an operator wants it", {TableState.QUARANTINED})
+    world.replica.reads.reread(lambda _: True, "an operator wants it", {State.QUARANTINED})
     world.restart()
     world.settle()
     assert held(world) == ["t0", "t1", "t2"]
-    assert world.replica.release_drops(lambda name: name.table == "t1") == [TableName("d1", "t1")]
+    assert world.replica.reads.release_drops(lambda name: name.table == "t1") == [TableName("d1", "t1")]
     world.settle()
     assert held(world) == ["t0", "t2"]
     assert world.ledger.tables()["gap", "*", "*"].reason == "held"
-    world.replica.release_drops(lambda _: True)
+    world.replica.reads.release_drops(lambda _: True)
     world.settle()
     world.settle()
     assert at_target(world) == ["plain", "t3", "t4", "t5"]
@@ -209,19 +209,19 @@ def test_what_operators_ask_for_leaves_drops_alone_that_wait_for_an_operator() -
     world.lose()
     world.settle()
     for action in (Action.RELEASE, Action.REPAIR, Action.BOOTSTRAP):
-        names = take_up(world.replica, Request("", action, ("d1.t0", "d1.t4")))
+        names = world.replica.take_request(Request("", action, ("d1.t0", "d1.t4")))
         assert (names or []) == ([] if action is Action.RELEASE else [TableName("d1", "t4")])
         world.settle()
     assert held(world) == ["t0", "t1", "t2"]
-    assert take_up(world.replica, Request("", Action.RELEASE_DROPS, ("d1.t0",))) == [TableName("d1", "t0")]
-    take_up(world.replica, Request("", Action.RELEASE_DROPS, ("d1.t1",)))
+    assert world.replica.take_request(Request("", Action.RELEASE_DROPS, ("d1.t0",))) == [TableName("d1", "t0")]
+    world.replica.take_request(Request("", Action.RELEASE_DROPS, ("d1.t1",)))
     world.settle()
     assert held(world) == ["t2"]
-    everything = take_up(world.replica, Request("", Action.BOOTSTRAP, ()))
+    everything = world.replica.take_request(Request("", Action.BOOTSTRAP, ()))
     assert everything is not None
-    assert take_up(world.replica, Request("", Action.RELEASE_DROPS, ())) is None
+    assert world.replica.take_request(Request("", Action.RELEASE_DROPS, ())) is None
     world.settle()
-    assert take_up(world.replica, Request("", Action.RELEASE_DROPS, ())) == [TableName("d1", "t2")]
+    assert world.replica.take_request(Request("", Action.RELEASE_DROPS, ())) == [TableName("d1", "t2")]
     world.settle()
     assert differences(world) == []
 
@@ -314,7 +314,7 @@ def test_a_first_bootstrap_over_replicas_that_were_left_over_drops_no_more_than_
     world.restart_replica(MemoryLedger())
     world.settle()
     assert held(world) == ["t0", "t1", "t2"]
-    world.replica.release_drops(lambda _: True)
+    world.replica.reads.release_drops(lambda _: True)
     world.settle()
     assert at_target(world) == ["plain", "t3", "t4", "t5"]
 
@@ -325,7 +325,7 @@ def test_reading_all_again_drops_no_more_than_it_may() -> None:
     drop(world, "t0", "t1", "t2")
     world.source.purge(world.source.current())
     world.source.__dict__["_last_id"] = backup.content["_last_id"]
-    world.replica.read_all_again("asked for by bootstrap")
+    world.replica.reads.read_all_again("asked for by bootstrap")
     world.settle()
     assert held(world) == ["t0", "t1", "t2"]
     assert at_target(world) == ["plain", "t0", "t1", "t2", "t3", "t4", "t5"]
@@ -392,7 +392,7 @@ def test_the_replica_of_another_table_is_not_equal_however_it_looks() -> None:
     world.writer.source.create_database(Database("e1"))
     world.lose()
     world.settle()
-    assert world.replica.tables.in_state(TableState.QUARANTINED) == [name]
+    assert world.replica.tables.in_state(State.QUARANTINED) == [name]
 
 
 def test_less_than_ten_objects_go_whatever_their_share_is() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from calque.core.lifecycle import State
 from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.ledger import TableState
@@ -40,7 +41,7 @@ def test_a_file_in_place_of_a_directory_costs_no_other_table_its_evidence() -> N
     world.capture_all()
     world.work()
     assert world.target_states()[GOOD] == world.source_states()[GOOD]
-    assert world.replica.tables.in_state(TableState.WAITING) == [BAD]
+    assert world.replica.tables.in_state(State.WAITING) == [BAD]
 
 
 def test_what_can_not_be_listed_is_quarantined_with_the_reason_in_the_end() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calque.core.image import ORIGIN, SOURCE
+from calque.core.lifecycle import State
 from calque.engine.check.check import Findings, Severity, Source, Target, carried_to
 from calque.engine.sides.read_requests import How
 from calque.engine.target.origin_registry import PREFIX, known_at
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
-from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.ports.services import Listeners
 from support.worlds.rings import Link, Metastores
@@ -104,7 +104,7 @@ def test_taking_over_one_of_two_namesakes_makes_it_a_replica_for_both() -> None:
     create(world, "a")
     create(world, "b")
     world.settle()
-    there.replica.reread(lambda name: name == T, "it is taken over", TableState, How.ADOPT)
+    there.replica.reads.reread(lambda name: name == T, "it is taken over", State, How.ADOPT)
     world.settle()
     assert parameters(world, "b")["made"] == "a"
     assert parameters(world, "b")[SOURCE] == "a:d.t"
@@ -182,7 +182,7 @@ def test_a_metastore_that_takes_the_place_of_another_under_its_name_is_written_d
     world.link("a", "b").turn()
     other = world.link("z", "b")
     other.source = replace(other.source, name="a")
-    other.replica.everywhere = other.source
+    other.replica.unfiltered_source = other.source
     other.turn()
     assert {(one.name, one.id) for one in known_at(other.side.catalog)} == {("a", "id of a"), ("a", "id of z")}
 
@@ -258,6 +258,6 @@ def test_a_hidden_build_of_another_calque_is_followed_by_its_events_and_not_read
         "ADD_PARTITION",
         "ALTER_TABLE",
     ]
-    assert second.replica.tables.rows[T].state is TableState.LIVE
+    assert second.replica.tables.rows[T].state == State.LIVE
     assert len(world.stores["c"].the_table(T).partitions) == 2
     assert not second.verify().differences

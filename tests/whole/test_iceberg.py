@@ -21,8 +21,8 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.iceberg import name_of
 from calque.core.layout import place
+from calque.core.lifecycle import State
 from calque.engine.failpoints import guard
-from calque.engine.replica.adopt import adopt
 from calque.engine.sweep.sweep import sweep_target
 from calque.engine.verify.verify import verify
 from calque.model import hive
@@ -357,7 +357,7 @@ def test_one_that_names_no_metadata_is_quarantined_with_the_reason(bay: Bay) -> 
     bay.source.create_table(table)
     bay.world.settle(20)
     row = bay.world.replica.tables.rows[T]
-    assert row.state is TableState.QUARANTINED
+    assert row.state == TableState.QUARANTINED
     assert "metadata_location" in row.reason
 
 
@@ -430,7 +430,7 @@ def test_verification_finds_files_that_are_missing_or_damaged_and_a_read_mends_t
     data.write_bytes(kept[data])
     for path in files:
         path.unlink()
-    bay.world.replica.reread(lambda _: True, "repair", [TableState.LIVE])
+    bay.world.replica.reads.reread(lambda _: True, "repair", [State.LIVE])
     bay.follow()
     assert differences("checksum") == []
     assert bay.rows() == sorted_rows(table)
@@ -449,8 +449,8 @@ def test_a_table_that_was_copied_by_hand_is_copied_anew_and_what_was_copied_stay
     folders = (by_hand, tmp_path / "source")
     before = [contents(folder) for folder in folders]
     bay.world.settle(20)
-    assert bay.world.replica.tables.in_state(TableState.QUARANTINED) == [T]
-    assert adopt(bay.world.replica, lambda _: True, lambda _: True, "asked for") == [T]
+    assert bay.world.replica.tables.in_state(State.QUARANTINED) == [T]
+    assert bay.world.replica.requests.adoption.tables(lambda _: True, lambda _: True, "asked for") == [T]
     bay.world.settle(20)
     assert bay.metadata().startswith(f"file:{tmp_path}/target/")
     assert rows_of(bay.metadata()) == rows_of(table.metadata_location)

@@ -11,11 +11,10 @@ import pytest
 
 from calque.cli import main
 from calque.config import load
+from calque.core.lifecycle import State
 from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, own_gap
 from calque.engine.exact_reads.gap_recovery import behind_row
 from calque.engine.replica.dry_run import foresee
-from calque.engine.replica.replay import replay
-from calque.engine.replica.requests import take_up
 from calque.engine.source.evidence import Gatherer
 from calque.errors import Forgotten, Refused, Unavailable
 from calque.model.gaps import Cause, Gap
@@ -38,7 +37,7 @@ def fall_behind(world: World, keep: int = 0) -> tuple[int, int]:
 
 
 def quarantined(world: World) -> list[TableName]:
-    return world.replica.tables.in_state(TableState.QUARANTINED)
+    return world.replica.tables.in_state(State.QUARANTINED)
 
 
 def test_a_target_that_fell_behind_the_journal_reads_only_what_changed() -> None:
@@ -128,7 +127,7 @@ def test_events_that_go_in_the_middle_of_a_window_quarantine_nothing() -> None:
 def test_events_that_go_while_a_table_is_read_have_it_read_once_more() -> None:
     world = world_of()
     name = TableName("d1", "t0")
-    world.replica.reread(lambda one: one == name, "the test wants it", {TableState.LIVE})
+    world.replica.reads.reread(lambda one: one == name, "the test wants it", {State.LIVE})
 
     todo = ["late"]
 
@@ -151,7 +150,7 @@ def test_events_that_go_while_a_table_is_read_have_it_read_once_more() -> None:
 def test_reads_that_are_under_way_are_given_up_and_what_was_asked_for_is_not_forgotten() -> None:
     world = world_of()
     name = TableName("d1", "t0")
-    take_up(world.replica, Request("", Action.REPAIR, ("d1.t0",)))
+    world.replica.take_request(Request("", Action.REPAIR, ("d1.t0",)))
     add(world, "t1", "new")
     fall_behind(world)
     world.window_alone()
@@ -167,14 +166,14 @@ def test_a_table_that_waits_for_events_that_are_gone_is_read_alone() -> None:
     name = TableName("d1", "plain")
     add(world, "t0", "new")
     world.capture_all()
-    world.replica.wait(name, world.replica.cursor, world.capture.last())
+    world.replica.tables.wait_for_files(name, world.replica.cursor, world.capture.last(), world.clock.elapsed_ns())
     world.window_alone()
     world.forget()
-    assert world.replica.tables.rows[name].state is TableState.WAITING
+    assert world.replica.tables.rows[name].state == State.WAITING
     create(world, "late")
     world.capture_all()
     world.window_alone()
-    assert world.replica.tables.rows[name].state is TableState.UNKNOWN
+    assert world.replica.tables.rows[name].state == State.UNKNOWN
     world.settle()
     assert differences(world) == []
     assert "repair" not in {epoch.kind for epoch in world.ledger.epochs()}
@@ -185,11 +184,11 @@ def test_a_table_that_waits_for_events_that_are_gone_is_read_alone_after_a_start
     name = TableName("d1", "plain")
     add(world, "t0", "new")
     world.capture_all()
-    world.replica.wait(name, world.replica.cursor, world.capture.last())
+    world.replica.tables.wait_for_files(name, world.replica.cursor, world.capture.last(), world.clock.elapsed_ns())
     world.window_alone()
     world.forget()
     world.restart()
-    assert world.replica.tables.rows[name].state is TableState.UNKNOWN
+    assert world.replica.tables.rows[name].state == State.UNKNOWN
     assert "no events up to" in world.replica.tables.rows[name].reason
     world.settle()
     assert differences(world) == []
@@ -207,7 +206,7 @@ def test_many_drops_wait_for_an_operator() -> None:
     fall_behind(world)
     world.settle()
     assert held(world) == ["t0", "t1", "t2"]
-    world.replica.release_drops(lambda _: True)
+    world.replica.reads.release_drops(lambda _: True)
     world.settle()
     world.settle()
     assert at_target(world) == ["late", "plain", "t3", "t4", "t5"]
@@ -342,9 +341,9 @@ def test_events_that_the_journal_let_go_of_are_not_replayed() -> None:
     fall_behind(world)
     world.settle()
     with pytest.raises(Refused, match="can't be replayed"):
-        replay(world.replica, before, lambda _: True, "asked for by replay")
+        world.replica.requests.replay.tables(before, lambda _: True, "asked for by replay")
     with pytest.raises(Refused, match="can't be replayed"):
-        take_up(world.replica, Request("", Action.REPLAY, (), before))
+        world.replica.take_request(Request("", Action.REPLAY, (), before))
 
 
 def test_what_is_asked_for_while_a_target_starts_again_waits_for_that() -> None:
@@ -361,10 +360,10 @@ def test_what_is_asked_for_while_a_target_starts_again_waits_for_that() -> None:
     world.between = called
     world.window_alone()
     repair = Request("", Action.REPAIR, ("d1.t1",))
-    assert take_up(world.replica, repair) is None
+    assert world.replica.take_request(repair) is None
     failing.clear()
     world.settle()
-    assert take_up(world.replica, repair) == [TableName("d1", "t1")]
+    assert world.replica.take_request(repair) == [TableName("d1", "t1")]
 
 
 def test_what_is_to_be_taken_over_waits_until_the_target_has_started_again() -> None:
@@ -373,9 +372,9 @@ def test_what_is_to_be_taken_over_waits_until_the_target_has_started_again() -> 
     world.writer.source.create_database(Database("d3"))
     fall_behind(world)
     adopt = Request("", Action.ADOPT, ("d3.*",))
-    assert take_up(world.replica, adopt) is None
+    assert world.replica.take_request(adopt) is None
     world.settle()
-    assert take_up(world.replica, adopt) == []
+    assert world.replica.take_request(adopt) == []
     world.settle()
     assert differences(world) == []
 

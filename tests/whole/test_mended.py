@@ -160,7 +160,7 @@ def test_a_part_is_behind_from_the_gap_on_and_reaches_nothing_until_the_target_h
     wiring.ledger("dr").put_tables([dealt(1)])
     assert part.standing(0) is Standing.REACHED
     assert part.replica is not None
-    part.replica.tables.put(TableName("d1", "t"), TableState.UNKNOWN, 9, "asked for")
+    part.replica.tables.need_read(TableName("d1", "t"), "asked for", 9)
     assert part.standing(0) is Standing.GOING
 
 

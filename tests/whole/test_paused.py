@@ -6,14 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from whole.test_staging import LARGE, SMALL, SlowWorld
 
 from calque.control.pause_rules import Rule, Rules, chosen_by, with_rules
+from calque.core.lifecycle import State
 from calque.core.standing import Standing, standing
-from calque.engine.replica.pause import REASON, hold_back
+from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from support.worlds.histories import differences
+from whole.test_staging import LARGE, SMALL, SlowWorld
 
 NEW, RENAMED = TableName("d1", "new"), TableName("d1", "renamed")
 
@@ -25,13 +26,13 @@ class Held(SlowWorld):
 
     def __init__(self, consistency: str = "table") -> None:
         super().__init__(consistency)
-        hold_back(self.replica, self.takes)
+        self.replica.hold_back(self.takes)
 
     def new_replica(self):  # type: ignore[no-untyped-def]
         replica = super().new_replica()
-        replica.staging.bytes_per_second = 1e9
+        replica.copies.bytes_per_second = 1e9
         if hasattr(self, "replica"):
-            replica.paused.takes = self.takes
+            replica.pause_rules.takes = self.takes
         return replica
 
     def go(self) -> None:
@@ -47,11 +48,11 @@ class Held(SlowWorld):
 
     def resume(self) -> None:
         self.takes = lambda _: False
-        hold_back(self.replica, self.takes)
+        self.replica.hold_back(self.takes)
         self.settle()
         assert differences(self) == []
         assert self.problems == []
-        assert not self.replica.tables.in_state(TableState.WAITING)
+        assert not self.replica.tables.in_state(State.WAITING)
 
 
 def rename(world: SlowWorld, name: TableName, to: TableName) -> None:
@@ -68,20 +69,20 @@ def test_a_held_table_stays_as_it_is_and_the_position_goes_on() -> None:
     assert (world.shows(LARGE), world.shows(SMALL)) == (0, 2)
     assert world.replica.epochs.position() == world.source.current()
     row = world.ledger.tables()["table", *LARGE]
-    assert (row.state, row.shows, row.reason) == (TableState.WAITING, at, REASON)
+    assert (row.state, row.shows, row.reason) == (TableState.WAITING, at, PAUSED_BY_OPERATOR)
     world.resume()
     assert world.shows(LARGE) == 1
-    assert world.state(LARGE) is TableState.LIVE
+    assert world.state(LARGE) == TableState.LIVE
 
 
 def test_a_held_table_that_nothing_happened_to_is_set_aside_and_comes_back() -> None:
     world = Held()
     world.go()
-    assert world.state(LARGE) is TableState.WAITING
+    assert world.state(LARGE) == TableState.WAITING
     world.insert(SMALL, b"x")
     world.go()
     world.resume()
-    assert world.state(LARGE) is TableState.LIVE
+    assert world.state(LARGE) == TableState.LIVE
 
 
 def test_it_stays_held_across_a_restart_and_catches_up_after_another() -> None:
@@ -105,7 +106,7 @@ def test_a_window_that_fails_while_it_catches_up_loses_nothing() -> None:
     world.insert(SMALL, b"x")
     world.go()
     world.takes = lambda _: False
-    hold_back(world.replica, world.takes)
+    world.replica.hold_back(world.takes)
     world.replica.tables.record(world.replica.epochs.record_states)
     world.restart()
     world.settle()
@@ -143,12 +144,12 @@ def test_a_table_that_is_dropped_while_it_is_held_goes_afterwards() -> None:
 
 def test_a_table_that_is_made_while_its_name_is_held_comes_afterwards() -> None:
     world = Held()
-    hold_back(world.replica, lambda name: name == NEW)
+    world.replica.hold_back(lambda name: name == NEW)
     world.create(NEW)
     world.insert(NEW, b"x")
     world.go()
     assert world.target_states()[NEW] is None
-    assert world.state(NEW) is TableState.WAITING
+    assert world.state(NEW) == TableState.WAITING
     world.resume()
     assert world.shows(NEW) == 1
 
@@ -163,17 +164,17 @@ def test_a_held_table_that_must_be_read_is_read_afterwards_and_keeps_nobody_from
     assert standing(world.replica.epochs.position(), world.ledger.tables().values(), 1).missing == (str(LARGE),)
     world.restart()
     world.go()
-    assert world.state(LARGE) is TableState.UNKNOWN
+    assert world.state(LARGE) == TableState.UNKNOWN
     world.resume()
-    assert world.state(LARGE) is TableState.LIVE
+    assert world.state(LARGE) == TableState.LIVE
 
 
 def test_a_read_that_is_asked_for_of_a_held_table_waits() -> None:
     world = Held()
-    asked = {TableState.LIVE, TableState.WAITING}
-    assert world.replica.reread(lambda name: name == LARGE, "asked for by repair", asked) == [LARGE]
+    asked = {State.LIVE, State.PAUSED}
+    assert world.replica.reads.reread(lambda name: name == LARGE, "asked for by repair", asked) == [LARGE]
     world.go()
-    assert world.state(LARGE) is TableState.WAITING
+    assert world.state(LARGE) == TableState.WAITING
     world.resume()
     assert world.side.asked.reasons() == {}
 
@@ -191,18 +192,18 @@ def test_a_table_that_the_journal_does_not_reach_back_to_is_read() -> None:
 
 def test_what_is_copied_beside_the_windows_ends_first() -> None:
     world = Held()
-    hold_back(world.replica, lambda _: False)
+    world.replica.hold_back(lambda _: False)
     world.settle()
-    world.replica.staging.bytes_per_second = 1e-3
+    world.replica.copies.bytes_per_second = 1e-3
     world.insert(LARGE, b"x")
     world.capture_all()
     world.window()
-    hold_back(world.replica, world.takes)
+    world.replica.hold_back(world.takes)
     world.insert(LARGE, b"xy")
     world.go()
     assert world.shows(LARGE) == 1
-    assert world.ledger.tables()["table", *LARGE].reason == REASON
-    world.replica.staging.bytes_per_second = 1e9
+    assert world.ledger.tables()["table", *LARGE].reason == PAUSED_BY_OPERATOR
+    world.replica.copies.bytes_per_second = 1e9
     world.resume()
 
 
@@ -247,12 +248,12 @@ def test_the_last_pattern_that_matches_decides(given: tuple[tuple[str, str], ...
 def test_while_the_target_is_held_back_no_read_begins() -> None:
     world = Held()
     world.takes = lambda _: False
-    hold_back(world.replica, world.takes)
+    world.replica.hold_back(world.takes)
     world.settle()
     at = world.target_store.current()
-    world.replica.paused.whole = lambda: True
-    world.replica.reread(lambda name: name == SMALL, "asked for by repair", {TableState.LIVE})
+    world.replica.pause_rules.whole = lambda: True
+    world.replica.reads.reread(lambda name: name == SMALL, "asked for by repair", {State.LIVE})
     world.go()
     assert (world.state(SMALL), world.target_store.current()) == (TableState.UNKNOWN, at)
-    world.replica.paused.whole = lambda: False
+    world.replica.pause_rules.whole = lambda: False
     world.resume()

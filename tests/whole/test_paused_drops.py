@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from calque.engine.replica.pause import hold_back
-from calque.engine.replica.replica import SETTLED, Replica
+from calque.engine.exact_reads.coordinator import SETTLED
+from calque.engine.replica.replica import Replica
 from calque.engine.sides.read_requests import How
 from calque.model.hive import Function
 from calque.model.names import TableName
@@ -26,7 +26,7 @@ class Pausing(World):
 
     def new_replica(self) -> Replica:
         replica = super().new_replica()
-        replica.paused.takes = self.takes
+        replica.pause_rules.takes = self.takes
         return replica
 
     def go(self) -> None:
@@ -37,7 +37,7 @@ class Pausing(World):
 
     def pause(self, *names: str) -> None:
         self.takes = lambda name: name.table in names
-        hold_back(self.replica, self.takes)
+        self.replica.hold_back(self.takes)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_what_the_journal_let_go_of_is_counted(world: Pausing) -> None:
     world.pause()
     world.go()
     assert (held(world), at_target(world)) == (list(PAUSED), ALL)
-    assert world.replica.release_drops(lambda _: True) == [TableName("d1", name) for name in PAUSED]
+    assert world.replica.reads.release_drops(lambda _: True) == [TableName("d1", name) for name in PAUSED]
     world.settle()
     world.settle()
     assert differences(world) == []
@@ -112,7 +112,7 @@ def test_what_goes_on_beside_a_comparison_is_counted_after_it(world: Pausing) ->
     world.forget()
     create(world, "late")
     world.capture_all()
-    world.replica.read_all_again("asked for by bootstrap")
+    world.replica.reads.read_all_again("asked for by bootstrap")
     world.pause("t2")
     world.window_alone()
     world.pause()
@@ -123,7 +123,9 @@ def test_what_goes_on_beside_a_comparison_is_counted_after_it(world: Pausing) ->
 
 
 def test_what_was_asked_for_while_they_were_paused_does_not_let_drops_go(world: Pausing) -> None:
-    assert len(world.replica.reread(lambda name: name.table == "t0", "asked for by repair", SETTLED, How.LOOK)) == 1
+    assert (
+        len(world.replica.reads.reread(lambda name: name.table == "t0", "asked for by repair", SETTLED, How.LOOK)) == 1
+    )
     drop(world, *PAUSED)
     world.lose()
     world.pause()
@@ -131,7 +133,7 @@ def test_what_was_asked_for_while_they_were_paused_does_not_let_drops_go(world: 
     world.restart()
     world.go()
     assert (held(world), at_target(world)) == (list(PAUSED), ALL)
-    world.replica.release_drops(lambda _: True)
+    world.replica.reads.release_drops(lambda _: True)
     world.settle()
     assert (differences(world), world.side.asked.reasons()) == ([], {})
 
@@ -144,11 +146,11 @@ def test_while_drops_wait_a_second_count_does_not_end_it(world: Pausing) -> None
     world.writer.source.drop_function(TableName("d1", "f"))
     world.lose()
     world.go()
-    world.replica.read_all_again("asked for by bootstrap")
+    world.replica.reads.read_all_again("asked for by bootstrap")
     world.go()
     assert (held(world), world.target_store.functions("d1")) == (list(PAUSED), ["f"])
     assert world.ledger.tables()["gap", "*", "*"].reason == "held"
-    world.replica.release_drops(lambda _: True)
+    world.replica.reads.release_drops(lambda _: True)
     world.settle()
     world.settle()
     assert (differences(world), world.target_store.functions("d1")) == ([], [])

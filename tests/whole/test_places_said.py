@@ -31,6 +31,6 @@ def test_an_external_table_without_a_place_is_quarantined_and_says_which(locatio
         assert location_of(world.target_store.the_table(NAME).table) == "file:/target/lake/t"
     else:
         row = world.replica.tables.rows[NAME]
-        assert row.state is TableState.QUARANTINED
+        assert row.state == TableState.QUARANTINED
         assert location in row.reason
         assert "strict_locations" in row.reason

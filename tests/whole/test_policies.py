@@ -10,13 +10,13 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.image import SOURCE
+from calque.core.lifecycle import State
 from calque.core.policies import ordered
 from calque.engine.replica.dry_run import foresee
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused
 from calque.model.facets import ColumnStatistics, Counted, Longs
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
-from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.plan import AlterPartitions
 from calque.model.policy import Policy
@@ -110,10 +110,10 @@ def test_a_name_that_somebody_else_has_sets_the_table_aside_and_its_release_copi
     copied = copies(world)
     world.change(1)
     world.settle()
-    assert world.replica.tables.in_state(TableState.QUARANTINED) == [A]
+    assert world.replica.tables.in_state(State.QUARANTINED) == [A]
     assert at_target(world)["d1"] == ["a", "b", "taken"]
     world.target_store.drop_table(taken, delete_data=False)
-    world.replica.reread(lambda _: True, "released", {TableState.QUARANTINED})
+    world.replica.reads.reread(lambda _: True, "released", {State.QUARANTINED})
     world.settle()
     assert at_target(world)["d1"] == ["b", "taken"]
     assert copied == []
@@ -276,7 +276,7 @@ def test_a_rename_across_the_edge_of_the_policy_is_a_drop_or_the_read_of_one_tab
     world.note()
     world.capture_all()
     world.window()
-    assert world.replica.tables.in_state(TableState.UNKNOWN) == [TableName("d1", "back")]
+    assert world.replica.tables.in_state(State.UNKNOWN) == [TableName("d1", "back")]
     world.settle()
     assert at_target(world)["d1"] == ["b", "back"]
     assert world.problems == []

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from calque.core.lifecycle import State
 from calque.core.patterns import chosen, covering
 from calque.core.standing import Standing, standing
-from calque.engine.exact_reads.retries import TRIES
-from calque.engine.replica.release import release
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.fault_isolation import RELEASE
+from calque.engine.window.retries import TRIES
 from calque.errors import Broken, CalqueError, Failing, Refused, Unavailable
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
@@ -30,7 +30,7 @@ REFUSED = Refused("The metastore refused it", "it is too much for it", "Leave it
 FAILING = Failing("The metastore failed", "NullPointerException", "Look into its log")
 REASONS = {REFUSED: str(REFUSED), FAILING: f"The metastore failed. NullPointerException. {RELEASE}"}
 X = TableName("d1", "x")
-SETTLED = (TableState.LIVE, TableState.QUARANTINED)
+SETTLED = (State.LIVE, State.QUARANTINED)
 FAILURES = pytest.mark.parametrize("error", [REFUSED, FAILING], ids=["refused", "failing"])
 
 
@@ -59,7 +59,11 @@ def settled(world: World, rounds: int = 200) -> None:
         world.capture_all()
         world.work()
         found = [name for name, row in world.replica.tables.rows.items() if row.state not in SETTLED]
-        if not found and world.replica.epochs.position() == world.source.current() and not world.replica.tables.apart:
+        if (
+            not found
+            and world.replica.epochs.position() == world.source.current()
+            and not world.replica.tables.positions
+        ):
             return
         world.clock.now += 2_000_000_000
     raise AssertionError(f"{world.replica.epochs.position()} of {world.source.current()}: {world.replica.tables.rows}")
@@ -70,12 +74,12 @@ def aside(world: World) -> dict[str, tuple[str, int | None]]:
     return {
         str(TableName(row.database, row.table)) if row.table else row.database: (row.reason, row.since_event)
         for row in world.ledger.tables().values()
-        if row.state is TableState.QUARANTINED
+        if row.state == TableState.QUARANTINED
     }
 
 
 def let_go(world: World, *patterns: str) -> None:
-    release(world.replica, chosen(patterns), covering(patterns), "the test wants it")
+    world.replica.requests.release.tables(chosen(patterns), covering(patterns), "the test wants it")
 
 
 def poisoned(world: World, change: Callable[[Event], Event], since: int) -> None:
@@ -369,11 +373,12 @@ def test_its_database_is_dropped_with_it() -> None:
 def test_one_that_waited_for_its_files_is_set_aside_for_good() -> None:
     world = world_of()
     replica = world.replica
-    replica.wait(TableName("d1", "t0"), world.source.current(), world.source.current())
-    replica.quarantine(TableName("d1", "t0"), "the test wants it", world.source.current())
+    now = world.source.current()
+    replica.tables.wait_for_files(TableName("d1", "t0"), now, now, world.clock.elapsed_ns())
+    replica.reads.quarantine(TableName("d1", "t0"), "the test wants it", world.source.current())
     world.clock.now += 60 * 10**9
-    replica.expire_waiting()
-    assert replica.tables.in_state(TableState.QUARANTINED) == [TableName("d1", "t0")]
+    replica.reads.expire_waiting()
+    assert replica.tables.in_state(State.QUARANTINED) == [TableName("d1", "t0")]
 
 
 # The world's own failures
@@ -389,7 +394,7 @@ def test_a_metastore_that_is_away_for_long_sets_nothing_aside(side: str) -> None
         log, catalog = Picky(world.source_side.log, dislike), Picky(world.source_side.catalog, dislike)
         world.source_side = replace(world.source_side, log=log, catalog=catalog)  # type: ignore[arg-type]
         world.restart_replica(world.ledger)
-    world.replica.reread(lambda _: True, "the test wants it", {TableState.LIVE})
+    world.replica.reads.reread(lambda _: True, "the test wants it", {State.LIVE})
     dislike.on = True
     for _ in range(4 * TRIES):
         world.work()
@@ -475,7 +480,7 @@ def test_a_storage_that_lets_nobody_in_is_the_target_s_own_fault_and_no_table_s(
         with pytest.raises(Refused, match="Not permitted to write"):
             world.work()
     else:
-        world.replica.reread(lambda _: True, "the test wants it", {TableState.LIVE})
+        world.replica.reads.reread(lambda _: True, "the test wants it", {State.LIVE})
     for _ in range(4 * TRIES):
         with suppress(Refused):
             world.work()
@@ -497,7 +502,7 @@ def test_a_read_that_fails_when_another_writer_has_the_target_ends_all() -> None
     world.restart_replica(world.ledger)
     create(world, "y")
     world.capture_all()
-    world.replica.unknown(TableName("d1", "y"), "the test wants it", world.source.current())
+    world.replica.reads.need(TableName("d1", "y"), "the test wants it", world.source.current())
     with pytest.raises(Broken, match="another writer"):
         world.work()
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from whole.test_adopt import PARTED, PLAIN_TABLE, HandWorld
-from whole.test_staging import LARGE, SIZE, SlowWorld
 
 from calque.core.layout import join
-from calque.engine.replica.replay import replay
+from calque.core.lifecycle import State
 from calque.engine.sides.read_requests import How
 from calque.errors import Refused
 from calque.model.hive import location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from support.worlds.histories import differences
+from whole.test_adopt import PARTED, PLAIN_TABLE, HandWorld
+from whole.test_staging import LARGE, SIZE, SlowWorld
 
 
 class Replayed(HandWorld):
@@ -42,7 +42,9 @@ class Replayed(HandWorld):
         self.storage.date({path: listed.modified_ns})
 
     def replay(self, *names: TableName) -> list[TableName]:
-        return replay(self.replica, self.after, lambda name: not names or name in names, "asked for by replay")
+        return self.replica.requests.replay.tables(
+            self.after, lambda name: not names or name in names, "asked for by replay"
+        )
 
 
 def test_what_was_touched_since_is_looked_at_and_mended_and_nothing_else() -> None:
@@ -53,7 +55,7 @@ def test_what_was_touched_since_is_looked_at_and_mended_and_nothing_else() -> No
     world.settle()
     assert world.target_states()[PLAIN_TABLE] == world.source_states()[PLAIN_TABLE]
     assert world.target_states()[PARTED] != world.source_states()[PARTED]
-    assert world.replica.reread(lambda name: name == PARTED, "repair", {TableState.LIVE}, How.LOOK) == [PARTED]
+    assert world.replica.reads.reread(lambda name: name == PARTED, "repair", {State.LIVE}, How.LOOK) == [PARTED]
     world.settle()
     assert differences(world) == []
 
@@ -117,7 +119,7 @@ def test_a_table_that_is_being_copied_is_read_when_it_is_back_whoever_dies_meanw
     after = world.source.current()
     world.insert(LARGE, b"x" * SIZE)
     world.go_on()
-    assert replay(world.replica, after, lambda _: True, "asked for") == [LARGE]
+    assert world.replica.requests.replay.tables(after, lambda _: True, "asked for") == [LARGE]
     assert not world.replica.tables.is_(LARGE, {TableState.UNKNOWN})
     world.restart_replica(world.ledger)
     assert world.replica.tables.is_(LARGE, {TableState.UNKNOWN})
@@ -128,7 +130,7 @@ def test_a_table_that_is_being_copied_is_read_when_it_is_back_whoever_dies_meanw
 
 def test_what_is_asked_for_while_a_table_is_read_is_done_by_another_read() -> None:
     world = Replayed()
-    world.replica.reread(lambda name: name == PLAIN_TABLE, "bootstrap", {TableState.LIVE})
+    world.replica.reads.reread(lambda name: name == PLAIN_TABLE, "bootstrap", {State.LIVE})
     world.read()
     world.damage(PLAIN_TABLE)
     assert world.replay() == [PLAIN_TABLE]

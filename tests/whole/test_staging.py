@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_4
+from calque.core.lifecycle import State
 from calque.engine.sides.sides import ending_source
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
@@ -35,7 +36,7 @@ class SlowWorld(World):
 
     def new_replica(self):  # type: ignore[no-untyped-def]
         replica = super().new_replica()
-        replica.staging.bytes_per_second = 1.0
+        replica.copies.bytes_per_second = 1.0
         return replica
 
     def create(self, name: TableName) -> None:
@@ -68,7 +69,7 @@ def test_a_large_copy_leaves_the_window_and_the_others_go_on() -> None:
     assert (world.shows(LARGE), world.shows(SMALL)) == (0, 1)
     assert world.replica.epochs.position() == world.source.current()
     row = world.ledger.tables()["table", *LARGE]
-    assert row.state is TableState.WAITING
+    assert row.state == TableState.WAITING
     assert "being copied" in row.reason
     world.insert(SMALL, b"xy")
     world.go_on()
@@ -76,7 +77,7 @@ def test_a_large_copy_leaves_the_window_and_the_others_go_on() -> None:
     world.read()
     assert world.shows(LARGE) == SIZE
     world.go_on()
-    assert world.ledger.tables()["table", *LARGE].state is TableState.LIVE
+    assert world.ledger.tables()["table", *LARGE].state == TableState.LIVE
     assert world.problems == []
 
 
@@ -148,7 +149,7 @@ def test_a_table_that_is_to_be_read_again_is_so_when_it_is_back() -> None:
     world = SlowWorld()
     world.insert(LARGE, b"x" * SIZE)
     world.go_on()
-    assert world.replica.reread(lambda name: name == LARGE, "asked for", {TableState.WAITING}) == [LARGE]
+    assert world.replica.reads.reread(lambda name: name == LARGE, "asked for", {State.WAITING}) == [LARGE]
     world.go_on()
     assert not world.replica.tables.is_(LARGE, {TableState.UNKNOWN})
     world.read()

@@ -80,9 +80,7 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
     from calque.control.pause_rules import chosen_by, rules_of
     from calque.control.requests import asked
     from calque.engine.replica.dry_run import foresee
-    from calque.engine.replica.pause import hold_back
     from calque.engine.replica.replica import Replica
-    from calque.engine.replica.requests import take_up
     from calque.engine.sides.journal_reads import begin_of
     from calque.errors import Refused
 
@@ -95,10 +93,10 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
         return now if start is None else min(now, start)
 
     def take_up_all(replica: Replica) -> None:
-        hold_back(replica, chosen_by(rules_of(wiring.control, target)))
+        replica.hold_back(chosen_by(rules_of(wiring.control, target)))
         for request in asked(wiring, target):
             with suppress(Refused):
-                take_up(replica, request)
+                replica.take_request(request)
 
     return foresee(source, wiring.target(target), begin, upto, wiring.config.window.max_events, take_up_all)
 

@@ -31,6 +31,10 @@ class Admission:
             return self.takes_database(name.database)
         return not _ours(name) and _any(self.include, name) and not _any(self.exclude, name)
 
+    def taken(self, names: Iterable[TableName]) -> list[TableName]:
+        """Those that the policy takes, sorted."""
+        return sorted(filter(self.takes, names))
+
     def takes_database(self, database: str) -> bool:
         """Whether the database itself is replicated: a pattern covers it all, and none excludes it all."""
         database = database.lower()

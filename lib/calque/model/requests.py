@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from calque.model.ledger import TableState
 from calque.model.names import EventId
-
-SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 
 
 class Action(StrEnum):

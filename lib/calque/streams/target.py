@@ -16,16 +16,14 @@ from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
 from calque.control.process_locks import role_of
 from calque.control.requests import asked, done
 from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, record_of, tell
+from calque.core.lifecycle import UNREAD, State
 from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
 from calque.engine.capture.continuity import Interrupted
 from calque.engine.capture.gap_guard import fenced
-from calque.engine.replica.pause import hold_back
 from calque.engine.replica.replica import Replica
-from calque.engine.replica.requests import take_up
 from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import ending_source
-from calque.engine.sides.table_states import OUT
 from calque.errors import Broken, CalqueError, Refused
 from calque.model.lease import Writer
 from calque.model.ledger import TableState
@@ -84,7 +82,7 @@ class TargetPart(Part):
     def stop(self) -> None:
         super().stop()
         if self.replica is not None:
-            self.replica.stopping.set()
+            self.replica.player.stopping.set()
 
     def cut(self) -> None:
         super().cut()
@@ -174,8 +172,8 @@ class TargetPart(Part):
             pace=LANDING_SECONDS,
         )
         self.rules = stamp_of(self.wiring.control, self.name)
-        self.replica.paused.takes = chosen_by(rules_of(self.wiring.control, self.name))
-        self.replica.paused.whole = self.paused
+        self.replica.pause_rules.takes = chosen_by(rules_of(self.wiring.control, self.name))
+        self.replica.pause_rules.whole = self.paused
         self.replica.open()
         self.replica.epochs.passed = position_of(self.wiring, self.name, self.replica.epoch) or 0
         if self.replica.epoch is None:
@@ -228,7 +226,7 @@ class TargetPart(Part):
         self.hold_back(replica)
         for request in asked(self.wiring, self.name):
             try:
-                names = take_up(replica, request)
+                names = replica.take_request(request)
             except Refused as refused:
                 names, self.refused = (), str(refused)
                 LOG.warning("%s: %s", self.name, refused)
@@ -264,7 +262,7 @@ class TargetPart(Part):
         stamp = stamp_of(self.wiring.control, self.name)
         if stamp != self.rules:
             rules = rules_of(self.wiring.control, self.name)
-            hold_back(replica, chosen_by(rules))
+            replica.hold_back(chosen_by(rules))
             self.rules = stamp
             LOG.info("%s: tables: %s", self.name, ", ".join(f"{rule} {text}" for rule, text in rules) or "all go on")
 
@@ -277,9 +275,9 @@ class TargetPart(Part):
         replica = self.replica
         if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
             return Standing.GOING
-        if not replica.comparing.is_done() or replica.tables.in_state(*OUT) or self.is_told():
+        if not replica.comparing.is_done() or replica.tables.in_state(*UNREAD) or self.is_told():
             return Standing.GOING
-        return standing(replica.epochs.position(), list(replica.tables.rows.values()), event_id).standing
+        return standing(replica.epochs.position(), replica.tables.recorded(), event_id).standing
 
     def is_mended(self) -> bool:
         """Whether the target has dealt with every gap: until then its position is of another history."""
@@ -299,9 +297,9 @@ class TargetPart(Part):
         replica = self.replica
         states: dict[str, Json] = {}
         if replica is not None:
-            busy = replica.tables.in_state(TableState.READING, TableState.STAGING)
+            busy = replica.tables.in_state(State.READING, State.STAGING)
             states |= {str(name): replica.tables.rows[name].state.value for name in busy}
-            beside = (name for job in list(replica.staging.jobs) for name in job.names)
+            beside = (name for job in list(replica.copies.jobs) for name in job.names)
             states |= {str(name): TableState.STAGING.value for name in beside}
         copying = self.wiring.target(self.name).copying.look()
         tell(
@@ -362,4 +360,4 @@ class TargetPart(Part):
 def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
     reading = not replica.reading.finished.empty() or replica.comparing.has_news()
-    return bool(replica.waiting_since or replica.retries.later) or reading or replica.scanned.owes()
+    return bool(replica.tables.waiting_for_files or replica.retries.later) or reading or replica.scanned.owes()

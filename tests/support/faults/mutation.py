@@ -36,10 +36,13 @@ READS = (
     "engine/replica/epochs.py",
     "engine/source/exact_read.py",
     "engine/window/groups.py",
+    "engine/exact_reads/coordinator.py",
     "engine/replica/replica.py",
+    "engine/window/play.py",
     "engine/apply/databases.py",
 )
 """Modules that make tables exact beside the windows."""
+LIFECYCLE = ("property/test_lifecycle.py", "whole/test_paused.py", "whole/test_staging.py")
 BY_HAND = ("whole/test_adopt.py", "whole/test_start.py")
 NEARER = {
     "engine/capture/continuity.py": ("whole/test_gaps_found.py",),
@@ -48,6 +51,8 @@ NEARER = {
     "engine/exact_reads/gap_recovery.py": ("whole/test_gaps_mended.py",),
     "engine/exact_reads/bulk_compare.py": ("whole/test_gaps_mended.py",),
     "engine/exact_reads/bulk_compare_pool.py": ("whole/test_gaps_mended.py",),
+    "core/lifecycle.py": LIFECYCLE,
+    "engine/sides/table_states.py": LIFECYCLE,
     "core/policies.py": ("whole/test_policies.py",),
     "engine/policy/change.py": ("whole/test_policies.py",),
     "engine/policy/retained.py": ("whole/test_policies.py",),

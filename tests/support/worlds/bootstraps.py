@@ -31,7 +31,7 @@ class Bootstrap(World):
         rows, shown = self.ledger.tables(), self.target_states()
         for name in self.history.states:
             row = rows.get(("table", *name))
-            if row is not None and row.state is not TableState.LIVE:
+            if row is not None and row.state != TableState.LIVE:
                 continue
             wanted = self.history.at(name, epoch.event_id)
             if shown[name] in wanted or (self.policy.drops == "keep" and ABSENT in wanted):

@@ -14,6 +14,7 @@ from calque.adapters.files.pins import StoredPins
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3, Habits, MemoryCatalog
 from calque.adapters.memory.scans import MemoryScans
+from calque.core import lifecycle
 from calque.core.keys import keys_of
 from calque.core.layout import join, place
 from calque.core.rows import table_of
@@ -24,7 +25,6 @@ from calque.engine.failpoints import LOST, guard
 from calque.engine.lease.fence import fenced
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
-from calque.engine.replica.requests import take_up
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.evidence import Gatherer
 from calque.engine.source.scanner import Chosen, Scanner
@@ -32,7 +32,6 @@ from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table
 from calque.model.lease import Writer
-from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.policy import Abilities, Policy
 from calque.model.requests import Action, Request
@@ -269,7 +268,7 @@ class DiskWorld(World):
 
     def window(self, upto: EventId | None = None) -> None:
         for request in list(self.requests):
-            if take_up(self.replica, request) is not None:
+            if self.replica.take_request(request) is not None:
                 self.replica.tables.record(self.replica.epochs.record_states)
                 self.requests.remove(request)
         super().window(upto)
@@ -282,8 +281,8 @@ class DiskWorld(World):
         """Until the target shows the source's newest state, of all tables."""
         for _ in range(rounds):
             self.go_on()
-            out = self.replica.tables.in_state(*set(TableState) - {TableState.LIVE})
-            busy = out or self.requests or self.replica.tables.apart
+            out = self.replica.tables.in_state(*set(lifecycle.State) - {lifecycle.State.LIVE})
+            busy = out or self.requests or self.replica.tables.positions
             if not busy and self.replica.epochs.position() == self.source.current():
                 return
             self.clock.now += 2_000_000_000

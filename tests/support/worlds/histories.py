@@ -11,12 +11,12 @@ from typing import assert_never
 from hypothesis import strategies as st
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
+from calque.core import lifecycle
 from calque.core.image import INCARNATION, MARKS, canonical
 from calque.core.kinds import kind_of
 from calque.engine.apply.functions import same_function
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.window.long_copies import PATIENCE
-from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.plan import Hop, Rebuild
 from calque.model.policy import Policy
@@ -209,10 +209,10 @@ class Player:
             case Wait():
                 world.clock.now += 40_000_000_000
             case Reread(database):
-                live = {TableState.LIVE, TableState.WAITING}
-                world.replica.reread(lambda name: name.database == database, "the test wants it", live)
+                live = {lifecycle.State.LIVE, lifecycle.State.WAITING, lifecycle.State.PAUSED}
+                world.replica.reads.reread(lambda name: name.database == database, "the test wants it", live)
             case Release():
-                world.replica.reread(lambda _: True, "the test wants it", {TableState.QUARANTINED})
+                world.replica.reads.reread(lambda _: True, "the test wants it", {lifecycle.State.QUARANTINED})
             case Restart():
                 world.restart()
             case _:
@@ -299,7 +299,7 @@ def differences(world: World) -> list[str]:
     silent = frozenset() if world.habits.facet_events else {"COLUMN_STATS_ACCURATE"}
     whole = replace(world.looker, recall=computed, ignored=MARKS | silent)
     source, shown = world.source_states(whole), world.target_states(whole)
-    quarantined = set(world.replica.tables.in_state(TableState.QUARANTINED))
+    quarantined = set(world.replica.tables.in_state(lifecycle.State.QUARANTINED))
     keeps = world.policy.drops == "keep"
     found = [f"{name} is quarantined without need" for name in sorted(quarantined) if not is_obstacle(world, name)]
     for name in sorted(source.keys() | shown.keys()):
@@ -311,7 +311,7 @@ def differences(world: World) -> list[str]:
 
 def live_states(world: World) -> dict[TableName, State]:
     """What the target shows of tables that are not quarantined: those stay as they happened to be."""
-    quarantined = world.replica.tables.in_state(TableState.QUARANTINED)
+    quarantined = world.replica.tables.in_state(lifecycle.State.QUARANTINED)
     return {name: state for name, state in world.target_states().items() if name not in quarantined}
 
 

@@ -14,13 +14,13 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.keys import keys_of
+from calque.core.lifecycle import State
 from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.evidence import Gatherer
 from calque.engine.verify.verify import Verification, verify
-from calque.model.ledger import TableState
 from calque.model.policy import Policy
 from support.sources.writers import OPERATIONS, RARER, Writer
 from support.worlds.worlds import DeferredExecutor, Directories, InlineExecutor, WorldClock
@@ -144,11 +144,11 @@ class Link:
         self.replica.window(self.capture.last())
 
     def is_settled(self) -> bool:
-        out = self.replica.tables.in_state(*set(TableState) - {TableState.LIVE, TableState.QUARANTINED})
-        return not out and not self.replica.tables.apart and self.replica.epochs.position() == self.store.current()
+        out = self.replica.tables.in_state(*set(State) - {State.LIVE, State.QUARANTINED})
+        return not out and not self.replica.tables.positions and self.replica.epochs.position() == self.store.current()
 
     def quarantined(self) -> Sequence[str]:
-        return [str(name) for name in self.replica.tables.in_state(TableState.QUARANTINED)]
+        return [str(name) for name in self.replica.tables.in_state(State.QUARANTINED)]
 
     def verify(self) -> Verification:
         return verify(self.source, self.side, (), "checksum", pool=lambda *_: InlineExecutor())

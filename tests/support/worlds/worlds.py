@@ -28,6 +28,7 @@ from calque.adapters.memory.metastore import (
 )
 from calque.adapters.memory.metastore.store import Stored
 from calque.adapters.memory.storage import MemoryStorage
+from calque.core import lifecycle
 from calque.core.image import MARKS, STATISTICS, Imaging, Marks, canonical
 from calque.core.keys import keys_of
 from calque.core.land import is_ahead
@@ -37,14 +38,12 @@ from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.sides.table_states import ASIDE
 from calque.engine.source.evidence import Gatherer
 from calque.engine.window.long_copies import PATIENCE
 from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
-from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
 from calque.ports import Scans
@@ -478,7 +477,7 @@ class World:
 
     def note_reread(self) -> None:
         rows = self.replica.tables.rows.items()
-        self.reread |= {name for name, row in rows if row.state in ASIDE and row.shows is not None}
+        self.reread |= {name for name, row in rows if row.state in lifecycle.ASIDE and row.shows is not None}
 
     def open(self) -> None:
         while True:
@@ -506,8 +505,10 @@ class World:
         for _ in range(rounds):
             self.capture_all()
             self.work()
-            out = self.replica.tables.in_state(*set(TableState) - {TableState.LIVE, TableState.QUARANTINED})
-            if not out and self.replica.epochs.position() == self.source.current() and not self.replica.tables.apart:
+            tables = self.replica.tables
+            settling = set(lifecycle.State) - {lifecycle.State.LIVE, lifecycle.State.QUARANTINED}
+            at_head = self.replica.epochs.position() == self.source.current()
+            if at_head and not tables.in_state(*settling) and not tables.positions:
                 return
             self.clock.now += 2_000_000_000
         raise AssertionError(f"it did not settle: {self.replica.tables.rows}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from calque.core.lifecycle import UNREAD, State
 from calque.core.mended import COUNTED, HELD, REPAIRED
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
@@ -16,8 +17,8 @@ from calque.engine.exact_reads.bulk_compare_pool import Losses, Surveying
 from calque.engine.exact_reads.gap_recovery import Mended, at_target, drop_leftovers, held_reason
 from calque.engine.exact_reads.pool import Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.sides.table_states import OUT, Tables
-from calque.model.ledger import TableState, Why
+from calque.engine.sides.table_states import TableStates
+from calque.model.ledger import Why
 from calque.model.names import EventId, TableName
 
 
@@ -38,7 +39,7 @@ class Comparing:
         self,
         source: SourceSide,
         side: TargetSide,
-        tables: Tables,
+        tables: TableStates,
         reading: Reading,
         begin: Callable[[], EventId],
         wake: Callable[[], None],
@@ -76,13 +77,13 @@ class Comparing:
         first = {*since_gap, *there}
         if first:
             for name in sorted(first):
-                self.tables.busy(name, TableState.READING)
+                self.tables.begin_reading(name)
             self.surveying.start(since_gap, sorted(there))
         elif self.mended.drops == "":
             self.record(COUNTED)
         again = self.mended.number or self.mended.before
         if not first and again and self.mended.drops in (COUNTED, HELD):
-            self.surveying.start_facets(self.tables.in_state(TableState.LIVE))
+            self.surveying.start_facets(self.tables.in_state(State.LIVE))
         return [name for name in names if name not in first]
 
     def begin_all(self) -> None:
@@ -93,7 +94,7 @@ class Comparing:
         """Count what had to wait for that; which of the tables are to be read at once."""
         if self.is_under_way():
             return []
-        names = sorted(name for name in self.later if self.tables.is_(name, OUT))
+        names = sorted(name for name in self.later if self.tables.is_(name, UNREAD))
         self.later.clear()
         if not names:
             return []
@@ -102,10 +103,8 @@ class Comparing:
 
     def take(self, databases: Databases, functions: Functions) -> Compared:
         """What is known by now. Once all tables are compared, so is what becomes of those that lose something."""
-        found = Compared([name for name in self.surveying.drain() if self.tables.is_(name, OUT)])
-        found.other_facets.extend(
-            name for name in self.surveying.drain_facets() if self.tables.is_(name, {TableState.LIVE})
-        )
+        found = Compared([name for name in self.surveying.drain() if self.tables.is_(name, UNREAD)])
+        found.other_facets.extend(name for name in self.surveying.drain_facets() if self.tables.is_(name, {State.LIVE}))
         if self.surveying.is_counted():
             self.take_losses(found)
         found.read.extend(self.begin_later())
@@ -119,7 +118,7 @@ class Comparing:
     def take_losses(self, found: Compared) -> None:
         """All were compared: those that would lose something are read, or held."""
         losses = self.surveying.losses()
-        gone = {name: count for name, count in losses.gone.items() if self.tables.is_(name, OUT)}
+        gone = {name: count for name, count in losses.gone.items() if self.tables.is_(name, UNREAD)}
         rows, compared = self.tables.rows.items(), self.surveying.names
         others = sum(row.shows is not None for name, row in rows if name not in compared)
         losses = Losses(gone, losses.objects + others)
@@ -140,7 +139,7 @@ class Comparing:
     def held(self) -> list[TableName]:
         """Tables whose drops wait for an operator."""
         rows = self.tables.rows
-        return [name for name in self.tables.in_state(TableState.QUARANTINED) if rows[name].why is Why.HELD]
+        return [name for name in self.tables.in_state(State.QUARANTINED) if rows[name].why is Why.HELD]
 
     def record(self, drops: str) -> None:
         """Write down what becomes of drops by difference, before the first of them."""

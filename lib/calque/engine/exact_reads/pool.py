@@ -21,7 +21,7 @@ from calque.engine.exact_reads.progress import Reads
 from calque.engine.files.stage import ContentLost
 from calque.engine.policy.retained import Kept
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.sides.table_states import landed_row
+from calque.engine.sides.table_states import TableStates, landed_row
 from calque.engine.source.exact_read import Large, TooBusy, read_exact
 from calque.engine.target.fault_isolation import Blame, facts
 from calque.engine.target.observe import NotOurs
@@ -29,7 +29,7 @@ from calque.engine.target.recovered_rows import as_it_is
 from calque.engine.window.advance import Advanced
 from calque.engine.window.prepare import Unreachable
 from calque.errors import Broken, Forgotten, Refused, Unavailable
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import TableRow
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan
 from calque.ports import Clock, Ledger
@@ -122,16 +122,15 @@ def failed(name: TableName, error: Exception) -> Read:
 
 
 class Reading:
-    """`finished` holds outcomes; `wake` is called after each, `busy` when a table begins to be read, and when its files
-    begin to be copied. Tables that are `held` are not begun with."""
+    """`finished` holds outcomes; `wake` is called after each. Tables that are `held` are not begun with."""
 
     def __init__(
         self,
         source: SourceSide,
         side: TargetSide,
         databases: Databases,
+        tables: TableStates,
         wake: Callable[[], None],
-        busy: Callable[[TableName, TableState], None],
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
         readers: int = READERS,
         batch: int = BATCH,
@@ -141,7 +140,7 @@ class Reading:
     ) -> None:
         self.kept, self.held = kept or Kept(side), held
         self.source, self.side, self.databases = source, side, databases
-        self.wake, self.busy = wake, busy
+        self.tables, self.wake = tables, wake
         self.blame = Blame(source, side)
         self.finished: queue.Queue[Read] = queue.Queue()
         self.batch = batch
@@ -207,14 +206,14 @@ class Reading:
         self.wake()
 
     def read_and_land(self, name: TableName) -> Read:
-        self.busy(name, TableState.READING)
+        self.tables.begin_reading(name)
         with_files, names = self.side.policy.data != "none", None
         try:
             exact = read_exact(self.source, name, with_files, self.batch)
         except Large:
             self.databases.ensure(name)
             self.kept.bring(name)
-            self.busy(name, TableState.STAGING)
+            self.tables.begin_copying(name)
             built = build(self.source, self.side, name, self.batch, self.reads.built)
             if built is not None:
                 advanced = built.advanced
@@ -232,7 +231,7 @@ class Reading:
                 return Read(name, exact.exact_at, problem=problem)
             self.databases.ensure(name)
             self.kept.bring(name)
-            self.busy(name, TableState.STAGING)
+            self.tables.begin_copying(name)
         landed = land(self.side, exact, self.batch)
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied, names)
         self.reads.landed(name, len(names), landed.applied.bytes)

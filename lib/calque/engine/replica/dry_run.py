@@ -11,6 +11,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, cast
 
+from calque.core.lifecycle import UNREAD, State
 from calque.core.tally import Cost, costs, statistics_calls
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database
@@ -19,7 +20,6 @@ from calque.engine.exact_reads.gap_recovery import BEGIN
 from calque.engine.replica.dry_run_ports import Notes, tied
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.sides.table_states import OUT
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.window.advance import Advanced, outcome
 from calque.engine.window.groups import Group
@@ -29,7 +29,7 @@ from calque.engine.window.view_order import wave_of
 from calque.errors import Unavailable
 from calque.model.hive import Database, Function
 from calque.model.journal import Entry
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import TableRow
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import DropTable, GroupPlan
 
@@ -92,7 +92,7 @@ def foresee(
     began = side.ledger.last_epoch() is not None or BEGIN in side.ledger.tables()
     replica = Replica(source, tied(side, notes), begin, lambda: None, pool)
     replica.take_up()
-    replica.tried = replica.cursor
+    replica.attempts.tried = replica.cursor
     asked(replica)
     last = source.journal.last() or 0
     wanted = min(last, replica.cursor + most) if upto is None else upto
@@ -110,9 +110,10 @@ def foresee(
 
 
 def through(replica: Replica, notes: Notes, upto: EventId, *, began: bool) -> Foreseen:
-    entries = replica.entries(upto)
+    player = replica.player
+    entries = player.entries(upto)
     events = [entry for entry in entries if entry.event_id > replica.cursor]
-    found = sorted(replica.live_groups(replica.with_scans(entries, upto)), key=wave_of)
+    found = sorted(player.live_groups(player.with_scans(entries, upto)), key=wave_of)
     beside = [*noted(replica, notes, replica.cursor), *beside_tables(replica, notes, events, found)]
     window, groups = Window(Span(replica.cursor, upto)), []
     with ThreadPoolExecutor(APPLIERS) as pool:
@@ -124,7 +125,7 @@ def through(replica: Replica, notes: Notes, upto: EventId, *, began: bool) -> Fo
                 if future.exception() is None:
                     groups.append(future.result())
                 else:
-                    todo += replica.settle(Group(group), upto, window, cast(Future[Advanced], future))
+                    todo += player.settle(Group(group), upto, window, cast(Future[Advanced], future))
     tables = replica.tables
     return Foreseen(
         replica.name,
@@ -133,8 +134,8 @@ def through(replica: Replica, notes: Notes, upto: EventId, *, began: bool) -> Fo
         began,
         tuple(groups),
         tuple(beside),
-        tuple(tables.rows[name] for name in tables.in_state(*OUT)),
-        tuple(tables.rows[name] for name in tables.in_state(TableState.QUARANTINED)),
+        tuple(tables.recorded(tables.in_state(*UNREAD))),
+        tuple(tables.recorded(tables.in_state(State.QUARANTINED))),
     )
 
 
@@ -153,7 +154,7 @@ def beside_tables(
         replica.databases.after([entry], Applied())
         yield from noted(replica, notes, entry.event_id)
     for group in found:
-        for name in replica.admitted(group):
+        for name in replica.player.admitted(group):
             replica.databases.ensure(name)
             yield from noted(replica, notes, group[0].event_id)
 
@@ -177,7 +178,7 @@ def noted(replica: Replica, notes: Notes, event_id: EventId) -> Iterator[Beside]
 def foreseen_group(replica: Replica, group: Sequence[Entry], upto: EventId) -> ForeseenGroup:
     """Raises what `engine.window.advance.advance` raises."""
     source, side = replica.source, replica.side
-    cursor = replica.cut(upto).shown_by_all(group)
+    cursor = replica.player.cut(upto).shown_by_all(group)
     prepared = prepare(source, side, group, cursor, upto, cascaded(source, side, group))
     reached = outcome(prepared, Applied(), cursor)
     plan, limits = reached.plan, side.catalog.abilities().limits

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from calque.core.lifecycle import BEHIND, UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.exact_reads.drop_guard import Comparing
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.sides.table_states import OUT, Tables
+from calque.engine.sides.table_states import TableStates
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.result import Window
 from calque.engine.window.scan_backlog import Scanned
-from calque.model.ledger import Epoch, ObjectRow, TableRow, TableState
+from calque.model.ledger import Epoch, ObjectRow, TableRow
 from calque.model.names import EventId, Span, TableName
 
+AWAITED = UNREAD - {State.PARKED}
+"""States in which the first epoch waits for a table."""
 IDLE_SECONDS = 60.0
 """At most so often an epoch is published for nothing but events of calque's own objects, leases that are renewed."""
 
 
 class Epochs:
-    """`awaited` says whether tables are to be read before the first epoch, `staged` which tables are copied beside
-    the windows. Nothing here is called beside a window."""
+    """Nothing here is called beside a window."""
 
     def __init__(
         self,
         source: SourceSide,
         side: TargetSide,
-        tables: Tables,
+        tables: TableStates,
         databases: Databases,
         consistency: Consistency,
         scanned: Scanned,
         comparing: Comparing,
-        awaited: Callable[[], bool],
-        staged: Callable[[], Collection[TableName]],
     ) -> None:
         self.clock, self.side, self.tables = source.clock, side, tables
         self.databases, self.consistency, self.scanned, self.comparing = databases, consistency, scanned, comparing
-        self.awaited, self.staged = awaited, staged
-        self.cursor: EventId = 0
-        """The windows have come to it."""
         self.listed: EventId = 0
         """The event id after the source was listed: at an earlier one a table may have been there that nobody met."""
         self.last: Epoch | None = None
@@ -59,7 +55,7 @@ class Epochs:
 
     def bootstrapping(self, upto: EventId) -> bool:
         """Whether a window to `upto` is too early for the first epoch, or the first one after a gap."""
-        return upto < self.listed or (self.last is None and self.awaited())
+        return upto < self.listed or (self.last is None and bool(self.tables.in_state(*AWAITED)))
 
     def has_news(self) -> bool:
         """Whether an epoch has something to tell that is not of the tables' states."""
@@ -70,7 +66,7 @@ class Epochs:
         self.unpublished += window.applied.objects
         window.announced = self.side.announced.waiting()
         bootstrapping = self.bootstrapping(upto)
-        news = upto != self.cursor or self.last is None or bool(self.unpublished or window.announced)
+        news = upto != self.tables.cursor or self.last is None or bool(self.unpublished or window.announced)
         news = news or self.comparing.mended.untold is not None
         taken = self.scanned.row()
         rows = [taken] if taken is not None else []
@@ -79,7 +75,7 @@ class Epochs:
             return
         if window.own and not window.plans and self.is_idle():
             self.record_states(rows, [])
-            self.passed, self.cursor = max(self.passed, upto), upto
+            self.passed, self.tables.cursor = max(self.passed, upto), upto
             self.passed_events += window.events
             return
 
@@ -93,7 +89,7 @@ class Epochs:
         self.tables.record(self.record_states if bootstrapping else write)
         if bootstrapping:
             self.record_states(rows, [])
-            self.cursor = upto
+            self.tables.cursor = upto
         else:
             window.epoch = self.hear()
 
@@ -107,16 +103,16 @@ class Epochs:
         self.unheard = None
         if found is None or not is_same(found, wanted):
             return None
-        self.last, self.cursor, self.unpublished = found, found.event_id, []
-        self.passed, self.passed_events, self.published_ns = self.cursor, 0, self.clock.elapsed_ns()
+        self.last, self.tables.cursor, self.unpublished = found, found.event_id, []
+        self.passed, self.passed_events, self.published_ns = self.tables.cursor, 0, self.clock.elapsed_ns()
         self.comparing.told()
-        self.side.announced.told(self.side.ledger, list(filter(self.has_ended, announced)), self.cursor)
+        self.side.announced.told(self.side.ledger, list(filter(self.has_ended, announced)), self.tables.cursor)
         return found
 
     def has_ended(self, announced: TableRow) -> bool:
         """Whether what was announced is not still being done beside the windows: the next epoch tells of that too."""
         name = TableName(announced.database, announced.table)
-        return not self.tables.is_(name, OUT) and name not in self.staged()
+        return not self.tables.is_(name, UNREAD) and name not in self.tables.copied
 
     def is_idle(self) -> bool:
         """Whether there is nothing to tell but that time goes on."""
@@ -154,7 +150,7 @@ class Epochs:
             calls=window.applied.calls,
             files=window.applied.files,
             bytes=window.applied.bytes,
-            quarantined=(*sorted(self.databases.aside), *map(str, self.tables.in_state(TableState.QUARANTINED))),
+            quarantined=(*sorted(self.databases.aside), *map(str, self.tables.in_state(State.QUARANTINED))),
             bridges=window.bridges(),
             in_parts=window.in_parts(),
             rebasing=self.consistency.rebasing(),
@@ -164,7 +160,7 @@ class Epochs:
 
     def not_there_yet(self) -> list[TableName]:
         """Tables that do not show what the windows have come to, quarantined ones apart."""
-        return sorted({*self.tables.in_state(TableState.WAITING, *OUT), *self.tables.apart})
+        return sorted({*self.tables.in_state(*BEHIND, *UNREAD), *self.tables.positions})
 
 
 def is_same(found: Epoch, wanted: Epoch) -> bool:

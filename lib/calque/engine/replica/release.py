@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from calque.core.lifecycle import State
 from calque.engine.apply import Applied
-from calque.engine.apply.databases import DATABASE_KINDS
-from calque.engine.apply.functions import FUNCTION_KINDS
-from calque.engine.replica.replica import Replica
+from calque.engine.apply.databases import DATABASE_KINDS, Databases
+from calque.engine.apply.functions import FUNCTION_KINDS, Functions
+from calque.engine.exact_reads.coordinator import ExactReads
+from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState
@@ -17,26 +20,37 @@ from calque.ports import Journal
 KINDS = DATABASE_KINDS | FUNCTION_KINDS | {Kind.UNKNOWN}
 
 
-def release(
-    replica: Replica, takes: Callable[[TableName], bool], covers: Callable[[str], bool], reason: str
-) -> list[TableName]:
-    """Tables that are chosen are read again; which ones. Chosen functions, and databases all of whose tables are, are
-    made now as the event has them that they were set aside at. Raises `Unavailable`."""
-    databases, functions = replica.databases, replica.functions
-    rows = [row for name, row in sorted(databases.aside.items()) if covers(name)]
-    rows += [row for name, row in sorted(functions.owned.items()) if is_aside(row) and takes(name)]
-    for row in rows:
-        if (entry := entry_of(replica.source.journal, row)) is not None:
-            databases.before([entry], Applied())
-            functions.apply([entry], Applied())
-            databases.after([entry], Applied())
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Tries again what was set aside at one target."""
+
+    source: SourceSide
+    databases: Databases
+    functions: Functions
+    reads: ExactReads
+
+    def tables(self, takes: Callable[[TableName], bool], covers: Callable[[str], bool], reason: str) -> list[TableName]:
+        """Tables that are chosen are read again; which ones. Chosen functions, and databases all of whose tables are,
+        are made now as the event has them that they were set aside at. Raises `Unavailable`."""
+        rows = [row for name, row in sorted(self.databases.aside.items()) if covers(name)]
+        rows += [row for name, row in sorted(self.functions.owned.items()) if is_aside(row) and takes(name)]
+        for row in rows:
+            self.make(row)
+        return self.reads.reread(takes, reason, {State.QUARANTINED})
+
+    def make(self, row: TableRow) -> None:
+        """The database or function, as its event has it, or the source by now."""
+        cursor = self.reads.tables.cursor
+        if (entry := entry_of(self.source.journal, row)) is not None:
+            self.databases.before([entry], Applied())
+            self.functions.apply([entry], Applied())
+            self.databases.after([entry], Applied())
         elif row.table:
-            functions.read([TableName(row.database, row.table)], replica.cursor)
-        elif (found := replica.source.catalog.database(row.database)) is not None:
-            databases.put(found, replica.cursor, Applied())
+            self.functions.read([TableName(row.database, row.table)], cursor)
+        elif (database := self.source.catalog.database(row.database)) is not None:
+            self.databases.put(database, cursor, Applied())
         else:
-            databases.drop(row.database, Applied(), replica.cursor)
-    return replica.reread(takes, reason, (TableState.QUARANTINED,))
+            self.databases.drop(row.database, Applied(), cursor)
 
 
 def is_aside(row: TableRow) -> bool:

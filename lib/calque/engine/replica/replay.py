@@ -5,37 +5,46 @@ again, its files too, and goes on from what the source has now. Never back: what
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from calque.core.fold import groups, names_in
 from calque.engine.apply import Applied
-from calque.engine.apply.databases import is_of_database
-from calque.engine.apply.functions import FUNCTION_KINDS
+from calque.engine.apply.databases import Databases, is_of_database
+from calque.engine.apply.functions import FUNCTION_KINDS, Functions
+from calque.engine.exact_reads.coordinator import ExactReads
 from calque.engine.sides.read_requests import How
-from calque.engine.sides.sides import SourceSide
+from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
 
-if TYPE_CHECKING:
-    from calque.engine.replica.replica import Replica
-
 BESIDE = frozenset({Kind.NOTHING, *FUNCTION_KINDS})
 
 
-def replay(replica: Replica, after: EventId, takes: Callable[[TableName], bool], reason: str) -> list[TableName]:
-    """Have the chosen tables read again that anything touched after the event, under all the names that they had; make
-    databases and functions anew as the newest event that is shown has them. Which tables. Only between windows. Raises
-    `Refused` where the journal does not reach back."""
-    entries = touched(replica.source, after, max(replica.cursor, replica.source.journal.last() or 0))
-    shown = [entry for entry in entries if entry.event_id <= replica.cursor]
-    beside = [entry for entry in shown if is_of_database(entry) or entry.keys.kind in FUNCTION_KINDS]
-    chosen = [entry for entry in beside if entry.keys.table is not None and is_chosen(entry.keys.table, takes)]
-    replica.databases.before(chosen, Applied())
-    replica.functions.apply(chosen, Applied())
-    names = sorted(name for name in tables_of(entries, takes) if replica.side.admission.takes(name))
-    replica.ask(names, reason, How.LOOK)
-    return names
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Has what was touched after an event read again at one target."""
+
+    source: SourceSide
+    side: TargetSide
+    databases: Databases
+    functions: Functions
+    reads: ExactReads
+
+    def tables(self, after: EventId, takes: Callable[[TableName], bool], reason: str) -> list[TableName]:
+        """The chosen tables that anything touched after the event, under all the names that they had, are read again;
+        databases and functions are made anew as the newest event that is shown has them. Returns the tables. Only
+        between windows. Raises `Refused` where the journal does not reach back."""
+        cursor = self.reads.tables.cursor
+        entries = touched(self.source, after, max(cursor, self.source.journal.last() or 0))
+        shown = [entry for entry in entries if entry.event_id <= cursor]
+        not_tables = [entry for entry in shown if is_of_database(entry) or entry.keys.kind in FUNCTION_KINDS]
+        chosen = [entry for entry in not_tables if entry.keys.table is not None and is_chosen(entry.keys.table, takes)]
+        self.databases.before(chosen, Applied())
+        self.functions.apply(chosen, Applied())
+        names = self.side.admission.taken(tables_of(entries, takes))
+        self.reads.ask(names, reason, How.LOOK)
+        return names
 
 
 def is_chosen(name: TableName, takes: Callable[[TableName], bool]) -> bool:

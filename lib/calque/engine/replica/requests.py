@@ -3,42 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from calque.core.patterns import chosen, covering
-from calque.engine.replica.adopt import adopt
-from calque.engine.replica.release import release
-from calque.engine.replica.replay import replay
-from calque.engine.replica.replica import Replica
+from calque.engine.exact_reads.coordinator import SETTLED, ExactReads
+from calque.engine.replica.adopt import Adoption
+from calque.engine.replica.release import Release
+from calque.engine.replica.replay import Replay
 from calque.engine.sides.read_requests import How
 from calque.errors import Forgotten
 from calque.model.names import TableName
-from calque.model.requests import SETTLED, Action, Request
+from calque.model.requests import Action, Request
 
 
-def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
-    """Have the replica do what was asked for; which tables are read. None where that has to wait for the end of a
-    survey, or until the replica has started again. Only between windows. Raises `Refused` where the journal does not
-    reach back as far as a replay wants."""
-    if not replica.opened:
-        return None
-    takes, reason = chosen(request.tables), f"asked for by {request.action.value}"
-    match request.action:
-        case Action.RELEASE:
-            return release(replica, takes, covering(request.tables), reason)
-        case Action.RELEASE_DROPS:
-            return None if replica.comparing.is_under_way() else replica.release_drops(takes)
-        case Action.BOOTSTRAP if not request.tables:
-            return None if replica.comparing.is_under_way() else replica.read_all_again(reason)
-        case Action.BOOTSTRAP:
-            return replica.reread(takes, reason, SETTLED)
-        case Action.REPAIR:
-            return replica.reread(takes, reason, SETTLED, How.LOOK)
-        case Action.ADOPT:
-            try:
-                return adopt(replica, takes, covering(request.tables), reason)
-            except Forgotten:
-                return None
-        case Action.REPLAY:
-            return replay(replica, request.after, takes, reason)
-    assert_never(request.action)
+@dataclass(frozen=True, slots=True)
+class OperatorRequests:
+    """Does with one target's tables what was asked for."""
+
+    reads: ExactReads
+    adoption: Adoption
+    release: Release
+    replay: Replay
+
+    def take_up(self, request: Request) -> Sequence[TableName] | None:
+        """Which tables are read. None where that has to wait for the end of a comparison, or until the replica has
+        started again. Only between windows. Raises `Refused` where the journal does not reach back as far as a replay
+        wants."""
+        takes, reason = chosen(request.tables), f"asked for by {request.action.value}"
+        comparing = self.reads.comparing.is_under_way()
+        match request.action:
+            case Action.RELEASE:
+                return self.release.tables(takes, covering(request.tables), reason)
+            case Action.RELEASE_DROPS:
+                return None if comparing else self.reads.release_drops(takes)
+            case Action.BOOTSTRAP if not request.tables:
+                return None if comparing else self.reads.read_all_again(reason)
+            case Action.BOOTSTRAP:
+                return self.reads.reread(takes, reason, SETTLED)
+            case Action.REPAIR:
+                return self.reads.reread(takes, reason, SETTLED, How.LOOK)
+            case Action.ADOPT:
+                try:
+                    return self.adoption.tables(takes, covering(request.tables), reason)
+                except Forgotten:
+                    return None
+            case Action.REPLAY:
+                return self.replay.tables(request.after, takes, reason)
+        assert_never(request.action)

@@ -1,120 +1,337 @@
-"""The states of one target's tables, between the ledger and memory."""
+"""The states of one target's tables, between the ledger and memory: the only module that changes one.
+
+What may follow what is `core.lifecycle`'s to say. Beside its state a table may have a position of its own: the event
+that it shows, where that is not the one that the windows have come to (`cursor`). A table that is gone may have one,
+too, until a window reaches it: `t` was dropped by a copy beside the windows that went up to event 90 while the cursor
+stayed at 80; a window from 80 on must not take up what happened to `t` before 90.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from calque.core.lifecycle import ASIDE, BEHIND, RECORDED, UNREAD, Change, State, after
+from calque.core.standing import PAUSED
 from calque.model.ledger import TableRow, TableState, Why
 from calque.model.names import EventId, TableName
 
 TABLE = "table"
-OUT = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGING})
-"""States in which a table is being read; the window passes it by."""
-LIVE = frozenset({TableState.LIVE})
-ASIDE = OUT | {TableState.QUARANTINED}
 JOINS = "it was read, and joins the stream at that event"
+PAUSED_BY_OPERATOR = f"{PAUSED} by an operator; `calque resume --tables` lets it go on"
+CATCHES_UP = "it was paused, and catches up"
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """A table's state. `shows` is the event that the target shows of it, None for nothing; of a live table without a
+    position of its own it may be older than the cursor, and counts for nothing."""
+
+    state: State
+    shows: EventId | None = None
+    reason: str = ""
+    since_event: EventId | None = None
+    why: Why = Why.OWN
+    files_unknown_since_ns: int | None = None
+    """Since when a waiting table waits to know its files."""
+    copied_with: TableName | None = None
+    """Of a waiting table: the table whose group is copied beside the windows, which it is in, or waits for."""
+
+    def row(self, name: TableName) -> TableRow:
+        """What users and the ledger are told."""
+        return TableRow(*name, RECORDED[self.state], self.shows, self.reason, self.since_event, why=self.why)
 
 
 @dataclass(slots=True)
-class Tables:
-    """Rows by the source's names. `apart` are live or waiting tables that show another event than the window's start.
-    Changes are kept until `record` writes them; READING and STAGING are told to nobody but the status."""
+class TableStates:
+    """By the source's names; a table that is not here is `State.OUT`. Changes are kept until `record` writes them;
+    READING and STAGING are told to nobody but the status. `begin_reading`, `begin_copying` and `counts` are safe beside
+    the windows, all else is for one thread."""
 
-    rows: dict[TableName, TableRow] = field(default_factory=dict)
-    apart: dict[TableName, EventId] = field(default_factory=dict)
+    cursor: EventId = 0
+    """The event that the windows have come to: live tables without a position of their own show it."""
+    rows: dict[TableName, TableStatus] = field(default_factory=dict)
+    positions: dict[TableName, EventId] = field(default_factory=dict)
+    """Own positions of live, waiting and gone tables."""
     changed: set[TableName] = field(default_factory=set)
     not_live: set[TableName] = field(default_factory=set)
     """So that a window costs nothing that grows with all tables."""
+    paused: set[TableName] = field(default_factory=set)
+    copied: dict[TableName, TableName] = field(default_factory=dict)
+    """Tables of groups that are copied beside the windows, and those that wait for them, each with the first table of
+    its group."""
+    waiting_for_files: dict[TableName, int] = field(default_factory=dict)
+    """Since when, in nanoseconds of the clock."""
+    paused_are_looked_at: bool = False
+    """Whether the next window looks at all that paused tables have not shown, to find again who waits with whom: only
+    then have they positions among the others."""
 
-    def load(self, rows: Iterable[TableRow], cursor: EventId) -> None:
-        self.rows = {TableName(row.database, row.table): row for row in rows if row.kind == TABLE}
-        self.not_live = {name for name, row in self.rows.items() if row.state is not TableState.LIVE}
-        for name, row in self.rows.items():
-            if row.state is TableState.WAITING or (row.state is TableState.LIVE and (row.shows or 0) > cursor):
-                self.apart[name] = row.shows or 0
+    # What is known
 
-    def landed(self, cursor: EventId) -> dict[TableName, EventId]:
-        """Tables that a process before this one read, and that show an event which no window has reached since: they
-        are out until one does."""
-        found = {name: shows for name, shows in self.apart.items() if shows > cursor and self.is_(name, LIVE)}
-        for name in found:
-            del self.apart[name]
-            self.rows[name] = landed_row(name, found[name])
-            self.not_live.add(name)
-        return self.staged()
+    def state(self, name: TableName) -> State:
+        status = self.rows.get(name)
+        return State.OUT if status is None else status.state
 
-    def landed_before_any_epoch(self) -> dict[TableName, EventId]:
-        """Where nothing was published all that a process before this one read has landed."""
-        for name in [name for name, row in self.rows.items() if row.state in (TableState.LIVE, TableState.WAITING)]:
-            self.rows[name] = replace(self.rows[name], state=TableState.STAGING)
-            self.apart.pop(name, None)
-            self.not_live.add(name)
-        return self.staged()
+    def is_(self, name: TableName, states: Iterable[State]) -> bool:
+        return self.state(name) in states
 
-    def staged(self) -> dict[TableName, EventId]:
-        rows = (row for row in self.rows.values() if row.state is TableState.STAGING)
-        return {TableName(row.database, row.table): row.shows or 0 for row in rows}
-
-    def put(
-        self,
-        name: TableName,
-        state: TableState,
-        shows: EventId | None,
-        reason: str = "",
-        since: EventId = 0,
-        why: Why = Why.OWN,
-    ) -> None:
-        """The table's state; recorded at the next `record` where it is another one than before."""
-        row = TableRow(*name, state, shows, reason, since or None, why=why)
-        before = self.rows.get(name)
-        self.rows[name] = row
-        (self.not_live.discard if state is TableState.LIVE else self.not_live.add)(name)
-        if before is None or replace(before, shows=shows) != row:
-            self.changed.add(name)
-
-    def busy(self, name: TableName, state: TableState) -> None:
-        """READING or STAGING, of a table that is to be read, for the status; after a restart it is UNKNOWN again."""
-        row = self.rows.get(name)
-        if row is not None and row.state in OUT:
-            self.rows[name] = replace(row, state=state)
-
-    def forget(self, name: TableName) -> None:
-        if self.rows.pop(name, None) is not None:
-            self.changed.add(name)
-        self.not_live.discard(name)
-        self.apart.pop(name, None)
-
-    def is_(self, name: TableName, states: Iterable[TableState]) -> bool:
-        row = self.rows.get(name)
-        return row is not None and row.state in states
-
-    def in_state(self, *states: TableState) -> list[TableName]:
-        names = tuple(self.rows if TableState.LIVE in states else self.not_live)
+    def in_state(self, *states: State) -> list[TableName]:
+        names = tuple(self.rows if State.LIVE in states else self.not_live)
         return sorted(name for name in names if self.is_(name, states))
 
+    def shown(self, name: TableName) -> EventId:
+        """The event that a table shows which is not to be read."""
+        status = self.rows.get(name)
+        if status is not None and status.state is State.PAUSED:
+            return status.shows or 0
+        return self.positions.get(name, self.cursor)
+
+    def passed_by(self) -> set[TableName]:
+        """Tables that windows leave as they are for now, though they show a state of the source."""
+        return self.copied.keys() | self.paused
+
     def counts(self) -> dict[str, int]:
-        """How many tables are in each state; safe beside the windows, and then not exact."""
+        """How many tables are in each state that users know; not exact beside the windows."""
         found = dict.fromkeys((state.value for state in TableState), 0)
-        others = [row for name in tuple(self.not_live) if (row := self.rows.get(name)) is not None]
-        for row in others:
-            found[row.state.value] += 1
+        others = [status for name in tuple(self.not_live) if (status := self.rows.get(name)) is not None]
+        for status in others:
+            found[RECORDED[status.state].value] += 1
         found[TableState.LIVE.value] = len(self.rows) - len(others)
         return found
+
+    def recorded(self, names: Iterable[TableName] | None = None) -> list[TableRow]:
+        """The tables' rows, as users are told of them; without names those of all."""
+        items = list(self.rows.items()) if names is None else [(name, self.rows[name]) for name in names]
+        return [status.row(name) for name, status in items]
+
+    # Between the ledger and memory
+
+    def load(self, rows: Iterable[TableRow], cursor: EventId) -> None:
+        """Take the states up as the ledger has them, at a target whose windows have come to `cursor`."""
+        self.cursor = cursor
+        self.rows, self.positions = {}, {}
+        for row in rows:
+            if row.kind == TABLE:
+                name, state = TableName(row.database, row.table), State(row.state.value)
+                if state is State.WAITING and row.reason.startswith(PAUSED):
+                    state = State.PAUSED
+                self._put(name, TableStatus(state, row.shows, row.reason, row.since_event, row.why))
+                if state is State.WAITING or (state is State.LIVE and (row.shows or 0) > cursor):
+                    self.positions[name] = row.shows or 0
+
+    def ahead(self) -> list[TableName]:
+        """Tables that show an event beyond the cursor."""
+        return [name for name in self.rows if self.state(name) not in ASIDE and self.shown(name) > self.cursor]
+
+    def rejoin(self, *, nothing_was_published: bool) -> dict[TableName, EventId]:
+        """At a start: tables that a process before this one has read, with the events that they show. Those beyond the
+        cursor join the windows when one reaches that event; where no epoch was published all of them do."""
+        for name in list(self.rows):
+            status = self.rows[name]
+            if status.state is State.LIVE and self.shown(name) > self.cursor and not nothing_was_published:
+                self._put(name, landed_status(self.positions.pop(name)))
+            elif nothing_was_published and status.state in (State.LIVE, State.WAITING, State.PAUSED):
+                self.positions.pop(name, None)
+                self._put(name, replace(status, state=State.STAGING))
+        return {name: self.rows[name].shows or 0 for name in self.in_state(State.STAGING)}
 
     def record(self, write: Callable[[list[TableRow], list[tuple[str, str, str]]], None]) -> None:
         """Hand the rows to write and the keys to remove to `write`; they count as recorded when it returns."""
         names = set(self.changed)
-        kept = [as_recorded(self.rows[name]) for name in sorted(names) if name in self.rows]
+        kept = [as_recorded(self.rows[name].row(name)) for name in sorted(names) if name in self.rows]
         gone = [(TABLE, *name) for name in sorted(names) if name not in self.rows]
         write(kept, gone)
         self.changed -= names
 
+    # Reads
+
+    def need_read(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
+        """The table must be read exactly; it shows what it shows until then."""
+        shows = self.shown(name)
+        self.positions.pop(name, None)
+        self._change(name, Change.READ_IS_NEEDED, shows, reason, event_id, why)
+
+    def begin_reading(self, name: TableName) -> None:
+        """For the status; after a restart the table is UNKNOWN again."""
+        self._note(name, Change.READ_BEGINS)
+
+    def begin_copying(self, name: TableName) -> None:
+        """The same, once its files are copied or built."""
+        self._note(name, Change.COPY_BEGINS)
+
+    def fail_read(self, name: TableName) -> None:
+        """It is to be read once more."""
+        self._note(name, Change.READ_FAILS)
+
+    def land(self, name: TableName, exact_at: EventId, *, present: bool) -> None:
+        """The table shows the event that its read is exact at, or is gone there."""
+        if present:
+            self._change(name, Change.READ_LANDS, exact_at)
+        else:
+            self._change(name, Change.IS_GONE)
+        self.positions[name] = exact_at
+
+    def explain(self, name: TableName, reason: str) -> None:
+        """Another reason for the same state."""
+        if self.rows[name].reason != reason:
+            self._put(name, replace(self.rows[name], reason=reason))
+            self.changed.add(name)
+
+    # Windows
+
+    def arrive(self, name: TableName, upto: EventId, *, present: bool) -> None:
+        """The table shows the window's end, or is gone there."""
+        self.positions.pop(name, None)
+        if present:
+            self._change(name, Change.WINDOW_ENDS, upto)
+        else:
+            self._change(name, Change.IS_GONE)
+
+    def wait_for_files(self, name: TableName, shows: EventId, upto: EventId, now_ns: int) -> None:
+        """The table shows the last state whose files are known."""
+        before = self.rows.get(name)
+        since = before.files_unknown_since_ns if before is not None else None
+        self._change(name, Change.FALLS_BEHIND, shows, "which files its newest state has is not known yet", upto)
+        self._put(name, replace(self.rows[name], files_unknown_since_ns=now_ns if since is None else since))
+        self.positions[name] = shows
+
+    def wait_for_copy(self, name: TableName, copied_with: TableName, reason: str, event_id: EventId) -> None:
+        """The group of `copied_with` is copied beside the windows, and windows pass this table by until it is done."""
+        self._fall_behind(name, self.shown(name), reason, event_id)
+        self._put(name, replace(self.rows[name], copied_with=copied_with))
+
+    def wait_for_base(self, name: TableName, reason: str) -> None:
+        """A view waits for a table that it shows."""
+        shows = self.shown(name)
+        self._fall_behind(name, shows, reason, shows)
+
+    def end_copy(self, first: TableName) -> None:
+        """The group of that table is through, or failed: no window passes its tables by any more."""
+        for name in [name for name, copied_with in self.copied.items() if copied_with == first]:
+            self._put(name, replace(self.rows[name], copied_with=None))
+
+    def show(self, name: TableName, event_id: EventId) -> None:
+        """A live table, or one that is gone, shows that event: windows go on from there."""
+        self.positions[name] = event_id
+
+    def end_window(self, upto: EventId) -> None:
+        """Tables whose own positions a window has reached share the cursor."""
+        for name, shows in list(self.positions.items()):
+            if shows <= upto and not self.is_(name, BEHIND):
+                del self.positions[name]
+
+    def quarantine(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
+        """Set the table aside; it shows what it showed."""
+        before = self.rows.get(name)
+        shows = self.positions.pop(name, before.shows if before is not None else None)
+        self._change(name, Change.IS_QUARANTINED, shows, reason, event_id, why)
+
+    # Pauses
+
+    def pause(self, name: TableName, reason: str = PAUSED_BY_OPERATOR) -> None:
+        """Windows pass the table by; it keeps its position, so that it catches up from the journal."""
+        shows = self.shown(name)
+        self._change(name, Change.IS_PAUSED, shows, reason, shows)
+        if self.paused_are_looked_at:
+            self.positions[name] = shows
+        else:
+            self.positions.pop(name, None)
+
+    def park(self, name: TableName) -> None:
+        """The table is to be read when it goes on. What it would lose by that is counted already where it is to be."""
+        before = self.rows[name]
+        self._change(name, Change.IS_PAUSED, before.shows, PAUSED_BY_OPERATOR, before.since_event or 0)
+
+    def unpark(self, name: TableName) -> None:
+        before = self.rows[name]
+        reason = "it was paused before it was read"
+        self._change(name, Change.IS_RESUMED, before.shows, reason, before.since_event or 0, before.why)
+
+    def catch_up(self, name: TableName) -> None:
+        """A paused table goes on from the event that it shows."""
+        before = self.rows[name]
+        # A table that waits for another one did so with a reason of its own: who waits with whom may be another now.
+        self.paused_are_looked_at = self.paused_are_looked_at or before.reason != PAUSED_BY_OPERATOR
+        shows = before.shows or 0
+        self._change(name, Change.IS_RESUMED, shows, CATCHES_UP, shows)
+        self.positions[name] = shows
+
+    def look_at_paused(self) -> None:
+        """The window that looked at paused tables ends."""
+        if self.paused_are_looked_at:
+            self.paused_are_looked_at = False
+            for name in self.paused:
+                self.positions.pop(name, None)
+
+    def caught_up(self, upto: EventId) -> list[TableName]:
+        """Tables that were paused, and that a window to `upto` had nothing to bring to."""
+        return [
+            name
+            for name, shows in self.positions.items()
+            if shows <= upto and self.is_(name, {State.WAITING}) and self.rows[name].reason == CATCHES_UP
+        ]
+
+    # How a state changes
+
+    def _fall_behind(self, name: TableName, shows: EventId, reason: str, event_id: EventId) -> None:
+        self._change(name, Change.FALLS_BEHIND, shows, reason, event_id)
+        self.positions[name] = shows
+
+    def _change(
+        self,
+        name: TableName,
+        change: Change,
+        shows: EventId | None = None,
+        reason: str = "",
+        since: EventId = 0,
+        why: Why = Why.OWN,
+    ) -> None:
+        """Recorded at the next `record` where it is another status than before."""
+        before, state = self.rows.get(name), after(self.state(name), change)
+        if state is State.OUT:
+            self.positions.pop(name, None)
+            self._index(name, None)
+            if self.rows.pop(name, None) is not None:
+                self.changed.add(name)
+            return
+        status = TableStatus(state, shows, reason, since or None, why)
+        self._put(name, status)
+        if before is None or replace(before.row(name), shows=shows) != status.row(name):
+            self.changed.add(name)
+
+    def _note(self, name: TableName, change: Change) -> None:
+        """A change of a table that is to be read, which nobody but the status is told of."""
+        status = self.rows.get(name)
+        if status is not None and status.state in UNREAD - {State.PARKED}:
+            self.rows[name] = replace(status, state=after(status.state, change))
+
+    def _put(self, name: TableName, status: TableStatus) -> None:
+        self.rows[name] = status
+        self._index(name, status)
+
+    def _index(self, name: TableName, status: TableStatus | None) -> None:
+        """So that nobody has to look through all tables."""
+        state = State.LIVE if status is None else status.state
+        (self.not_live.discard if state is State.LIVE else self.not_live.add)(name)
+        (self.paused.add if state is State.PAUSED else self.paused.discard)(name)
+        self.copied.pop(name, None)
+        self.waiting_for_files.pop(name, None)
+        if status is not None and status.copied_with is not None:
+            self.copied[name] = status.copied_with
+        if status is not None and status.files_unknown_since_ns is not None:
+            self.waiting_for_files[name] = status.files_unknown_since_ns
+
+
+def landed_status(exact_at: EventId) -> TableStatus:
+    """Of a table that shows an event which no window has reached."""
+    return TableStatus(State.STAGING, exact_at, JOINS, exact_at)
+
 
 def landed_row(name: TableName, exact_at: EventId) -> TableRow:
-    """Of a table that shows an event which no window has reached."""
-    return TableRow(*name, TableState.STAGING, exact_at, JOINS, exact_at)
+    return landed_status(exact_at).row(name)
 
 
 def as_recorded(row: TableRow) -> TableRow:
-    return replace(row, state=TableState.UNKNOWN) if row.state in OUT else row
+    """READING and STAGING are one process's business."""
+    busy = row.state in (TableState.READING, TableState.STAGING)
+    return replace(row, state=TableState.UNKNOWN) if busy else row

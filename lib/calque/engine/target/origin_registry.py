@@ -26,7 +26,7 @@ from calque.ports import Catalog, CatalogReader, Conflict, Journal
 
 if TYPE_CHECKING:
     from calque.engine.sides.sides import SourceSide, TargetSide
-    from calque.engine.sides.table_states import Tables
+    from calque.engine.sides.table_states import TableStates
 
 LOG = logging.getLogger(__name__)
 PREFIX = f"{OURS}_source_"
@@ -40,6 +40,23 @@ class Known(NamedTuple):
 
     name: str
     id: str
+
+
+class OriginLearning:
+    """What a target knows of its own origins: looked up at the source's catalog as it is, with all that came back."""
+
+    def __init__(self, source: SourceSide, side: TargetSide) -> None:
+        self.source, self.side = source, side
+        self.is_done = False
+
+    def learn(self) -> None:
+        """Which sources are the target itself may have been written down at the source, and is passed on."""
+        meet(self.source, self.side)
+        self.is_done = True
+
+    def learn_once(self) -> None:
+        if not self.is_done:
+            self.learn()
 
 
 def meet(source: SourceSide, side: TargetSide) -> None:
@@ -111,9 +128,7 @@ def tells(entry: Entry) -> bool:
     return created and name is not None and name.database == OURS and name.table.startswith(PREFIX)
 
 
-def carried(
-    journal: Journal, side: TargetSide, tables: Tables, cursor: EventId, entries: Sequence[Entry]
-) -> Sequence[Entry]:
+def carried(journal: Journal, side: TargetSide, tables: TableStates, entries: Sequence[Entry]) -> Sequence[Entry]:
     """The entries as they concern the target, which has `tables`."""
     if not side.home.names:
         return entries
@@ -121,16 +136,13 @@ def carried(
     def there(name: TableName) -> bool:
         return name in tables.rows
 
-    def shown(name: TableName) -> EventId:
-        return tables.apart.get(name, cursor)
-
     takes = side.admission.takes
-    asked = to_ask(entries, there, shown, takes)
+    asked = to_ask(entries, there, tables.shown, takes)
     back: set[EventId] = set()
     for event in messages(journal, asked):
         if not side.home.names.isdisjoint(path_after(event)):
             back.add(event.event_id)
-    return as_carried(entries, there, shown, back, takes)
+    return as_carried(entries, there, tables.shown, back, takes)
 
 
 def without_returned(catalog: CatalogReader, home: Home) -> CatalogReader:

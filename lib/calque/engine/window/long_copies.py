@@ -6,7 +6,7 @@ its tables by, and those that a later rename links to them; each shows the event
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
@@ -43,15 +43,13 @@ class Job:
 
 @dataclass(slots=True)
 class Staging:
-    """The groups beside the windows. `names` are their tables, and those held back because of them, each with the table
-    that it waits for."""
+    """The groups beside the windows. Which tables wait for them is said by the tables' states."""
 
     pool: Executor
     wake: Callable[[], None]
     bytes_per_second: float = BYTES_PER_SECOND
     patience: float = PATIENCE
     jobs: list[Job] = field(default_factory=list)
-    names: dict[TableName, TableName] = field(default_factory=dict)
 
     def require_short(self, ready: Ready) -> None:
         """Raise `Long` when what is left to do copies for longer than a window may be held up."""
@@ -67,23 +65,14 @@ class Staging:
         self, names: Sequence[TableName], entries: Sequence[Entry], upto: EventId, work: Callable[[], Advanced]
     ) -> None:
         """Do the work beside the windows; `wake` is called when it is done."""
-        for name in names:
-            self.names[name] = names[0]
         future = self.pool.submit(work)
         self.jobs.append(Job(tuple(names), entries, upto, future))
         future.add_done_callback(lambda _: self.wake())
 
-    def hold(self, names: Collection[TableName], because: TableName) -> None:
-        """Pass these by, too, as long as the group of `because` is on its way."""
-        for name in names:
-            self.names.setdefault(name, self.names[because])
-
     def finished(self) -> list[Job]:
-        """Groups that are through, or failed: no window passes their tables by any more."""
+        """Groups that are through, or failed; each is told once."""
         done = [job for job in self.jobs if job.future.done()]
         self.jobs = [job for job in self.jobs if job not in done]
-        for job in done:
-            self.names = {name: first for name, first in self.names.items() if first != job.names[0]}
         return done
 
     def close(self) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from calque.core.lifecycle import BEHIND, UNREAD, State
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.sides.table_states import OUT, Tables
+from calque.engine.sides.table_states import TableStates
 from calque.errors import Refused
 from calque.model.files import File, Listing
 from calque.model.journal import Entry, Kind
@@ -42,7 +43,7 @@ class Owed:
 class Scanned:
     """One target's view of the scans. Without scans, or where files stay at the source, it is always empty."""
 
-    def __init__(self, source: SourceSide, side: TargetSide, tables: Tables) -> None:
+    def __init__(self, source: SourceSide, side: TargetSide, tables: TableStates) -> None:
         self.source, self.side, self.tables = source, side, tables
         self.scans = source.scans if side.policy.data != "none" else None
         self.read = self.recorded = 0
@@ -75,7 +76,7 @@ class Scanned:
 
     def owes(self) -> bool:
         """Whether something is tried again that could not be taken yet."""
-        aside, now = {TableState.WAITING, *OUT}, self.source.clock.elapsed_ns()
+        aside, now = BEHIND | UNREAD, self.source.clock.elapsed_ns()
         return any(
             not self.tables.is_(name, aside) and now - (items[-1].moved_on_ns or now) < 2 * PATIENCE_SECONDS * 1e9
             for (name, _), items in list(self.owed.items())
@@ -92,7 +93,8 @@ class Scanned:
         ready = {
             key: found
             for key, items in self.owed.items()
-            if not self.tables.is_(key[0], OUT) and (found := [item for item in items if item.entry.event_id <= upto])
+            if not self.tables.is_(key[0], UNREAD)
+            and (found := [item for item in items if item.entry.event_id <= upto])
         }
         stops: dict[tuple[TableName, int], list[tuple[str, Owed, int]]] = {}
         late: dict[TableName, EventId] = {}
@@ -127,7 +129,7 @@ class Scanned:
         """Forget what concerns no table that is here or comes, and what was found before an exact read."""
         for (name, partition), items in list(self.owed.items()):
             known = name in self.tables.rows or name in touched
-            if not known or self.tables.is_(name, {TableState.QUARANTINED}):
+            if not known or self.tables.is_(name, {State.QUARANTINED}):
                 items = []
             kept = [item for item in items if item.number > self.floors.get(name, 0)]
             if kept:

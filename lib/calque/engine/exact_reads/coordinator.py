@@ -1,0 +1,249 @@
+"""Which tables are read exactly, when, and what becomes of them: between the windows and the pool of readers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from calque.core.lifecycle import BEHIND, UNREAD, State
+from calque.engine.apply.databases import Databases
+from calque.engine.apply.functions import Functions
+from calque.engine.exact_reads.drop_guard import Comparing
+from calque.engine.exact_reads.pool import Read, Reading
+from calque.engine.sides.journal_reads import reach
+from calque.engine.sides.read_requests import How
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import TableStates
+from calque.engine.target.fault_isolation import RELEASE
+from calque.engine.window.consistency import Consistency
+from calque.engine.window.pause import PauseRules
+from calque.engine.window.result import Window
+from calque.engine.window.retries import Retries
+from calque.engine.window.scan_backlog import Scanned
+from calque.errors import sentence
+from calque.model.ledger import TableRow, Why
+from calque.model.names import EventId, TableName
+
+LOG = logging.getLogger(__name__)
+WAITING_SECONDS = 30.0
+"""After so long a table that waits to know its files is read."""
+SETTLED = BEHIND | {State.LIVE, State.QUARANTINED}
+"""States in which a table is not on its way to be read."""
+
+
+class ExactReads:
+    """`engine.window.exact_reads.ExactReadRequests` of one target."""
+
+    def __init__(
+        self,
+        source: SourceSide,
+        side: TargetSide,
+        tables: TableStates,
+        databases: Databases,
+        functions: Functions,
+        consistency: Consistency,
+        scanned: Scanned,
+        reading: Reading,
+        comparing: Comparing,
+        retries: Retries,
+        rules: PauseRules,
+    ) -> None:
+        self.source, self.side, self.tables = source, side, tables
+        self.databases, self.functions = databases, functions
+        self.consistency, self.scanned = consistency, scanned
+        self.reading, self.comparing, self.retries, self.rules = reading, comparing, retries, rules
+
+    # What must be read
+
+    def need(self, name: TableName, reason: str, event_id: EventId) -> None:
+        if not self.tables.is_(name, UNREAD):
+            self.take_out(name, reason, event_id)
+            self.submit(name)
+
+    def need_counted(self, name: TableName, reason: str) -> None:
+        if not self.tables.is_(name, UNREAD):
+            self.take_out(name, reason, self.tables.cursor, Why.ALL)
+            self.scanned.leave(name)
+            self.comparing.later.add(name)
+
+    def take_out(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
+        """The table is UNKNOWN from now on; nobody reads it yet."""
+        self.consistency.rebase(name.database)
+        self.tables.need_read(name, reason, event_id, why)
+        LOG.info("%s: %s is read again at event %d: %s", self.side.policy.target, name, event_id, reason)
+
+    def submit(self, name: TableName) -> None:
+        self.scanned.leave(name)
+        if self.rules.takes(name):
+            self.reading.reads.leave(name)
+            self.tables.park(name)
+        else:
+            self.reading.submit(name)
+
+    def read(self, names: Sequence[TableName]) -> None:
+        """Read tables that are UNKNOWN, some of them after they were compared."""
+        for name in names:
+            self.scanned.leave(name)
+        for name in self.comparing.begin(names):
+            self.submit(name)
+
+    def quarantine(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
+        shows = self.tables.rows[name].shows if name in self.tables.rows else None
+        if self.tables.positions.get(name, shows) is not None:
+            self.consistency.rebase(name.database)
+        self.retries.leave(name)
+        self.tables.quarantine(name, reason, event_id, why)
+        LOG.warning("%s: %s is quarantined at event %d: %s", self.side.policy.target, name, event_id, reason)
+
+    # What operators ask for
+
+    def reread(
+        self,
+        takes: Callable[[TableName], bool],
+        reason: str,
+        states: Collection[State],
+        how: How = How.READ,
+    ) -> list[TableName]:
+        """Tables in one of `states` that are chosen must be read again; which ones. Those whose drops wait for an
+        operator do so still. Only between windows."""
+        rows = self.tables.rows
+        names = [name for name in self.tables.in_state(*states) if takes(name) and rows[name].why is not Why.HELD]
+        self.ask(names, reason, how)
+        return names
+
+    def ask(self, names: Collection[TableName], reason: str, how: How) -> None:
+        """The tables must be read again: now, or as soon as they are back from where they are copied, read or held."""
+        passed_by = self.tables.passed_by()
+        kept = names if how is not How.READ else [name for name in names if name in passed_by]
+        self.side.asked.add(self.side.ledger, how, kept, reason)
+        for name in names:
+            if name not in passed_by:
+                self.need(name, reason, self.tables.cursor)
+
+    def read_all_again(self, reason: str) -> list[TableName]:
+        """All tables must be read again, and what the target would lose by that is counted first. Not while a
+        comparison is under way."""
+        held, passed_by = {*self.comparing.held()}, self.tables.passed_by()
+        names = [name for name in self.tables.in_state(*SETTLED) if name not in held]
+        self.comparing.begin_all()
+        self.side.asked.add(self.side.ledger, How.COUNT, [name for name in names if name in passed_by], reason)
+        free = [name for name in names if name not in passed_by]
+        for name in free:
+            self.take_out(name, reason, self.tables.cursor, Why.ALL)
+        self.read(free)
+        return names
+
+    def read_asked(self) -> None:
+        """What operators asked for is begun with, but of tables that windows pass by, or whose drops wait."""
+        asked = self.side.asked.reasons()
+        not_now = {*self.tables.passed_by(), *self.comparing.held()} if asked else ()
+        for name, reason in asked.items():
+            if name in not_now:
+                continue
+            if self.side.asked.counts(name):
+                self.need_counted(name, reason)
+            else:
+                self.need(name, reason, self.tables.cursor)
+
+    def release_drops(self, takes: Callable[[TableName], bool]) -> list[TableName]:
+        """Tables that wait for an operator, and are chosen, are read again, and lose what the source has not."""
+        names = list(filter(takes, self.comparing.held()))
+        for name in names:
+            self.need(name, "its drops were released", self.tables.cursor)
+        return names
+
+    # What time brings
+
+    def read_later(self) -> None:
+        """Tables whose reads failed are read again as soon as that is due."""
+        for name in self.retries.due(self.source.clock.elapsed_ns()):
+            if self.tables.is_(name, UNREAD):
+                self.submit(name)
+            else:
+                self.retries.leave(name)
+
+    def expire_waiting(self) -> None:
+        """Tables that waited too long for evidence are read exactly; where they hold up a whole database, it is found
+        out first which of them do."""
+        now = self.source.clock.elapsed_ns()
+        late = [name for name, since in self.tables.waiting_for_files.items() if now - since > WAITING_SECONDS * 1e9]
+        alone = [name for name in late if self.consistency.goes_alone([name])]
+        self.consistency.let_alone({TableName(name.database) for name in late if name not in alone})
+        for name in alone:
+            self.need(name, "its files stayed unknown", self.tables.cursor)
+
+    def leave_forgotten(self) -> list[TableName]:
+        """Tables that wait for events which the journal has no more are read; which ones."""
+        oldest, passed_by = reach(self.source.journal), self.tables.passed_by()
+        names = [name for name, shows in self.tables.positions.items() if shows < oldest and name not in passed_by]
+        for name in names:
+            self.need(name, f"the journal has no events up to {oldest} any more", self.tables.cursor)
+        return names
+
+    # What became of reads
+
+    def land_finished(self, upto: EventId, window: Window) -> None:
+        """Tables whose reads are finished, and exact at or before `upto`, rejoin."""
+        self.take_compared()
+        ended: set[TableRow] = set()
+        for outcome in self.reading.drain():
+            name = outcome.table
+            if outcome.broken is not None:
+                raise outcome.broken
+            if not self.tables.is_(name, UNREAD):
+                self.reading.reads.leave(name)
+                self.tables.changed.add(name)
+                continue
+            if outcome.held:
+                self.submit(name)
+            elif outcome.problem:
+                self.failed(outcome)
+            elif outcome.exact_at > upto:
+                self.reading.finished.put(outcome)
+            else:
+                self.land(outcome, window)
+            if not self.tables.is_(name, UNREAD):
+                ended |= outcome.asked
+        self.side.asked.done(self.side.ledger, ended)
+
+    def land(self, outcome: Read, window: Window) -> None:
+        """The table joins the windows at the event that its read is exact at, or is paused there."""
+        advanced, name = outcome.advanced, outcome.table
+        if advanced is None:
+            return
+        window.add(advanced)
+        window.landed += 1
+        self.retries.end(name)
+        present = name in advanced.present
+        self.tables.land(name, outcome.exact_at, present=present)
+        self.consistency.let_alone([name])
+        if present and self.rules.takes(name):
+            self.tables.pause(name)
+
+    def take_compared(self) -> None:
+        """Tables that were compared and are not equal are read, or wait for an operator."""
+        compared = self.comparing.take(self.databases, self.functions)
+        for name in compared.read:
+            self.submit(name)
+        for name in compared.other_facets:
+            if name not in self.tables.copied:
+                self.need(name, "its statistics or constraints are not the source's", self.tables.cursor)
+        for name, reason in compared.held.items():
+            self.quarantine(name, reason, self.tables.cursor, Why.HELD)
+
+    def failed(self, outcome: Read) -> None:
+        """A table that can't be read is set aside after its retries; the world's failures are waited out."""
+        name = outcome.table
+        hopeless = not outcome.retry and not outcome.world
+        if self.retries.gives_up(name, own_fault=not outcome.world) or hopeless:
+            self.retries.end(name)
+            self.reading.reads.leave(name)
+            reason = f"{sentence(outcome.problem)} {RELEASE}" if outcome.retry else outcome.problem
+            self.quarantine(name, reason, self.tables.cursor)
+            return
+        text = "%s: reading %s failed and is tried again: %s"
+        LOG.info(text, self.side.policy.target, name, outcome.problem)
+        self.tables.fail_read(name)
+        if self.retries.put_off(name, self.source.clock.elapsed_ns()) == 2:
+            reason = f"{self.tables.rows[name].reason}; reading it is tried again: {outcome.problem}"
+            self.tables.explain(name, reason)

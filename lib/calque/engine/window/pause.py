@@ -1,0 +1,128 @@
+"""Tables that an operator holds back: windows and reads pass them by, and each shows the event that it showed.
+
+What a rename links to such a table, or what shares a chain with it, waits with it. Which tables are chosen is an
+operator's record; which event each shows stands in its row of the ledger, so that it catches up from the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from calque.core.fold import names_in
+from calque.core.lifecycle import ASIDE, UNREAD, State
+from calque.core.standing import PAUSED
+from calque.engine.sides.journal_reads import reach
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import PAUSED_BY_OPERATOR, TableStates
+from calque.engine.window.consistency import Consistency
+from calque.engine.window.exact_reads import ExactReadRequests
+from calque.engine.window.scan_backlog import Scanned
+from calque.model.journal import Entry
+from calque.model.names import EventId, TableName
+
+
+def nobody(_name: TableName) -> bool:
+    return False
+
+
+@dataclass(slots=True)
+class PauseRules:
+    """`takes` says which tables are chosen; `whole` whether the target itself is held back, so that no read begins."""
+
+    takes: Callable[[TableName], bool] = nobody
+    whole: Callable[[], bool] = lambda: False
+
+    def holds(self, name: TableName) -> bool:
+        """Whether no read of the table is to begin."""
+        return self.takes(name) or self.whole()
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Holds tables of one target back, and lets them go on. `begin` says where the journal begins."""
+
+    rules: PauseRules
+    source: SourceSide
+    side: TargetSide
+    tables: TableStates
+    consistency: Consistency
+    scanned: Scanned
+    reads: ExactReadRequests
+    begin: Callable[[], EventId]
+
+    def take_up(self) -> None:
+        """Hold back what is chosen now, and let go what is not any more. Only between windows."""
+        names = list(self.tables.rows)
+        for name in names:
+            if self.is_paused(name) and not self.rules.takes(name):
+                self.let_go(name)
+        for name in names:
+            if self.rules.takes(name):
+                self.hold(name)
+
+    def is_paused(self, name: TableName) -> bool:
+        """Whether the table's reason says so, be it shown or to be read."""
+        status = self.tables.rows[name]
+        held = status.state in UNREAD and status.reason.startswith(PAUSED)
+        return held or status.state is State.PAUSED
+
+    def hold(self, name: TableName, reason: str = PAUSED_BY_OPERATOR) -> None:
+        """The table stays as it is. One that is being read, or copied beside the windows, is held when that ends."""
+        if name in self.tables.copied or self.tables.is_(name, {State.QUARANTINED}):
+            return
+        if self.tables.is_(name, UNREAD):
+            self.tables.explain(name, reason)
+        else:
+            self.tables.pause(name, reason)
+
+    def let_go(self, name: TableName) -> None:
+        """The table catches up from the journal. Where that does not reach back to what it shows it is read, and drops
+        that the journal does not tell of any more are counted first."""
+        match self.tables.state(name):
+            case State.PARKED:
+                self.tables.unpark(name)
+                self.reads.submit(name)
+            case state if state in UNREAD:
+                self.tables.explain(name, "it was paused before it was read")
+            case _ if self.tables.shown(name) < max(reach(self.source.journal), self.begin()):
+                self.reads.need_counted(name, "it was paused for longer than the journal reaches back")
+            case _:
+                self.tables.catch_up(name)
+
+    def hold_group(self, group: Sequence[Entry]) -> bool:
+        """Whether a window passes the group by, because of a table that is held back."""
+        because = self.held_in(group)
+        if because is None:
+            return False
+        names = self.side.admission.taken(names_in(group))
+        self.scanned.miss(names)
+        for name in names:
+            if not self.tables.is_(name, UNREAD | {State.PAUSED}):
+                chosen = self.rules.takes(name)
+                self.hold(name, PAUSED_BY_OPERATOR if chosen else f"{PAUSED} with {because}, to which its events lead")
+        return True
+
+    def held_in(self, group: Sequence[Entry]) -> TableName | None:
+        """A table that keeps the group from going on."""
+        names = names_in(group)
+        for name in sorted(names):
+            if self.tables.is_(name, {State.PAUSED}):
+                return name
+            if self.rules.takes(name) and self.side.admission.takes(name) and not self.tables.is_(name, ASIDE):
+                return name
+        if self.consistency.by_database:
+            databases = {name.database for name in names}
+            return next((name for name in sorted(self.tables.paused) if name.database in databases), None)
+        return None
+
+    def reason_of_view(self, base: TableName) -> str:
+        """Why a view on `base` waits."""
+        held = self.tables.is_(base, {State.PAUSED, State.PARKED})
+        return f"{PAUSED} with {base}, which it shows" if held else f"{base}, which it shows, is not there yet"
+
+    def end_window(self, upto: EventId) -> None:
+        """At a window's end: tables that had nothing to catch up with are live."""
+        self.tables.look_at_paused()
+        for name in self.tables.caught_up(upto):
+            self.tables.arrive(name, upto, present=True)

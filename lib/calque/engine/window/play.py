@@ -1,0 +1,399 @@
+"""The groups of one window, from the journal to the target: which go through it, which leave it, and what became of
+each."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+
+from calque.core.decode import Undecodable
+from calque.core.fold import Unfoldable, names_in, names_of
+from calque.core.kinds import ACID, REASONS
+from calque.core.lifecycle import ASIDE, BEHIND, UNREAD, State
+from calque.engine.apply import Applied
+from calque.engine.apply.databases import Databases, is_of_database
+from calque.engine.files.stage import ContentLost, Lost
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import TableStates
+from calque.engine.source.cascade_detection import cascaded
+from calque.engine.target.fault_isolation import Blame
+from calque.engine.target.observe import NotOurs
+from calque.engine.target.origin_registry import OriginLearning, carried, tells
+from calque.engine.window.advance import Advanced, advance, carry_out
+from calque.engine.window.attempts import Attempts
+from calque.engine.window.consistency import Consistency, order_of
+from calque.engine.window.exact_reads import ExactReadRequests
+from calque.engine.window.groups import Cut, Group, Spread, size_of
+from calque.engine.window.long_copies import Job, Long, Staging
+from calque.engine.window.message_prefetch import fetched
+from calque.engine.window.pause import Pauses
+from calque.engine.window.prepare import Ahead, Unreachable
+from calque.engine.window.result import Window
+from calque.engine.window.retries import Retries
+from calque.engine.window.scan_backlog import Scanned
+from calque.engine.window.view_order import Wave, bases_of, is_of_views, upto_drop, wave_of
+from calque.errors import Forgotten, Refused, Unavailable
+from calque.model.journal import Entry, Kind
+from calque.model.names import EventId, TableName
+from calque.ports import Conflict
+
+LOG = logging.getLogger(__name__)
+LARGE = 50_000
+"""Events of a window whose groups are prepared by other processes, where there are some."""
+EVIDENCE_SECONDS = 5.0
+FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
+"""What may keep a group from going through a window."""
+
+
+class WindowPlayer:
+    """Takes the groups of windows through one target. `begin` says where the journal begins; groups of windows of more
+    than `large` events are prepared by `spread`; `pool` applies groups side by side."""
+
+    def __init__(
+        self,
+        source: SourceSide,
+        side: TargetSide,
+        tables: TableStates,
+        databases: Databases,
+        consistency: Consistency,
+        scanned: Scanned,
+        copies: Staging,
+        pauses: Pauses,
+        reads: ExactReadRequests,
+        retries: Retries,
+        blame: Blame,
+        origins: OriginLearning,
+        attempts: Attempts,
+        begin: Callable[[], EventId],
+        pool: Executor,
+        spread: Spread | None = None,
+        large: int = LARGE,
+    ) -> None:
+        self.source, self.side, self.tables, self.databases = source, side, tables, databases
+        self.consistency, self.scanned, self.copies, self.pauses = consistency, scanned, copies, pauses
+        self.reads, self.retries, self.blame, self.origins = reads, retries, blame, origins
+        self.attempts, self.begin, self.pool, self.spread, self.large = attempts, begin, pool, spread, large
+        self.lost: dict[TableName, set[Lost]] = {}
+        """Files of a group, by its first table, that could not be copied since it last arrived at a window's end."""
+        self.fetched = fetched(source.journal, ())
+        self.wholes: dict[EventId, list[Entry]] = {}
+        """Of a spread window, by its first event: the groups that are wanted whole after all."""
+        self.reading_whole = threading.Lock()
+        self.stopping = threading.Event()
+
+    # What goes through a window
+
+    def part(self, upto: EventId) -> tuple[Sequence[Entry], list[Group]]:
+        """Entries, among them all of databases and functions, and the groups; those of large windows are prepared."""
+        self.wholes = {}
+        cut = self.cut(upto)
+        if self.spread is not None and len(cut.span) > self.large:
+            self.origins.learn()
+        if self.spread is None or self.consistency.by_database or len(cut.span) <= self.large or self.side.home.names:
+            entries = self.entries(upto)
+            return entries, [Group(group) for group in self.live_groups(self.with_scans(entries, upto))]
+        self.wait_for_evidence(upto)
+        aside = frozenset(self.tables.in_state(*ASIDE)) | self.tables.paused
+        positions = dict(self.tables.positions)
+        others, gists = self.spread(replace(cut, apart=positions, aside=aside))
+        kept = [group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)]
+        return others, [group if group.ready else Group(self.whole(group, upto)) for group in kept]
+
+    def cut(self, upto: EventId) -> Cut:
+        """The window from where the tables are."""
+        positions, copied = self.tables.positions, self.tables.copied
+        if copied:
+            positions = {name: shows for name, shows in positions.items() if name not in copied}
+        return Cut(self.begin(), self.tables.cursor, upto, positions)
+
+    def entries(self, upto: EventId) -> list[Entry]:
+        """What the tables that are behind, and the window itself, have not shown yet."""
+        span = self.cut(upto).span
+        entries = self.source.journal.entries(span) if len(span) else []
+        if any(map(tells, entries)):
+            self.origins.learn()
+        elif entries:
+            self.origins.learn_once()
+        return list(carried(self.source.journal, self.side, self.tables, entries))
+
+    def with_scans(self, entries: Sequence[Entry], upto: EventId) -> Sequence[Entry]:
+        """The entries, and among them what scans found without any event."""
+        scans, lost = self.scanned.due(upto, entries, self.tables.shown)
+        for name in lost:
+            reason = "its files changed without an event while it was changed by others"
+            self.reads.need(name, reason, self.tables.cursor)
+        return sorted([*entries, *scans], key=order_of) if scans else entries
+
+    def live_groups(self, entries: Sequence[Entry]) -> list[list[Entry]]:
+        """Groups of live tables with what they have not shown yet; what can't stay live leaves."""
+        of_tables = [entry for entry in entries if not is_of_database(entry)]
+        groups = self.cut(self.tables.cursor).groups(self.side.admission, of_tables)
+        return self.consistency.chains([group for group in groups if not self.leaves(group)])
+
+    def admitted(self, group: Sequence[Entry]) -> list[TableName]:
+        return self.side.admission.taken(names_in(group))
+
+    # What leaves a window
+
+    def leaves(self, group: Sequence[Entry]) -> bool:
+        """Whether the group can't go through this window; its tables are set aside or read."""
+        names = self.admitted(group)
+        if self.pauses.hold_group(group):
+            return True
+        if (because := self.copied_table(group)) is not None:
+            self.hold(names, because, group[0].event_id)
+            return True
+        for entry in group:
+            self.set_aside_by(entry, names)
+        if not any(self.tables.is_(name, ASIDE) for name in names):
+            return False
+        for name in names:
+            if not self.tables.is_(name, ASIDE):
+                self.reads.need(name, "a rename links it to a table that is set aside", group[0].event_id)
+        return True
+
+    def set_aside_by(self, entry: Entry, admitted: Sequence[TableName]) -> None:
+        """Events that no window can take its tables through."""
+        keys, event_id = entry.keys, entry.event_id
+        name, was = keys.table, keys.other
+        assert name is not None
+        if was is not None and self.tables.is_(was, {State.QUARANTINED}):
+            self.reads.need(was, "it was renamed at the source", event_id)
+        if self.tables.is_(name, {State.QUARANTINED}):
+            if keys.kind is Kind.DROP_TABLE:
+                self.reads.need(name, "it was dropped at the source", event_id)
+        elif name not in admitted or self.tables.is_(name, UNREAD):
+            return
+        elif keys.transactional and keys.kind is not Kind.DROP_TABLE:
+            self.reads.quarantine(name, f"{ACID} are not replicated: {REASONS[ACID]}", event_id)
+        elif keys.kind is Kind.UNKNOWN and keys.defect:
+            self.reads.quarantine(name, f"event {event_id} can't be read: {keys.defect}", event_id)
+        elif keys.kind is Kind.UNKNOWN:
+            self.reads.need(name, f"event {event_id} ({entry.event_type}) can't be folded", event_id)
+
+    def copied_table(self, group: Sequence[Entry]) -> TableName | None:
+        """A table that is being copied beside the windows, and that the group has to wait for."""
+        copied = self.tables.copied
+        if not copied:
+            return None
+        if self.consistency.by_database:
+            databases = {name.database: name for name in copied}
+            return next((databases[name.database] for name in names_in(group) if name.database in databases), None)
+        return next((name for name in names_in(group) if name in copied), None)
+
+    def hold(self, names: Sequence[TableName], because: TableName, event_id: EventId) -> None:
+        """Tables that can't go on before one that is copied beside the windows stay as they are."""
+        self.scanned.miss(names)
+        copied_with = self.tables.copied[because]
+        for name in names:
+            if name not in self.tables.copied and not self.tables.is_(name, ASIDE):
+                reason = f"it waits for {because}, whose files are being copied"
+                self.tables.wait_for_copy(name, copied_with, reason, event_id)
+
+    def copy_beside(self, group: Group, upto: EventId, long: Long) -> None:
+        """Apply the group beside the windows: its files take long to copy."""
+        entries = self.whole(group, upto) if group.ready is not None else group.entries
+        cursor, names = self.cut(upto).shown_by_all(entries), self.admitted(entries)
+        self.scanned.miss(names)
+        for name in names:
+            self.tables.wait_for_copy(name, names[0], f"its files are being copied: {long}", upto)
+        LOG.info("%s: %s leaves the window at event %d: %s", self.side.policy.target, names[0], upto, long)
+
+        def work() -> Advanced:
+            changes = cascaded(self.source, self.side, entries)
+            lost = self.lost_of(names)
+            return advance(self.source, self.side, entries, cursor, upto, changes, lost=lost, tried=True)
+
+        self.copies.submit(names, entries, upto, work)
+
+    def take_copied(self, window: Window) -> list[Job]:
+        """Groups that were applied beside the windows rejoin; those that could not be go through this window."""
+        jobs = self.copies.finished()
+        for job in jobs:
+            self.tables.end_copy(job.names[0])
+            try:
+                self.settle(Group(job.entries), job.upto, window, job.future)
+            except (Unavailable, Ahead, Forgotten) as error:
+                self.attempts.fail_at(job.upto)
+                text = "%s: %s did not come through beside the windows: %s"
+                LOG.info(text, self.side.policy.target, job.names[0], error)
+            for name in job.names:
+                # What is gone by `job.upto` may have been made again since.
+                if self.tables.is_(name, {State.OUT, State.LIVE}):
+                    self.tables.show(name, job.upto)
+                    if self.pauses.rules.takes(name) and self.tables.is_(name, {State.LIVE}):
+                        self.pauses.hold(name)
+        return jobs
+
+    # Groups side by side
+
+    def advance_groups(self, groups: Sequence[Group], upto: EventId, window: Window) -> None:
+        """All groups of a wave side by side."""
+        problem = self.drop_views(groups, upto, window)
+        for wave in Wave:
+            todo = [group for group in groups if wave_of(group.entries) is wave and not self.waits(group.entries)]
+            while todo:
+                futures = list(zip(todo, self.begin_groups(todo, upto), strict=True))
+                todo = []
+                for group, future in futures:
+                    try:
+                        todo += map(Group, self.settle(group, upto, window, future))
+                    except Long as long:
+                        self.copy_beside(group, upto, long)
+                    except (Unavailable, Ahead, Forgotten) as error:
+                        problem = error
+        if problem is not None:
+            raise problem
+        self.tables.end_window(upto)
+
+    def begin_groups(self, groups: Sequence[Group], upto: EventId) -> list[Future[Advanced]]:
+        """Begin with the groups in the order of their sizes. The largest one is the first, so that it does not end long
+        after the others; then come the smallest, which wait for no larger one."""
+        ordered = sorted(range(len(groups)), key=lambda place: size_of(groups[place]))
+        ordered = [*ordered[-1:], *ordered[:-1]]
+        self.fetched = fetched(self.source.journal, [groups[place] for place in ordered])
+        begun = {place: self.pool.submit(self.advance, groups[place], upto) for place in ordered}
+        return [begun[place] for place in range(len(groups))]
+
+    def drop_views(
+        self, groups: Sequence[Group], upto: EventId, window: Window
+    ) -> Unavailable | Ahead | Forgotten | None:
+        """Views that come back go before their tables do. What fails here is met again when they come back."""
+        problem: Unavailable | Ahead | Forgotten | None = None
+        for group in groups:
+            if upto_drop(group.entries):
+                whole = self.whole(group, upto) if group.ready is not None else group.entries
+                going = upto_drop(whole)
+                try:
+                    window.add(self.advance(Group(going), upto, going[-1].event_id))
+                except Unavailable as error:
+                    if not self.blame.gives_up((Wave.VIEWS, self.admitted(group.entries)[0]), error):
+                        problem = error
+                except Ahead as error:
+                    # An attempt before this one has brought them back already.
+                    problem = error if error.event_id > upto else problem
+                except Forgotten as error:
+                    problem = error
+                except FAILED:
+                    continue
+        return problem
+
+    def waits(self, group: Sequence[Entry]) -> bool:
+        """Views wait for tables that are read, or wait for files."""
+        late = {*self.tables.in_state(*BEHIND, *UNREAD)}
+        if not late or wave_of(group) is not Wave.VIEWS or not is_of_views(group):
+            return False
+        names = self.admitted(group)
+        try:
+            bases = sorted(bases_of(self.source.journal, group) & late - {*names})
+        except Undecodable:
+            return False
+        for name in names if bases else ():
+            self.tables.wait_for_base(name, self.pauses.reason_of_view(bases[0]))
+        return bool(bases)
+
+    def advance(self, group: Group, upto: EventId, end: EventId | None = None) -> Advanced:
+        """Take the group through the window to `upto`, or only to its last event, `end`."""
+        entries, end = group.entries, upto if end is None else end
+        self.wait_for_evidence(max((entry.event_id for entry in entries if entry.keys.locations), default=0))
+        for name in self.admitted(entries):
+            self.databases.ensure(name)
+        applied, accept = Applied(), self.copies.require_short
+        tried, cursor = entries[0].event_id <= self.attempts.unrecorded, self.cut(upto).shown_by_all(entries)
+        if group.ready is not None:
+            accept(group.ready)
+            source = replace(self.source, journal=self.fetched.take(group.first))
+            try:
+                advanced = carry_out(source, self.side, group.ready, applied, cursor if tried else None)
+            except (Conflict, ContentLost):
+                entries, tried = self.whole(group, upto), True
+            else:
+                # The window may hold the group until its end.
+                group.ready.shown.clear()
+                return advanced
+        changes, lost = cascaded(self.source, self.side, entries), self.lost_of(self.admitted(entries))
+        return advance(self.source, self.side, entries, cursor, end, changes, applied, accept, lost, tried=tried)
+
+    def lost_of(self, names: Sequence[TableName]) -> set[Lost]:
+        """Files that could not be copied since the tables last arrived at a window's end."""
+        return self.lost.setdefault(names[0], set())
+
+    def whole(self, group: Group, upto: EventId) -> Sequence[Entry]:
+        """All entries of a group of which the gist is here: the window is read once for all that ask."""
+        with self.reading_whole:
+            if not self.wholes:
+                groups = self.cut(upto).groups(self.side.admission, self.entries(upto))
+                self.wholes = {entries[0].event_id: entries for entries in groups}
+            return self.wholes[group.first]
+
+    def wait_for_evidence(self, newest: EventId) -> None:
+        """Until capture has looked at the files of all events up to `newest`."""
+        clock = self.source.clock
+        deadline = clock.elapsed_ns() + int(EVIDENCE_SECONDS * 1e9)
+        while self.side.policy.data != "none" and self.source.evidence.considered() < newest:
+            if clock.elapsed_ns() > deadline or self.stopping.is_set():
+                return
+            clock.sleep(0.004)
+
+    # What became of a group
+
+    def settle(self, group: Group, upto: EventId, window: Window, future: Future[Advanced]) -> list[list[Entry]]:
+        """What became of a group; the parts in which it is to be tried again."""
+        try:
+            advanced = future.result()
+        except Forgotten:
+            raise
+        except (*FAILED, Unavailable) as error:
+            if isinstance(error, Unavailable):
+                self.blame.take(self.admitted(group.entries)[0], error)
+                self.retries.failed_in_a_window(self.admitted(group.entries))
+            elif isinstance(error, Refused):
+                self.blame.require_storage()
+            culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
+            if parts := self.consistency.parts(group.entries, culprit):
+                self.attempts.fail_at(upto)
+                return parts
+            self.set_aside(group.entries, error)
+            return []
+        self.blame.succeeded(self.admitted(group.entries)[0])
+        window.add(advanced)
+        self.take_shown(group, upto, advanced)
+        return []
+
+    def take_shown(self, group: Group, upto: EventId, advanced: Advanced) -> None:
+        """The group's tables show the window's end, or the last state whose files are known."""
+        behind: set[TableName] = set()
+        if not advanced.complete:
+            self.scanned.miss(self.admitted(group.entries))
+            whole = self.whole(group, upto) if group.ready is not None else group.entries
+            behind = names_in(entry for entry in whole if entry.event_id > advanced.shows)
+        for name in self.admitted(group.entries):
+            if self.tables.is_(name, ASIDE):
+                # It was taken out of the windows while its group was copied: its read goes by what is shown then.
+                continue
+            if name in behind:
+                self.tables.wait_for_files(name, advanced.shows, upto, self.source.clock.elapsed_ns())
+            else:
+                self.lost.pop(name, None)
+                self.tables.arrive(name, upto, present=name in advanced.present)
+
+    def set_aside(self, group: Sequence[Entry], error: Exception) -> None:
+        """Tables of a group that failed are quarantined or read; what is gone by now is read, and found missing."""
+        event_id = group[-1].event_id
+        for name in self.admitted(group):
+            match error:
+                case NotOurs() if name == error.table and not ends_gone(group, name):
+                    self.reads.quarantine(name, str(error), event_id)
+                case Undecodable() | Refused():
+                    self.reads.quarantine(name, str(error), event_id)
+                case _:
+                    self.reads.need(name, str(error), event_id)
+
+
+def ends_gone(group: Sequence[Entry], name: TableName) -> bool:
+    """Whether the group's last event on the name drops the table, or gives it another name."""
+    last = next(entry for entry in reversed(group) if name in names_of(entry))
+    return last.keys.kind is Kind.DROP_TABLE or last.keys.table != name
