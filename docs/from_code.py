@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import click
+from lifecycle import picture
 from pydantic.fields import FieldInfo
 
 from calque.cli import commands
@@ -19,6 +22,7 @@ SECTION = re.compile(r"\[([a-z]+)[^]]*\]")
 KEY = re.compile(r"(# )?([a-z_]+) = (.+?)(?:\s{2,}# (.*))?")
 """A line of the configuration that `calque init` writes: an example begins with a hash sign."""
 WIDTH = 100
+PACKAGE = Path(__file__).parents[1] / "lib" / "calque"
 
 
 def filled(page: str) -> str:
@@ -73,8 +77,21 @@ def help_of(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
         yield from help_of(each, f"{path} {name}")
 
 
+def rooms(folder: str) -> str:
+    """A table of the packages in a folder of `lib/calque`, each with the first paragraph of its docstring."""
+    rows = ["| room | is |", "|---|---|"]
+    for package in sorted((PACKAGE / folder).glob("*/__init__.py")):
+        docstring = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+        paragraph = " ".join(docstring.partition("\n\n")[0].split())
+        rows.append(f"| `{package.parent.name}` | {escaped(paragraph)} |")
+    return "\n".join(rows)
+
+
 MODELS = {**SECTIONS, "targets": Target}
 PARTS: Mapping[str, Callable[[], str]] = {
     "help of all commands": all_help,
+    "rooms of the package": lambda: rooms(""),
+    "rooms of the engine": lambda: rooms("engine"),
+    "life of a table": picture,
     **{f"keys of {section}": lambda section=section: keys(section) for section in MODELS},
 }

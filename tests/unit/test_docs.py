@@ -13,11 +13,13 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 import pytest
+from lifecycle import picture
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from calque.cli import commands
 from calque.config import Config, load
+from calque.core.lifecycle import Change, State
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -202,3 +204,8 @@ def test_every_program_on_a_page_is_python(page: Path) -> None:
 
 def test_readme_fits_on_a_few_screens() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_picture_of_a_table_s_life_shows_every_state_and_every_change() -> None:
+    drawn = set(re.findall(r">([a-z ]+)</text>", picture()))
+    assert drawn == {state.value for state in State} | {change.value for change in Change}

@@ -1,1 +1,1 @@
-"""Plugs: one module or folder for each piece of the world. None imports another."""
+"""Implementations of the ports: a module or a folder for each piece of the world. None imports another."""

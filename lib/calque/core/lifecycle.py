@@ -101,7 +101,6 @@ TRANSITIONS: Mapping[State, Mapping[Change, State]] = MappingProxyType(
             Change.IS_PAUSED: State.PARKED,
             Change.IS_RESUMED: State.UNKNOWN,
             Change.IS_QUARANTINED: State.QUARANTINED,
-            Change.IS_GONE: State.OUT,
         },
         State.LIVE: _FROM_SHOWN,
         State.WAITING: _FROM_SHOWN,

@@ -1,5 +1,6 @@
-"""Hands: effects in order, through ports. No Spark, no Thrift.
+"""Effects in their order, through ports only: no Spark, no Thrift.
 
-`capture` copies the log and gathers evidence; `replica` takes one target through windows; `observe`, `apply` and `read`
-are what it does to tables; `verify` compares; `sweep` clears away; `failpoints` name every effect.
+`capture` brings the log into the journal; `replica` takes one target from window to window, with `window` for what is
+live and `exact_reads` for what is not; `apply` makes the calls of a hop; `verify` compares; `sweep` clears away;
+`failpoints` names every effect. `docs/architecture.md` follows an event, a window and an exact read through the rooms.
 """
