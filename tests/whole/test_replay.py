@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from whole.test_adopt import PARTED, PLAIN_TABLE, HandWorld
-from whole.test_staging import LARGE, SIZE, SlowWorld
 
 from calque.core.layout import join
 from calque.engine.replica.replay import replay
@@ -17,6 +15,8 @@ from calque.model.hive import location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from support.worlds.histories import differences
+from whole.test_adopt import PARTED, PLAIN_TABLE, HandWorld
+from whole.test_staging import LARGE, SIZE, SlowWorld
 
 
 class Replayed(HandWorld):
