@@ -18,7 +18,7 @@ from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
 from calque.engine.check.log_strength import newest_rows, weaknesses
-from calque.engine.failpoints import EFFECTS, guard
+from calque.engine.failpoints import EFFECTS, Guard
 from calque.engine.sides.journal_reads import begin_of
 from calque.engine.sides.log_reads import events_after
 from calque.engine.source.evidence import Gatherer
@@ -306,7 +306,7 @@ def test_a_death_at_any_point_is_healed_by_the_next_start(site: Site, point: str
             raise Died
 
     whole, port = site.source, point.partition(".")[0]
-    site.source = replace(whole, **{port: guard(getattr(whole, port), port, hit)})
+    site.source = replace(whole, **{port: getattr(Guard(hit), port)(getattr(whole, port))})
     site.start()
     with pytest.raises(Died):
         site.seam.mend()

@@ -21,7 +21,7 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.iceberg import name_of
 from calque.core.layout import place
-from calque.engine.failpoints import guard
+from calque.engine.failpoints import Guard
 from calque.engine.replica.adopt import adopt
 from calque.engine.sweep.sweep import sweep_target
 from calque.engine.verify.verify import verify
@@ -92,7 +92,7 @@ class Bay:
         self.world = World(1, HIVE_3, wanted)
         self.storage, self.effects = Counted(), Effects()
         self.world.source_side = replace(self.world.source_side, storage=self.storage)
-        self.world.side = replace(self.world.side, storage=guard(self.storage, "storage", self.effects))
+        self.world.side = replace(self.world.side, storage=Guard(self.effects).storage(self.storage))
         self.world.replica = self.world.new_replica()
         self.source = Noting(self.world.source, self.world.note)
         self.source.create_database(Database("d1", location=f"file:{root}/source/d1.db"))

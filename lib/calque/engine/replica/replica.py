@@ -36,7 +36,7 @@ from calque.engine.sides.table_states import ASIDE, OUT, Tables
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.target.fault_isolation import RELEASE, Blame
 from calque.engine.target.observe import NotOurs
-from calque.engine.target.origin_registry import carried, meet, tells, without_returned
+from calque.engine.target.origin_registry import WithoutReturned, carried, meet, tells
 from calque.engine.target.recovered_rows import unsure
 from calque.engine.window.advance import Advanced, advance, carry_out
 from calque.engine.window.consistency import Consistency, order_of
@@ -84,7 +84,7 @@ class Replica:
         batch: int = BATCH,
         pace: float = 0.0,
     ) -> None:
-        self.source = replace(source, catalog=without_returned(source.catalog, side.home))
+        self.source = replace(source, catalog=WithoutReturned(source.catalog, side.home))
         self.everywhere, self.side, self.begin = source, side, begin
         self.wake, self.make_pool, self.patience = wake, pool, patience
         self.spread, self.large = spread, large
