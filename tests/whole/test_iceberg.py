@@ -30,7 +30,7 @@ from calque.model.hive import Database
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.ports import Copied, CopyTask
+from calque.ports import Conflict, Copied, CopyTask
 from support.sources.lakes import (
     Lake,
     Rows,
@@ -126,7 +126,7 @@ class Bay:
     def there(self, name: TableName = T) -> hive.Table | None:
         try:
             return self.world.target_store.the_table(name).table
-        except Exception:
+        except Conflict:
             return None
 
     def metadata(self, name: TableName = T) -> str:

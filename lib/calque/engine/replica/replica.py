@@ -40,10 +40,11 @@ from calque.engine.target.origin_registry import WithoutReturned, carried, meet,
 from calque.engine.target.recovered_rows import unsure
 from calque.engine.window.advance import Advanced, advance, carry_out
 from calque.engine.window.consistency import Consistency, order_of
+from calque.engine.window.failures import FAILURES, Failure
 from calque.engine.window.groups import Cut, Group, Spread, size_of
 from calque.engine.window.long_copies import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
 from calque.engine.window.message_prefetch import fetched
-from calque.engine.window.prepare import Ahead, Unreachable
+from calque.engine.window.prepare import Ahead
 from calque.engine.window.result import Window, all_own
 from calque.engine.window.run_boundaries import Runs
 from calque.engine.window.scan_backlog import Scanned
@@ -60,8 +61,6 @@ APPLIERS = 4
 LARGE = 50_000
 WAITING_SECONDS = 30.0
 EVIDENCE_SECONDS = 5.0
-FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
-"""What may keep a group from going through a window."""
 SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 
 
@@ -387,8 +386,6 @@ class Replica:
         ended: set[TableRow] = set()
         for outcome in self.reading.drain():
             name = outcome.table
-            if outcome.broken is not None:
-                raise outcome.broken
             if not self.tables.is_(name, OUT):
                 self.reading.reads.leave(name)
                 self.tables.changed.add(name)
@@ -753,7 +750,7 @@ class Replica:
                     problem = error if error.event_id > upto else problem
                 except Forgotten as error:
                     problem = error
-                except FAILED:
+                except FAILURES:
                     continue
         return problem
 
@@ -825,7 +822,7 @@ class Replica:
             advanced = future.result()
         except Forgotten:
             raise
-        except (*FAILED, Unavailable) as error:
+        except FAILURES as error:
             if isinstance(error, Unavailable):
                 self.blame.take(self.admitted(group.entries)[0], error)
                 self.retries.failed_in_a_window(self.admitted(group.entries))
@@ -851,7 +848,7 @@ class Replica:
                 self.arrive(name, upto, present=name in advanced.present)
         return []
 
-    def set_aside(self, group: Sequence[Entry], error: Exception) -> None:
+    def set_aside(self, group: Sequence[Entry], error: Failure) -> None:
         """Tables of a group that failed are quarantined or read; what is gone by now is read, and found missing."""
         event_id = group[-1].event_id
         for name in self.admitted(group):
