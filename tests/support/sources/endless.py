@@ -12,6 +12,7 @@ from calque.core.image import Imaging, Marks
 from calque.engine.apply.databases import Databases
 from calque.engine.exact_reads.pool import Read, Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.target.fault_isolation import FaultIsolation
 from calque.model.facets import Statistics
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
@@ -116,4 +117,6 @@ def sides(partitions: int) -> tuple[SourceSide, TargetSide]:
 
 
 def reading_of(source: SourceSide, side: TargetSide, batch: int) -> Reading:
-    return Reading(source, side, Databases(source, side), lambda: None, lambda *_: None, pool, batch=batch)
+    faults = FaultIsolation(source, side)
+    databases = Databases(source, side, faults)
+    return Reading(source, side, databases, faults, lambda: None, lambda *_: None, pool, batch=batch)

@@ -24,7 +24,7 @@ from calque.engine.policy.retained import Kept
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import landed_row
 from calque.engine.source.exact_read import Large, TooBusy, read_exact
-from calque.engine.target.fault_isolation import Blame, facts
+from calque.engine.target.fault_isolation import FaultIsolation, facts
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.recovered_rows import as_it_is
 from calque.engine.window.advance import Advanced
@@ -135,6 +135,7 @@ class Reading:
         source: SourceSide,
         side: TargetSide,
         databases: Databases,
+        faults: FaultIsolation,
         wake: Callable[[], None],
         busy: Callable[[TableName, TableState], None],
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
@@ -145,9 +146,8 @@ class Reading:
         held: Callable[[TableName], bool] = lambda _: False,
     ) -> None:
         self.kept, self.held = kept or Kept(side), held
-        self.source, self.side, self.databases = source, side, databases
+        self.source, self.side, self.databases, self.faults = source, side, databases, faults
         self.wake, self.busy = wake, busy
-        self.blame = Blame(source, side)
         self.finished: queue.Queue[Read | BaseException] = queue.Queue()
         self.batch = batch
         self.reads = Reads(source.clock.now_ns)
@@ -202,7 +202,7 @@ class Reading:
         try:
             outcome = Read(name, held=True) if self.held(name) else self.read_and_land(name)
         except FAILURES as error:
-            outcome = replace(failed(name, error), world=not self.blame.is_to_blame(error))
+            outcome = replace(failed(name, error), world=not self.faults.may_be_own_fault(error))
         outcome = replace(outcome, asked=asked)
         if outcome.advanced is not None and name in outcome.advanced.present:
             self.landed.record(outcome)

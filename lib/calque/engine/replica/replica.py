@@ -34,7 +34,7 @@ from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE, OUT, Tables
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.target.fault_isolation import RELEASE, Blame
+from calque.engine.target.fault_isolation import RELEASE, FaultIsolation
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.origin_registry import WithoutReturned, carried, meet, tells
 from calque.engine.target.recovered_rows import unsure
@@ -95,8 +95,9 @@ class Replica:
         """Know nothing, as at the start of a process: what is under way is given up."""
         source, side, wake, pool = self.source, self.side, self.wake, self.make_pool
         self.pool = pool(APPLIERS, f"apply-{side.policy.target}")
-        self.databases = Databases(source, side)
-        self.functions = Functions(source, side)
+        self.faults = FaultIsolation(source, side)
+        self.databases = Databases(source, side, self.faults)
+        self.functions = Functions(source, side, self.faults)
         self.consistency = Consistency(side, self.databases)
         self.tables = Tables()
         self.scanned = Scanned(source, side, self.tables)
@@ -108,7 +109,8 @@ class Replica:
             return self.is_held_back(name) or self.paused.whole()
 
         self.reading = Reading(
-            source, side, self.databases, wake, self.tables.busy, pool, readers, batch, kept, self.pace, held
+            *(source, side, self.databases, self.faults, wake, self.tables.busy),
+            *(pool, readers, batch, kept, self.pace, held),
         )
         self.comparing = Comparing(source, side, self.tables, self.reading, self.begin, wake)
         begins = (self.begin, self.databases, self.functions, self.consistency, self.scanned)
@@ -120,7 +122,6 @@ class Replica:
         """Whether it is known what came from the target."""
         self.opened = False
         """Whether all that the ledger says is known here."""
-        self.blame = Blame(source, side)
         self.retries = Retries()
         self.waiting_since: dict[TableName, int] = {}
         self.lost: dict[TableName, set[Lost]] = {}
@@ -743,7 +744,7 @@ class Replica:
                 try:
                     window.add(self.advance(Group(going), upto, going[-1].event_id))
                 except Unavailable as error:
-                    if not self.blame.gives_up((Wave.VIEWS, self.admitted(group.entries)[0]), error):
+                    if not self.faults.gives_up((Wave.VIEWS, self.admitted(group.entries)[0]), error):
                         problem = error
                 except Ahead as error:
                     # An attempt before this one has brought them back already.
@@ -824,17 +825,17 @@ class Replica:
             raise
         except FAILURES as error:
             if isinstance(error, Unavailable):
-                self.blame.take(self.admitted(group.entries)[0], error)
+                self.faults.require_own_fault(self.admitted(group.entries)[0], error)
                 self.retries.failed_in_a_window(self.admitted(group.entries))
             elif isinstance(error, Refused):
-                self.blame.require_storage()
+                self.faults.require_storage()
             culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
             if parts := self.consistency.parts(group.entries, culprit):
                 self.unrecorded = max(self.unrecorded, upto)
                 return parts
             self.set_aside(group.entries, error)
             return []
-        self.blame.succeeded(self.admitted(group.entries)[0])
+        self.faults.succeeded(self.admitted(group.entries)[0])
         window.add(advanced)
         behind: set[TableName] = set()
         if not advanced.complete:
