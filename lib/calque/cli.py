@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _show_traceback(settings)
         print_error(str(error))
         return error.exit_code
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the process ends here: nobody above can tell the user
         _show_traceback(settings)
         todo = "Report the traceback above" if settings.debug else "Run it again with --debug, and report the traceback"
         print_error(f"{type(error).__name__}: {error}".rstrip(": "), "This is a defect of calque", todo)

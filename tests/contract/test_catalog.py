@@ -17,7 +17,7 @@ from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.world import Probed, listening, probed, server_version
-from calque.errors import Refused, Unavailable
+from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Column, Database, Function, Order, Partition, Resource, Skew, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
 from calque.model.policy import Abilities
@@ -652,7 +652,7 @@ def written_file(path: Path) -> Path:
 def outcome(call: Callable[[], None]) -> str:
     try:
         call()
-    except Exception as error:
+    except (Conflict, CalqueError) as error:
         return type(error).__name__ if isinstance(error, Conflict) else f"{type(error).__name__}: {error}"
     return "nothing was raised"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.files import FileStorage
+from calque.errors import CalqueError
 from calque.ports import CopyTask
 from support.services.mounts import can_mount, with_disk
 
@@ -119,7 +120,7 @@ def copied_unprivileged(tasks: Sequence[CopyTask]) -> list[str]:
             for each in tasks:
                 try:
                     answers.append(FileStorage().copy([each])[0].problem)
-                except Exception as error:
+                except CalqueError as error:
                     answers.append(f"{type(error).__name__}: {error}")
             os.write(writing, json.dumps(answers).encode())
         finally:

@@ -56,7 +56,7 @@ class Reader:
             self.seen.append(at)
             try:
                 self.rows.append(rows_of(at))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever a reader meets is the finding
                 self.problems.append(f"{at}: {type(error).__name__}: {error}")
 
 

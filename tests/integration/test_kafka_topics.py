@@ -23,7 +23,7 @@ from calque.adapters.kafka.partition import Sender
 from calque.adapters.kafka.record import Known, Record, cut
 from calque.adapters.kafka.topic import Topic
 from calque.core.rows import table_of
-from calque.engine.failpoints import Hit, Kill, guard, passing
+from calque.engine.failpoints import Guard, Hit, Kill, passing
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event, Keys, Kind
@@ -355,8 +355,8 @@ def test_a_writer_killed_at_any_point_or_in_the_middle_of_an_append_goes_on_wher
 def write_on(topic: Topic, death: str) -> None:
     """As capture does: go on where the journal ends, until killed."""
     hit: Hit = Kill(death.partition("@")[0], int(death.partition("@")[2])) if death else passing
-    journal = guard(KafkaJournal(topic), "journal", hit)
-    evidence = guard(KafkaEvidence(topic), "evidence", hit)
+    journal = Guard(hit).journal(KafkaJournal(topic))
+    evidence = Guard(hit).evidence(KafkaEvidence(topic))
     while True:
         last = journal.last() or 0
         journal.append(rows(last + 1, last + 40, "x" * 5_000))

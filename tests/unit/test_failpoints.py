@@ -8,7 +8,7 @@ import pytest
 
 from calque.adapters.control import ControlStore
 from calque.adapters.memory.gaps import MemoryGaps
-from calque.engine.failpoints import NAMES, Lose, guard, guard_records, is_known
+from calque.engine.failpoints import NAMES, Guard, Lose, is_known
 from calque.errors import Unavailable
 from calque.model.gaps import Cause, Gap
 
@@ -17,7 +17,7 @@ FIRST, SECOND = Gap(1, 5, 7, Cause.PURGED, ""), Gap(2, 9, 9, Cause.PURGED, "")
 
 def test_an_answer_is_lost_once_and_its_effect_has_happened() -> None:
     gaps = MemoryGaps()
-    guarded = guard(gaps, "gaps", Lose("gaps.add", 2))
+    guarded = Guard(Lose("gaps.add", 2)).gaps(gaps)
     guarded.add(FIRST)
     with pytest.raises(Unavailable, match="is lost"):
         guarded.add(SECOND)
@@ -27,7 +27,7 @@ def test_an_answer_is_lost_once_and_its_effect_has_happened() -> None:
 
 def test_a_record_passes_failpoints_of_its_first_word(tmp_path: Path) -> None:
     hits: list[str] = []
-    store = guard_records(ControlStore(tmp_path), hits.append)
+    store = ControlStore(tmp_path, Guard(hits.append).records())
     store.put("paused/dr", {"at": 1})
     assert store.read("paused/dr") == {"at": 1}
     store.remove("paused/dr")

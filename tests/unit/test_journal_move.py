@@ -12,7 +12,7 @@ from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.core.rows import table_of
 from calque.engine.capture.journal_copy import Kept, Moved, Owner, move
-from calque.engine.failpoints import guard
+from calque.engine.failpoints import Guard
 from calque.errors import Refused
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event, Keys, Kind
@@ -150,7 +150,7 @@ def test_a_move_that_dies_anywhere_goes_on_and_loses_nothing() -> None:
                 if left < 0:
                     raise Death(name)
 
-            guarded = Kept("new", guard(dying.journal, "journal", hit), guard(dying.evidence, "evidence", hit))
+            guarded = Kept("new", Guard(hit).journal(dying.journal), Guard(hit).evidence(dying.evidence))
             try:
                 move(old, guarded, Owner.US, 80)
                 break

@@ -11,7 +11,7 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.core.lease import Living, Seen, Step, Take, Taken, Watch, next_step, usable
-from calque.engine.lease.fence import AT_A_TIME, Deputy, fenced
+from calque.engine.lease.fence import AT_A_TIME, Deputy, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, Refused, Unavailable
@@ -358,14 +358,14 @@ def test_files_are_published_and_removed_a_few_at_a_time_as_long_as_that_is_perm
         storage.write(f"file:/t/_stage/{name}", b"x")
     renames = [(f"file:/t/_stage/{name}", f"file:/t/{name}") for name in names]
     with pytest.raises(Unavailable):
-        fenced(storage, Fence(1)).publish(renames)
+        FencedStorage(storage, Fence(1)).publish(renames)
     assert [name for name in storage.children("file:/t") if name != "_stage"] == names[:-1]
     with pytest.raises(Unavailable):
-        fenced(storage, Fence(1)).remove([target for _, target in renames])
+        FencedStorage(storage, Fence(1)).remove([target for _, target in renames])
     assert len(storage.children("file:/t")) == len(names) - 1
     with pytest.raises(Unavailable):
-        fenced(storage, Fence(0)).write("file:/t/g", b"x")
-    assert fenced(storage, Fence(0)).read("file:/t/g") is None
+        FencedStorage(storage, Fence(0)).write("file:/t/g", b"x")
+    assert FencedStorage(storage, Fence(0)).read("file:/t/g") is None
 
 
 def test_a_call_that_is_not_permitted_sends_nothing_to_the_metastore() -> None:

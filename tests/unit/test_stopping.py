@@ -19,11 +19,13 @@ from calque.control.pause_rules import Rule, change, whole
 from calque.control.requests import ask
 from calque.control.status import snapshot
 from calque.core.standing import Standing
+from calque.engine.capture.continuity import Continuity
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
 from calque.errors import Broken, Unavailable
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
 from calque.model.requests import Action
+from calque.streams.capture import CapturePart
 from calque.streams.part import Part
 from calque.streams.run import Run, end, running
 from calque.streams.target import TargetPart
@@ -68,6 +70,13 @@ class Failing(TargetPart):
         return 0
 
 
+class Defective(Failing):
+    """One that meets what nobody expects."""
+
+    def once(self) -> None:
+        raise KeyError("d1.t")
+
+
 class Ending(Failing):
     """One that has nothing to do."""
 
@@ -75,11 +84,31 @@ class Ending(Failing):
         return
 
 
+class Scanning(CapturePart):
+    """Capture of a log without events, beside which a scan meets what nobody expects."""
+
+    def once(self) -> None:
+        self.capture(Continuity(self.wiring.source(), 0))
+
+    def ask(self) -> EventId:
+        return 0
+
+    def scan(self, *_: object) -> None:
+        def fall(_: threading.Event) -> None:
+            raise KeyError("d1.t")
+
+        self.go_on("scan", fall)
+
+    def follow(self, *_: object) -> None:
+        while not self.halted():
+            time.sleep(0.01)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     path = tmp_path / "calque.toml"
     path.write_text(
-        '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
+        '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\nallow_weak_log = true\n'
         '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
     )
     found = Run(Wiring(load(path)), ("dr",))
@@ -141,6 +170,28 @@ def test_a_part_that_failed_says_so_when_its_process_is_gone(
     found = snapshot(run.wiring)["targets"]["dr"]
     assert (found["state"], "The ledger was changed" in str(found["last_error"])) == told
     assert isinstance(begun.failure, Broken) is told[1]
+
+
+def test_what_nobody_expects_of_a_target_is_a_defect_that_is_logged_once(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    part = Defective(run, run.begin, "dr")
+    run.begin_part(part)
+    part.thread.join(30)
+    assert isinstance(part.failure, Broken)
+    assert part.state == "failed"
+    assert not run.stopping.is_set()
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["dr ended"]
+
+
+def test_what_nobody_expects_of_a_scan_ends_the_process(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    run.wiring.control.put("journal", {"source": "hq", "after": 0})
+    part = Scanning(run, run.begin)
+    run.begin_part(part)
+    part.thread.join(30)
+    assert isinstance(run.failure, Broken)
+    assert run.stopping.is_set()
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["capture ended"]
 
 
 def test_a_signal_that_comes_while_the_configuration_is_read_ends_it_in_order(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
 from calque.engine.check.log_strength import newest_rows, weaknesses
-from calque.engine.failpoints import EFFECTS, guard
+from calque.engine.failpoints import EFFECTS, Guard
 from calque.engine.sides.journal_reads import begin_of
 from calque.engine.sides.log_reads import events_after
 from calque.engine.source.evidence import Gatherer
@@ -306,7 +306,7 @@ def test_a_death_at_any_point_is_healed_by_the_next_start(site: Site, point: str
             raise Died
 
     whole, port = site.source, point.partition(".")[0]
-    site.source = replace(whole, **{port: guard(getattr(whole, port), port, hit)})
+    site.source = replace(whole, **{port: getattr(Guard(hit), port)(getattr(whole, port))})
     site.start()
     with pytest.raises(Died):
         site.seam.mend()
@@ -338,27 +338,42 @@ def test_a_journal_says_nothing_to_a_reader_who_does_not_know_the_newest_gap(sit
 
 def test_an_idle_log_is_looked_at(site: Site) -> None:
     noticed: list[str] = []
-    vigil = Beside("vigil", lambda stopping: watch(site.seam, noticed.append, stopping, seconds=0.001))
+    failed: list[BaseException] = []
+    vigil = Beside("vigil", lambda stopping: watch(site.seam, noticed.append, stopping, 0.001), failed.append)
     site.repeat(9)
     vigil.begin()
     vigil.thread.join(10)
-    assert noticed == ["The log gave event id 9 to two events"]
+    assert (noticed, failed) == (["The log gave event id 9 to two events"], [])
     vigil.stop()
 
 
 def test_what_goes_on_beside_capture_ends_when_it_is_told_to() -> None:
     ended: list[str] = []
+    failed: list[BaseException] = []
 
     def work(stopping: threading.Event) -> None:
         assert stopping.wait(10)
         ended.append("work")
 
-    beside = Beside("work", work)
+    beside = Beside("work", work, failed.append)
     beside.stop()
-    beside = Beside("work", work)
+    beside = Beside("work", work, failed.append)
     beside.begin()
     beside.stop()
-    assert ended == ["work"]
+    assert (ended, failed) == (["work"], [])
+
+
+def test_what_goes_on_beside_capture_hands_on_what_nobody_expected() -> None:
+    failed: list[BaseException] = []
+    defect = KeyError("d1.t")
+
+    def work(_: threading.Event) -> None:
+        raise defect
+
+    beside = Beside("work", work, failed.append)
+    beside.begin()
+    beside.stop()
+    assert failed == [defect]
 
 
 class Rows:

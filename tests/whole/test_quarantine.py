@@ -291,15 +291,16 @@ def test_a_database_that_is_refused_in_the_bootstrap_is_not_waited_for(error: Ca
 
 
 @FAILURES
-def test_a_function_that_the_target_does_not_take_is_set_aside(error: CalqueError) -> None:
+@pytest.mark.parametrize("name", ["f", "x"], ids=["of its own name", "of a table's name"])
+def test_a_function_that_the_target_does_not_take_is_set_aside(error: CalqueError, name: str) -> None:
     world = world_of()
     dislike = Dislike(error, lambda method, _: method == "create_function")
     picky(world, dislike)
-    world.writer.source.create_function(Function("f", "d1", "com.example.F", "somebody", 1, 1, 1, ()))
+    world.writer.source.create_function(Function(name, "d1", "com.example.F", "somebody", 1, 1, 1, ()))
     since = world.source.current()
     create(world, "x")
     settled(world)
-    assert aside(world) == {"d1.f": (REASONS[error], since)}
+    assert aside(world) == {f"d1.{name}": (REASONS[error], since)}
     assert "x" in at_target(world)
     dislike.on = False
     let_go(world)

@@ -18,9 +18,12 @@ from calque.engine.capture.capture import Capture
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import Gatherer
 from calque.engine.source.scanner import Chosen, Scanner
+from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.scan import Memory
+from calque.ports.forwarding import ForwardingStorage
+from support.faults.defects import Defect
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, WorldClock
 
 T = TableName("d", "t")
@@ -270,3 +273,19 @@ def test_a_scanner_whose_next_events_the_journal_let_go_of_begins_anew(case: Cas
     assert case.scanner.seen == case.source.current()
     case.storage.write(f"{PLAIN}/g", b"2")
     assert case.scan() == [("d.plain", {"": ["f", "g"]})]
+
+
+def test_a_scan_goes_on_after_what_may_happen_and_ends_with_what_nobody_expects() -> None:
+    case, stopping = Case(), threading.Event()
+    defect = Defect("list", Unavailable("The storage does not answer"), on=True)
+    case.side = replace(case.side, storage=ForwardingStorage(case.storage, defect))
+    scanner = case.new_scanner()
+    scanning = threading.Thread(target=scanner.run, args=(stopping,))
+    scanning.start()
+    scanning.join(0.5)
+    assert scanning.is_alive()
+    stopping.set()
+    scanning.join(30)
+    defect.error = KeyError("list")
+    with pytest.raises(KeyError):
+        case.new_scanner().run(threading.Event())

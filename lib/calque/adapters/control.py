@@ -21,6 +21,7 @@ from typing import Any
 from calque.core.continuity import next_gap, settled_by
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.gaps import Cause, Gap
+from calque.ports.forwarding import Interceptor, direct
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 Stamp = tuple[int, int, int]
@@ -34,13 +35,17 @@ GAPS = "gaps"
 
 class ControlStore:
     """Records below the folder `path`, on a file system with atomic rename. Nothing is held open: safe from several
-    threads and processes, and to pickle. Every method may raise `Unavailable`."""
+    threads and processes, and to pickle. Every method may raise `Unavailable`. Records are changed through
+    `intercept`."""
 
-    def __init__(self, path: str | Path) -> None:
-        self._folder = Path(path)
+    def __init__(self, path: str | Path, intercept: Interceptor = direct) -> None:
+        self._folder, self._intercept = Path(path), intercept
 
     def put(self, name: str, record: Mapping[str, Json]) -> None:
         """Write or replace a record; it is on the disk when this returns."""
+        self._intercept("put", self._put, name, record)
+
+    def _put(self, name: str, record: Mapping[str, Json]) -> None:
         with unavailable(name):
             write_atomically(self._file(name), json.dumps(record, ensure_ascii=False, sort_keys=True).encode())
 
@@ -68,6 +73,9 @@ class ControlStore:
 
     def remove(self, name: str) -> None:
         """Remove a record; a missing one is fine."""
+        self._intercept("remove", self._remove, name)
+
+    def _remove(self, name: str) -> None:
         with unavailable(name):
             self._file(name).unlink(missing_ok=True)
 

@@ -88,10 +88,9 @@ def copied(wiring: Wiring, at: Place, to: Place, *, quiet: bool) -> Moved:
 
 def kept(wiring: Wiring, at: Place) -> Kept:
     from calque.engine.capture.journal_copy import Kept
-    from calque.engine.failpoints import guard
 
     journal, evidence = wiring.open_journal(at)()
-    return Kept(str(at), guard(journal, "journal", wiring.hit), guard(evidence, "evidence", wiring.hit))
+    return Kept(str(at), wiring.guard.journal(journal), wiring.guard.evidence(evidence))
 
 
 def owner_of(wiring: Wiring, to: Place, new: Kept) -> Owner:

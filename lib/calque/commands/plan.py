@@ -73,24 +73,15 @@ def require_captured(wiring: Wiring, upto: EventId | None) -> None:
 
 
 def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
-    """The target's next window, with what operators asked for. Where the journal begins is for `run` to fix; until
-    then it is where the source is now."""
+    """The target's next window, with what operators asked for."""
     from contextlib import suppress
 
     from calque.control.pause_rules import chosen_by, rules_of
     from calque.control.requests import asked
     from calque.engine.replica.dry_run import foresee
     from calque.engine.replica.replica import Replica
-    from calque.engine.sides.journal_reads import begin_of
     from calque.errors import Refused
-
-    source, record = wiring.source(), wiring.control.read("journal")
-
-    def begin() -> EventId:
-        if record is not None:
-            return begin_of(source.gaps, int(str(record["after"])))
-        now, start = source.log.current(), wiring.config.policy(target).start
-        return now if start is None else min(now, start)
+    from calque.streams.beginning import Beginning
 
     def take_up_all(replica: Replica) -> None:
         replica.hold_back(chosen_by(rules_of(wiring.control, target)))
@@ -98,7 +89,8 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
             with suppress(Refused):
                 replica.take_request(request)
 
-    return foresee(source, wiring.target(target), begin, upto, wiring.config.window.max_events, take_up_all)
+    begin, most = Beginning(wiring).foreseen, wiring.config.window.max_events
+    return foresee(wiring.source(), wiring.target(target), begin, upto, most, take_up_all)
 
 
 # For programs

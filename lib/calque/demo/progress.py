@@ -126,7 +126,7 @@ class Progress:
                 self._draw()
             else:
                 self._print()
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - a thread has no caller: `__exit__` raises it
             self._problem = problem
 
     def _draw(self) -> None:

@@ -1,8 +1,8 @@
 """Every persistent or visible effect passes a named failpoint, before and after.
 
-`guard(port, name)` wraps an adapter: each of its effects calls `hit("name.method.before")`, `…after`. `guard_records`
-does the same for the records of the state folder. What a hit does is set from outside: nothing (always, in production),
-kill the process, or raise. `CALQUE_FAILPOINT=NAME[@N]` in the environment kills the process at the N-th hit (default
+`Guard(hit)` wraps adapters: each of their effects calls `hit("name.method.before")`, `…after`; so do the changes of
+the state folder's records. What a hit does is set from outside: nothing (always, in production), kill the process, or
+raise. `CALQUE_FAILPOINT=NAME[@N]` in the environment kills the process at the N-th hit (default
 the first), as `kill -9` would; with `lost` in place of `after` the process lives, and is told that the effect, which
 happened, is `Unavailable`.
 """
@@ -12,10 +12,25 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
+from calque.ports import Catalog, EvidenceStore, Gaps, Journal, Leases, Ledger, Pins, Scans, Storage
+from calque.ports.forwarding import (
+    ForwardingCatalog,
+    ForwardingEvidenceStore,
+    ForwardingGaps,
+    ForwardingJournal,
+    ForwardingLeases,
+    ForwardingLedger,
+    ForwardingPins,
+    ForwardingScans,
+    ForwardingStorage,
+    Interceptor,
+    direct,
+)
 
 EFFECTS = {
     "catalog": (
@@ -72,7 +87,8 @@ EFFECT_NAMES = tuple(
 )
 NAMES = tuple(f"{effect}.{side}" for effect in EFFECT_NAMES for side in ("before", AFTER))
 Hit = Callable[[str], None]
-P = TypeVar("P")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def passing(name: str) -> None:
@@ -131,34 +147,74 @@ class Lose:
             raise Unavailable(f"The answer at {name} is lost", "CALQUE_FAILPOINT wants it", "It is tried again")
 
 
-def guard(port: P, name: str, hit: Hit) -> P:
-    """`port` with its effects passing failpoints; everything else untouched."""
-    return cast(P, _Guarded(port, EFFECTS[name], lambda _: name, hit)) if hit is not passing else port
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Has the effects of ports pass failpoints, and leaves everything else as it is; without a hit the ports
+    themselves."""
+
+    hit: Hit
+
+    def catalog(self, catalog: Catalog) -> Catalog:
+        return ForwardingCatalog(catalog, self._of("catalog")) if self._is_on() else catalog
+
+    def leases(self, leases: Leases) -> Leases:
+        return ForwardingLeases(leases, self._of("lease")) if self._is_on() else leases
+
+    def journal(self, journal: Journal) -> Journal:
+        return ForwardingJournal(journal, self._of("journal")) if self._is_on() else journal
+
+    def gaps(self, gaps: Gaps) -> Gaps:
+        return ForwardingGaps(gaps, self._of("gaps")) if self._is_on() else gaps
+
+    def evidence(self, evidence: EvidenceStore) -> EvidenceStore:
+        return ForwardingEvidenceStore(evidence, self._of("evidence")) if self._is_on() else evidence
+
+    def pins(self, pins: Pins) -> Pins:
+        return ForwardingPins(pins, self._of("pins")) if self._is_on() else pins
+
+    def scans(self, scans: Scans) -> Scans:
+        return ForwardingScans(scans, self._of("scans")) if self._is_on() else scans
+
+    def ledger(self, ledger: Ledger) -> Ledger:
+        return ForwardingLedger(ledger, self._of("ledger")) if self._is_on() else ledger
+
+    def storage(self, storage: Storage) -> Storage:
+        return ForwardingStorage(storage, self._of("storage")) if self._is_on() else storage
+
+    def records(self) -> Interceptor:
+        """What the state folder's records are changed through."""
+        return RecordFailpoints(self.hit) if self._is_on() else direct
+
+    def _is_on(self) -> bool:
+        return self.hit is not passing
+
+    def _of(self, port: str) -> Interceptor:
+        return Failpoints(port, EFFECTS[port], self.hit)
 
 
-def guard_records(store: P, hit: Hit) -> P:
-    """The same of the state folder's records: the first argument of an effect is the record's name."""
+@dataclass(frozen=True, slots=True)
+class Failpoints:
+    """The failpoints of one port."""
 
-    def named(record: str) -> str:
-        return f"record.{record.partition('/')[0]}"
+    port: str
+    effects: Collection[str]
+    hit: Hit
 
-    return cast(P, _Guarded(store, CHANGES, named, hit)) if hit is not passing else store
+    def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
+        if method not in self.effects:
+            return call(*arguments, **named)
+        self.hit(f"{self.port}.{method}.before")
+        result = call(*arguments, **named)
+        self.hit(f"{self.port}.{method}.{AFTER}")
+        return result
 
 
-class _Guarded:
-    def __init__(self, port: object, effects: Iterable[str], named: Callable[[Any], str], hit: Hit) -> None:
-        self._port, self._effects, self._named, self._hit = port, frozenset(effects), named, hit
+@dataclass(frozen=True, slots=True)
+class RecordFailpoints:
+    """The failpoints of records, by the first word of their names: a change's first argument is the name."""
 
-    def __getattr__(self, method: str) -> Any:
-        found = getattr(self._port, method)
-        if method not in self._effects:
-            return found
+    hit: Hit
 
-        def passed(*args: Any, **named: Any) -> Any:
-            name = self._named(args[0] if args else "")
-            self._hit(f"{name}.{method}.before")
-            result = found(*args, **named)
-            self._hit(f"{name}.{method}.{AFTER}")
-            return result
-
-        return passed
+    def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
+        word = str(arguments[0]).partition("/")[0]
+        return Failpoints(f"record.{word}", CHANGES, self.hit)(method, call, *arguments, **named)

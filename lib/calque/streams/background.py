@@ -9,14 +9,24 @@ STOP_SECONDS = 30.0
 
 
 class Beside:
-    """`work` is given the event that is set when it is to end; it may end before. A name is a thread's name."""
+    """`work` is given the event that is set when it is to end; it may end before. `failed` is called with what it
+    raises. A name is a thread's name."""
 
-    def __init__(self, name: str, work: Callable[[threading.Event], None]) -> None:
+    def __init__(
+        self, name: str, work: Callable[[threading.Event], None], failed: Callable[[BaseException], None]
+    ) -> None:
+        self.work, self.failed = work, failed
         self.stopping = threading.Event()
-        self.thread = threading.Thread(target=work, args=(self.stopping,), name=name, daemon=True)
+        self.thread = threading.Thread(target=self.run, name=name, daemon=True)
 
     def begin(self) -> None:
         self.thread.start()
+
+    def run(self) -> None:
+        try:
+            self.work(self.stopping)
+        except BaseException as error:  # noqa: BLE001 - a thread has no caller: whoever began it raises the error
+            self.failed(error)
 
     def stop(self) -> None:
         """Have it end, and wait for that a while."""

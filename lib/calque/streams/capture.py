@@ -47,6 +47,8 @@ class CapturePart(Part):
         self.beside: list[Beside] = []
         self.seam: Continuity | None = None
         self.noticed = ""
+        self.defect: BaseException | None = None
+        """What nobody expected of the work beside capture: it ends capture."""
         self.log = HiveLog(self.client_to_ask(self.wiring.config.source.metastore))
         self.last: EventId | None = None
 
@@ -97,8 +99,14 @@ class CapturePart(Part):
         if self.query is not None:
             self.query.stop()
 
+    def end_with(self, defect: BaseException) -> None:
+        """Have capture raise it."""
+        self.defect = defect
+        if self.query is not None:
+            self.query.stop()
+
     def halted(self) -> bool:
-        return bool(self.noticed) or self.stopped()
+        return bool(self.noticed) or self.defect is not None or self.stopped()
 
     def capture(self, seam: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `Repeated`."""
@@ -108,10 +116,10 @@ class CapturePart(Part):
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions)
 
-        self.gatherer = Gatherer(source, takes, lambda: touch(self.wiring.news_file))
-        capture = Capture(source, after, self.gatherer, seam)
-        self.gatherer.resume(after, capture.last())
-        self.gatherer.begin()
+        gatherer = self.gatherer = Gatherer(source, takes, lambda: touch(self.wiring.news_file))
+        capture = Capture(source, after, gatherer, seam)
+        gatherer.resume(after, capture.last())
+        self.go_on("evidence", lambda _: gatherer.run())
         self.scan(source, admissions, after)
         self.keep(source)
         self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
@@ -133,10 +141,12 @@ class CapturePart(Part):
         self.run.gaps = newest(source.gaps)
         self.last = capture.last()
         self.follow(stream, apply, newest(source.gaps))
+        if self.defect is not None:
+            raise self.defect
 
     def go_on(self, name: str, work: Callable[[threading.Event], None]) -> None:
         """Do the work beside capture, until `close`."""
-        self.beside.append(Beside(name, work))
+        self.beside.append(Beside(name, work, self.end_with))
         self.beside[-1].begin()
 
     def keep(self, source: SourceSide) -> None:
@@ -169,7 +179,7 @@ class CapturePart(Part):
         self.go_on("scan", scanner.run)
 
     def close(self) -> None:
-        while self.beside:
-            self.beside.pop().stop()
         if self.gatherer is not None:
             self.gatherer.stop()
+        while self.beside:
+            self.beside.pop().stop()

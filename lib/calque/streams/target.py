@@ -100,6 +100,7 @@ class TargetPart(Part):
             try:
                 self.replicate(self.begin.event())
             except Exception as error:
+                # Behind a gap a window may have met two histories in one journal: no error says anything then.
                 if not self.is_behind():
                     raise
                 LOG.info("%s begins anew behind a gap: %s", self.name, error)

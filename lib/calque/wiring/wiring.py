@@ -29,8 +29,8 @@ from calque.adapters.spark.watch import bump
 from calque.config import Config
 from calque.config.keys import revealed
 from calque.core.lease import renewed_after
-from calque.engine.failpoints import Hit, from_environment, guard, guard_records
-from calque.engine.lease.fence import Deputy, Fence, fenced
+from calque.engine.failpoints import Guard, Hit, from_environment
+from calque.engine.lease.fence import Deputy, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -95,11 +95,12 @@ class Wiring:
 
     @property
     def control(self) -> ControlStore:
-        return guard_records(self._records, self.hit)
+        return ControlStore(self.state / "control", self.guard.records())
 
     @property
-    def _records(self) -> ControlStore:
-        return ControlStore(self.state / "control")
+    def guard(self) -> Guard:
+        """What every effect passes."""
+        return Guard(self.hit)
 
     def wake_file(self, name: str) -> Path:
         """The counter that wakes a query: `capture`, or `query_of` a target."""
@@ -119,7 +120,7 @@ class Wiring:
         return f"{self.config.state.checkpoints}/{name}" + (f".{gap}" if gap else "")
 
     def gaps(self) -> Gaps:
-        return guard(ControlGaps(self._records), "gaps", self.hit)
+        return self.guard.gaps(ControlGaps(ControlStore(self.state / "control")))
 
     def open_log(self) -> Callable[[], EventLog]:
         """Makes the source's log, also in other processes."""
@@ -146,8 +147,8 @@ class Wiring:
                 self.config.source.name,
                 HiveLog(client),
                 HiveReader(client),
-                guard(journal, "journal", self.hit),
-                guard(evidence, "evidence", self.hit),
+                self.guard.journal(journal),
+                self.guard.evidence(evidence),
                 self.storage(Systems(revealed(self.config.source.storage)), ended=self.ending.is_set),
                 scans=self.scans(),
                 pins=self.pins(),
@@ -162,13 +163,13 @@ class Wiring:
             return None
         root = source.pins or f"{self.config.state.path}/pins"
         storage = self.storage(Systems(revealed(source.storage)))
-        return guard(StoredPins(storage, root, links=source.pin == "hardlink"), "pins", self.hit)
+        return self.guard.pins(StoredPins(storage, root, links=source.pin == "hardlink"))
 
     def scans(self) -> Scans | None:
         """None where the configuration scans nothing."""
         if not self.config.source.scans_some():
             return None
-        return guard(DeltaScans(str(self.state / "scans")), "scans", self.hit)
+        return self.guard.scans(DeltaScans(str(self.state / "scans")))
 
     def target(self, name: str) -> TargetSide:
         """Written to by whoever has the lease on it."""
@@ -184,9 +185,9 @@ class Wiring:
         storage = self.storage(self.systems(name), self.terms(name), stopping.is_set, query_of(name), leaves)
         return TargetSide.of(
             self.config.policy(name),
-            guard(HiveCatalog(client, Abilities()), "catalog", self.hit),
-            guard(self.ledger(name), "ledger", self.hit),
-            guard(fenced(storage, fence), "storage", self.hit),
+            self.guard.catalog(HiveCatalog(client, Abilities())),
+            self.guard.ledger(self.ledger(name)),
+            self.guard.storage(FencedStorage(storage, fence)),
             stopping,
         )
 
@@ -212,7 +213,7 @@ class Wiring:
             ",".join(target.metastore), connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1
         )
         catalog = HiveCatalog(client, Abilities())
-        return guard(CatalogLeases(catalog, self.config.source.name, name, target.warehouse), "lease", self.hit)
+        return self.guard.leases(CatalogLeases(catalog, self.config.source.name, name, target.warehouse))
 
     def identity(self) -> str:
         """The state folder's own name, made when it is first asked for."""

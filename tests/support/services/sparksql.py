@@ -69,7 +69,7 @@ def serve(uri: str, root: Path) -> None:
         answer: dict[str, Any] = {"number": number}
         try:
             answer["rows"] = [list(row) for row in spark.sql(statement).collect()]
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the caller is another process
             answer["problem"] = str(error)[:2000]
         print(json.dumps(answer, default=str), flush=True)
     spark.stop()

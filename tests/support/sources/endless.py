@@ -13,6 +13,7 @@ from calque.engine.apply.databases import Databases
 from calque.engine.exact_reads.pool import Read, Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
+from calque.engine.target.fault_isolation import FaultIsolation
 from calque.model.facets import Statistics
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
@@ -117,4 +118,6 @@ def sides(partitions: int) -> tuple[SourceSide, TargetSide]:
 
 
 def reading_of(source: SourceSide, side: TargetSide, batch: int) -> Reading:
-    return Reading(source, side, Databases(source, side), TableStates(), lambda: None, pool, batch=batch)
+    faults = FaultIsolation(source, side)
+    databases = Databases(source, side, faults)
+    return Reading(source, side, databases, TableStates(), faults, lambda: None, pool, batch=batch)

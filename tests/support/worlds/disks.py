@@ -21,8 +21,8 @@ from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.exact_reads.build_in_batches import BATCH
-from calque.engine.failpoints import LOST, guard
-from calque.engine.lease.fence import fenced
+from calque.engine.failpoints import LOST, Guard
+from calque.engine.lease.fence import FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
 from calque.engine.sides.sides import TargetSide
@@ -152,11 +152,11 @@ class DiskWorld(World):
         self.scans = MemoryScans() if scanned else None
         self.source_side = replace(
             self.source_side,
-            journal=guard(self.journal, "journal", death),
-            evidence=guard(self.evidence, "evidence", death),
-            gaps=guard(self.gaps, "gaps", death),
-            pins=guard(self.pins, "pins", death) if self.pins is not None else None,
-            scans=guard(self.scans, "scans", death) if self.scans is not None else None,
+            journal=Guard(death).journal(self.journal),
+            evidence=Guard(death).evidence(self.evidence),
+            gaps=Guard(death).gaps(self.gaps),
+            pins=Guard(death).pins(self.pins) if self.pins is not None else None,
+            scans=Guard(death).scans(self.scans) if self.scans is not None else None,
         )
         self.catalog = MemoryCatalog(self.target_store, abilities, before=self.called, after=self.returned)
         self.leases = CatalogLeases(MemoryCatalog(self.target_store), "hq", "dr", self.policy.warehouse)
@@ -174,9 +174,9 @@ class DiskWorld(World):
         self.moved, self.policy = policy != self.policy, policy
         self.side = TargetSide.of(
             policy,
-            guard(self.catalog, "catalog", self.death),
-            guard(self.ledger, "ledger", self.death),
-            guard(fenced(self.disk, self), "storage", self.death),
+            Guard(self.death).catalog(self.catalog),
+            Guard(self.death).ledger(self.ledger),
+            Guard(self.death).storage(FencedStorage(self.disk, self)),
         )
         looker = RowsOnly if policy.atomicity == "rows" else Nameless
         self.looker = looker(self.side.imaging, self.content, Recall())
@@ -193,7 +193,7 @@ class DiskWorld(World):
 
     def is_started(self) -> bool:
         self.starts += 1
-        self.lease = Lease(guard(self.leases, "lease", self.death), "dr", 30.0, lambda: 0.0)
+        self.lease = Lease(Guard(self.death).leases(self.leases), "dr", 30.0, lambda: 0.0)
         seam = Continuity(self.source_side, self.begin)
         while True:
             try:

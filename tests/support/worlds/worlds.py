@@ -69,7 +69,7 @@ class InlineExecutor(Executor):
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - as any executor: `Future.result` raises it
             future.set_exception(error)
         return future
 
@@ -102,7 +102,7 @@ class DeferredExecutor(InlineExecutor):
             self.run_with.append(args)
             try:
                 result = fn(*args)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - as any executor: `Future.result` raises it
                 future.set_exception(error)
             else:
                 future.set_result(result)

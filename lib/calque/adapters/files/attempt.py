@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from threading import Event, get_ident
-from typing import cast
 
 from tenacity import (
     Retrying,
@@ -20,7 +19,7 @@ from tenacity import (
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import copy_between
 from calque.adapters.files.metered import Metered, Running
-from calque.adapters.files.system import System, Systems
+from calque.adapters.files.system import Readable, Systems
 from calque.errors import Unavailable
 from calque.ports import Copied, CopyTask
 
@@ -77,9 +76,10 @@ class Attempts:
     def _once(self, task: CopyTask, systems: Systems) -> Copied:
         running = Running(task, self._terms.limit(task.size), time.monotonic())
         self._running[get_ident()] = running
+        source: Readable
         source, path = systems.at(task.source)
         if self._bucket is not None or task.size > AT_ONCE:
-            source = cast(System, Metered(source, running, self._bucket))
+            source = Metered(source, running, self._bucket)
         return copy_between(task, source, path, *systems.at(task.target))
 
     def _again(self, task: CopyTask, systems: Systems) -> Copied:

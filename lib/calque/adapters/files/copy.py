@@ -16,7 +16,7 @@ from xxhash import xxh3_128, xxh3_128_hexdigest
 from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.metered import bare
 from calque.adapters.files.objects import ObjectSystem
-from calque.adapters.files.system import OF_THE_NAME, Facts, System, trouble
+from calque.adapters.files.system import OF_THE_NAME, Facts, Readable, System, trouble
 from calque.core.layout import COPYING
 from calque.errors import Broken, CalqueError
 from calque.ports import Copied, CopyTask
@@ -25,7 +25,7 @@ WHOLE = 256 << 10
 """Local files up to this size are copied in one piece, in bytes."""
 
 
-def copy_between(task: CopyTask, source: System, path: str, target: System, target_path: str) -> Copied:
+def copy_between(task: CopyTask, source: Readable, path: str, target: System, target_path: str) -> Copied:
     """Copy one file and verify it. What is wrong with this file alone (it changed or vanished, can't be read, another
     file has its place) is a `problem`.
 
@@ -58,7 +58,7 @@ class _Unfit(Exception):
     """This file can't be copied; the others can."""
 
 
-def _copied(task: CopyTask, source: System, path: str, target: System, target_path: str) -> Copied:
+def _copied(task: CopyTask, source: Readable, path: str, target: System, target_path: str) -> Copied:
     if isinstance(target, ObjectSystem):
         return _put(task, source, path, _source_facts(task, source, path), target, target_path)
     occupied = _target_facts(task, target, target_path)
@@ -82,7 +82,7 @@ def _copied(task: CopyTask, source: System, path: str, target: System, target_pa
     return Copied(task, checksum, bytes_moved=task.size)
 
 
-def _put(task: CopyTask, source: System, path: str, found: Facts, target: ObjectSystem, target_path: str) -> Copied:
+def _put(task: CopyTask, source: Readable, path: str, found: Facts, target: ObjectSystem, target_path: str) -> Copied:
     """To where a file appears whole or not at all: no temporary name. Between two places of one store the store copies
     by itself, and a checksum is known only where it could not prove that both are equal."""
     digest = xxh3_128()
@@ -161,7 +161,7 @@ def _is_dated(task: CopyTask, found: Facts) -> bool:
 
 
 def _kept(
-    task: CopyTask, source: System, path: str, found: Facts, target: System, target_path: str, occupied: Facts
+    task: CopyTask, source: Readable, path: str, found: Facts, target: System, target_path: str, occupied: Facts
 ) -> Copied:
     other = _Unfit(f"{task.target} is there already with other content. Remove it if nothing uses it.")
     if occupied.directory or occupied.size != task.size:
@@ -179,7 +179,7 @@ def _kept(
     return Copied(task, digest.hexdigest())
 
 
-def _source_facts(task: CopyTask, source: System, path: str) -> Facts:
+def _source_facts(task: CopyTask, source: Readable, path: str) -> Facts:
     try:
         found = source.facts(path)
     except OSError as error:
@@ -200,12 +200,12 @@ def _require_listed(task: CopyTask, found: Facts) -> None:
         )
 
 
-def _require_unchanged(task: CopyTask, source: System, path: str, before: Facts) -> None:
+def _require_unchanged(task: CopyTask, source: Readable, path: str, before: Facts) -> None:
     if _source_facts(task, source, path) != before:
         raise _Unfit(f"{task.source} was replaced while it was copied.")
 
 
-def _source_chunks(task: CopyTask, source: System, path: str) -> Iterator[memoryview]:
+def _source_chunks(task: CopyTask, source: Readable, path: str) -> Iterator[memoryview]:
     """The source's content; `_Unfit` unless it is exactly as long as it should be."""
     length = 0
     try:
@@ -235,7 +235,7 @@ def _target_facts(task: CopyTask, target: System, path: str) -> Facts | None:
         raise _of_target(task, error) from error
 
 
-def _written(task: CopyTask, source: System, path: str, target: System, temporary: str) -> str:
+def _written(task: CopyTask, source: Readable, path: str, target: System, temporary: str) -> str:
     digest = xxh3_128()
 
     def hashed() -> Iterator[memoryview]:

@@ -105,7 +105,7 @@ class Crew:
                 self._done.put([self._attempts.copy(task, self._systems) for task in portion])
         except Empty:
             return
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a thread has no caller: whoever takes results raises it
             self._done.put(error)
 
     def _require_in_time(self) -> None:

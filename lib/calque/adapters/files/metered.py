@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from calque.adapters.files.bucket import Bucket
-from calque.adapters.files.system import Facts, System
+from calque.adapters.files.system import Facts, Readable
 from calque.ports import CopyTask
 
 
@@ -32,7 +31,7 @@ class Metered:
     """A source whose content comes no faster than the bucket allows, and which fails once the copy's time is up: a
     copy that hung for long never comes to its end."""
 
-    def __init__(self, inner: System, running: Running, bucket: Bucket | None) -> None:
+    def __init__(self, inner: Readable, running: Running, bucket: Bucket | None) -> None:
         self.inner, self._running, self._bucket = inner, running, bucket
 
     def facts(self, path: str) -> Facts | None:
@@ -47,10 +46,7 @@ class Metered:
             self._running.require_in_time()
             yield chunk
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
-
-def bare(system: System) -> System:
+def bare(system: Readable) -> Readable:
     """Without a meter: a store that copies inside itself moves nothing through here."""
     return system.inner if isinstance(system, Metered) else system

@@ -168,6 +168,7 @@ class S3Store(FsspecStore):
             except BaseException as error:
                 del self._conditional[bucket]
                 mine.set_exception(error)
+                raise
         return found.result()
 
     def _tries_conditions(self, directory: str) -> bool:

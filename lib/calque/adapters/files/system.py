@@ -38,12 +38,19 @@ class Facts:
     directory: bool = False
 
 
-class System(Protocol):
-    """One file system; paths are its own. Every method raises `OSError` and nothing else, `FileNotFoundError` and
-    `PermissionError` in particular; methods may be called from several threads at once."""
+class Readable(Protocol):
+    """A file system to read from; paths are its own. Every method raises `OSError` and nothing else,
+    `FileNotFoundError` and `PermissionError` in particular; methods may be called from several threads at once."""
 
     def facts(self, path: str) -> Facts | None:
         """Links are followed. None when there is nothing."""
+
+    def chunks(self, path: str, size: int) -> Iterator[memoryview]:
+        """A file's content, expected to be `size` bytes. A chunk is valid until the next one is asked for."""
+
+
+class System(Readable, Protocol):
+    """One file system, on the same terms."""
 
     def below(self, path: str) -> Sequence[File] | None:
         """The data files below a directory, sorted; None when it is missing. `NotADirectoryError` for a file."""
@@ -53,9 +60,6 @@ class System(Protocol):
 
     def entries(self, path: str) -> Sequence[Found]:
         """The same with sizes and times; what vanishes meanwhile is left out."""
-
-    def chunks(self, path: str, size: int) -> Iterator[memoryview]:
-        """A file's content, expected to be `size` bytes. A chunk is valid until the next one is asked for."""
 
     def create(self, path: str, chunks: Iterable[memoryview]) -> None:
         """Write a new file, its parents too. An exception that `chunks` raises comes through; a part may be left."""

@@ -14,7 +14,7 @@ from calque.core.layout import natural_location
 from calque.core.policies import databases_of, marked
 from calque.engine.apply import Applied
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.target.fault_isolation import Blame, reason
+from calque.engine.target.fault_isolation import FaultIsolation, reason
 from calque.errors import Failing, Refused, Unavailable
 from calque.model.hive import Database
 from calque.model.journal import Entry, Kind
@@ -30,15 +30,14 @@ HELD = "the source dropped it; it is dropped when it is empty"
 class Databases:
     """A database that exists and is not ours is used as it is: its parameters are not touched, it is never dropped."""
 
-    def __init__(self, source: SourceSide, side: TargetSide) -> None:
-        self.source, self.side = source, side
+    def __init__(self, source: SourceSide, side: TargetSide, faults: FaultIsolation) -> None:
+        self.source, self.side, self.faults = source, side, faults
         self.lock = threading.Lock()
         self.known: set[str] = set()
         self.held: set[str] = set()
         """Databases that the source dropped while one of their tables was set aside; named as at the source."""
         self.aside: dict[str, TableRow] = {}
         """Databases that the target does not take as they are; named as at the source."""
-        self.blame = Blame(source, side)
         self.states: dict[str, str] = {}
         """What databases say in `calque.state`, by the source's names; nothing of most."""
         self.state_of_new = ""
@@ -82,7 +81,7 @@ class Databases:
         try:
             self.alter(at, wanted)
         except (Refused, Unavailable) as error:
-            self.blame.take((name, STATE), error)
+            self.faults.require_own_fault((DATABASE, name, STATE), error)
             LOG.warning("%s: database %s can't say how it is: %s", self.side.policy.target, name, error)
 
     def bootstrap(self, event_id: EventId) -> None:
@@ -137,7 +136,7 @@ class Databases:
                 self.hold(name)
                 return
             except (Refused, Unavailable) as error:
-                self.blame.take(name, error)
+                self.faults.require_own_fault((DATABASE, name), error)
                 self.quarantine(name, reason(error), event_id)
                 return
             self.known.discard(at)
@@ -164,7 +163,7 @@ class Databases:
 
     def rejoin(self, name: str) -> None:
         """The database is not set aside any more."""
-        self.blame.succeeded(name)
+        self.faults.succeeded((DATABASE, name))
         if self.aside.pop(name, None) is not None:
             self.side.ledger.remove_tables([(DATABASE, name, "")])
 
@@ -206,7 +205,7 @@ class Databases:
         try:
             self.make(database, event_id, applied)
         except (Refused, Unavailable) as error:
-            self.blame.take(name, error)
+            self.faults.require_own_fault((DATABASE, name), error)
             self.quarantine(name, reason(error), event_id)
         else:
             self.rejoin(name)

@@ -12,7 +12,7 @@ from calque.engine.apply import Applied
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import ContentLost
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.target.fault_isolation import Blame, reason
+from calque.engine.target.fault_isolation import FaultIsolation, reason
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Function
 from calque.model.journal import Entry, Kind
@@ -28,10 +28,9 @@ Key = tuple[str, str, str]
 class Functions:
     """Rows of kind `function` in the ledger's tables say which functions at the target are ours."""
 
-    def __init__(self, source: SourceSide, side: TargetSide) -> None:
-        self.source, self.side = source, side
+    def __init__(self, source: SourceSide, side: TargetSide, faults: FaultIsolation) -> None:
+        self.source, self.side, self.faults = source, side, faults
         self.owned: dict[TableName, TableRow] = {}
-        self.blame = Blame(source, side)
 
     def adopt(self, rows: Iterable[TableRow]) -> None:
         """Take up what the ledger says."""
@@ -136,10 +135,10 @@ class Functions:
         except Conflict:
             self.conflict(name, at, event_id)
         except (Refused, Unavailable) as error:
-            self.blame.take(name, error)
+            self.faults.require_own_fault((FUNCTION, name), error)
             self.quarantine(name, reason(error), event_id)
         else:
-            self.blame.succeeded(name)
+            self.faults.succeeded((FUNCTION, name))
 
     def came_back(self, name: TableName) -> bool:
         if not self.side.home.names or name in self.owned:

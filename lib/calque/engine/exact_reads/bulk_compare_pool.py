@@ -18,7 +18,7 @@ from calque.engine.exact_reads.bulk_compare import BATCH, Dropped, Surveyed, oth
 from calque.engine.exact_reads.pool import Read, Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.advance import Advanced
-from calque.errors import Broken, CalqueError
+from calque.engine.window.failures import FAILURES, Failure
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan
 
@@ -67,7 +67,7 @@ class Surveying:
     reading: Reading
     begin: Callable[[], EventId]
     wake: Callable[[], None]
-    results: queue.Queue[Surveyed | Broken] = field(default_factory=queue.Queue)
+    results: queue.Queue[Surveyed] = field(default_factory=queue.Queue)
     names: frozenset[TableName] = frozenset()
     """Tables that were to be compared, the last time."""
     left: set[TableName] = field(default_factory=set)
@@ -100,25 +100,21 @@ class Surveying:
         return bool(self.left or self.faceting)
 
     def submit(self, batch: Sequence[TableName], tries: int) -> None:
-        if not self.reading.stopping.is_set():
-            self.reading.pool.submit(self.run, batch, tries)
+        self.reading.begin(self.run, batch, tries)
 
     def run(self, batch: Sequence[TableName], tries: int) -> None:
-        """Never raises: a batch that fails is tried again, in the end table by table."""
+        """A batch that fails is tried again, in the end table by table."""
         assert self.dropped is not None
         if self.reading.stopping.wait(min(0.2 * 2**tries, 30.0) if tries else 0.0):
             return
         try:
             self.results.put(survey(self.source, self.side, batch, self.dropped, self.reading.beside))
-        except Broken as error:
-            self.results.put(error)
-        except Exception as error:
+        except FAILURES as error:
             self.failed(batch, tries + 1, error)
         self.wake()
 
-    def failed(self, batch: Sequence[TableName], tries: int, error: Exception) -> None:
-        known = isinstance(error, CalqueError)
-        LOG.info("%s: comparing %d tables failed: %s", self.side.policy.target, len(batch), error, exc_info=not known)
+    def failed(self, batch: Sequence[TableName], tries: int, error: Failure) -> None:
+        LOG.info("%s: comparing %d tables failed: %s", self.side.policy.target, len(batch), error)
         if tries < TRIES:
             self.submit(batch, tries)
         elif len(batch) > 1:
@@ -130,14 +126,12 @@ class Surveying:
 
     def drain(self) -> Iterator[TableName]:
         """Take the results so far: tables that are equal are finished like reads, the others that lose nothing are
-        returned, to be read. Raises `Broken`."""
+        returned, to be read."""
         while True:
             try:
                 found = self.results.get_nowait()
             except queue.Empty:
                 return
-            if isinstance(found, Broken):
-                raise found
             self.left -= {*found.equal, *found.others}
             self.gone |= found.gone
             self.objects += found.objects
@@ -177,18 +171,16 @@ class Surveying:
         self.submit_facets(page, 0)
 
     def submit_facets(self, page: Sequence[TableName], tries: int) -> None:
-        if not self.reading.stopping.is_set():
-            self.reading.pool.submit(self.run_facets, page, tries)
+        self.reading.begin(self.run_facets, page, tries)
 
     def run_facets(self, page: Sequence[TableName], tries: int) -> None:
-        """Never raises: what can't be compared is left as it is, in the end, and `verify` will tell."""
+        """What can't be compared is left as it is, in the end, and `verify` will tell."""
         if self.reading.stopping.wait(0.2 * 2**tries if tries else 0.0):
             return
         try:
             self.facets.put(Faceted(tuple(page), tuple(other_facets(self.source, self.side, page))))
-        except Exception as error:
-            known = isinstance(error, CalqueError)
-            LOG.warning("%s: comparing facets failed: %s", self.side.policy.target, error, exc_info=not known)
+        except FAILURES as error:
+            LOG.warning("%s: comparing facets failed: %s", self.side.policy.target, error)
             if tries + 1 < TRIES:
                 self.submit_facets(page, tries + 1)
                 return

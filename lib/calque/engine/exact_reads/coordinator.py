@@ -188,8 +188,6 @@ class ExactReads:
         ended: set[TableRow] = set()
         for outcome in self.reading.drain():
             name = outcome.table
-            if outcome.broken is not None:
-                raise outcome.broken
             if not self.tables.is_(name, UNREAD):
                 self.reading.reads.leave(name)
                 self.tables.changed.add(name)

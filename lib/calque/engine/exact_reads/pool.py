@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any, assert_never
 
 from calque.core.decode import Undecodable
+from calque.core.fold import Unfoldable
 from calque.core.kinds import obstacle
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases
@@ -23,18 +24,18 @@ from calque.engine.policy.retained import Kept
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates, landed_row
 from calque.engine.source.exact_read import Large, TooBusy, read_exact
-from calque.engine.target.fault_isolation import Blame, facts
+from calque.engine.target.fault_isolation import FaultIsolation, facts
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.recovered_rows import as_it_is
 from calque.engine.window.advance import Advanced
+from calque.engine.window.failures import FAILURES, Failure
 from calque.engine.window.prepare import Unreachable
-from calque.errors import Broken, Forgotten, Refused, Unavailable
+from calque.errors import Forgotten, Refused, Unavailable
 from calque.model.ledger import TableRow
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan
-from calque.ports import Clock, Ledger
+from calque.ports import Clock, Conflict, Ledger
 
-LOG = logging.getLogger(__name__)
 READERS = 4
 
 
@@ -49,8 +50,6 @@ class Read:
     problem: str = ""
     retry: bool = False
     world: bool = False
-    broken: Broken | None = None
-    """An invariant fell: whoever takes the outcome must stop."""
     asked: frozenset[TableRow] = frozenset()
     """What had been asked for of the table when the read began."""
     held: bool = False
@@ -59,13 +58,21 @@ class Read:
 
 class Landed:
     """Records tables as they land, as STAGING: they show the event that the row says, and join the windows at the first
-    one that ends there or later. `told` gets the outcome when the row is durable. At most one commit in `pace` seconds
-    is made, for all that have landed by then: who dies reads again what landed since the last one."""
+    one that ends there or later. `told` gets the outcome when the row is durable, `note_defect` what nobody expected.
+    At most one commit in `pace` seconds is made, for all that have landed by then: who dies reads again what landed
+    since the last one."""
 
     def __init__(
-        self, ledger: Ledger, told: Callable[[Read], None], stopping: threading.Event, pace: float, clock: Clock
+        self,
+        ledger: Ledger,
+        told: Callable[[Read], None],
+        note_defect: Callable[[Future[None]], None],
+        stopping: threading.Event,
+        pace: float,
+        clock: Clock,
     ) -> None:
-        self.ledger, self.told, self.stopping, self.pace, self.clock = ledger, told, stopping, pace, clock
+        self.ledger, self.told, self.note_defect = ledger, told, note_defect
+        self.stopping, self.pace, self.clock = stopping, pace, clock
         self.written_ns = 0
         self.waiting: list[Read] = []
         self.adding, self.writing = threading.Lock(), threading.Lock()
@@ -79,7 +86,7 @@ class Landed:
         if self.writer is None:
             self.write()
         elif first:
-            self.writer.submit(self.write_later)
+            self.writer.submit(self.write_later).add_done_callback(self.note_defect)
 
     def write_later(self) -> None:
         self.stopping.wait(max(0.0, self.pace - (self.clock.elapsed_ns() - self.written_ns) / 1e9))
@@ -93,7 +100,7 @@ class Landed:
             try:
                 if landed:
                     self.ledger.put_tables([landed_row(read.table, read.exact_at) for read in landed])
-            except Exception as error:
+            except (Refused, Unavailable) as error:
                 world = isinstance(error, Unavailable)
                 landed = [replace(failed(read.table, error), world=world) for read in landed]
         for read in landed:
@@ -105,24 +112,23 @@ class Landed:
             self.writer.shutdown(wait=True)
 
 
-def failed(name: TableName, error: Exception) -> Read:
+def failed(name: TableName, error: Failure) -> Read:
     """What becomes of a table whose read ended so."""
     match error:
         case Unavailable():
             return Read(name, problem=facts(error), retry=True)
-        case Forgotten() | Unreachable() | ContentLost():
+        case Forgotten() | Unreachable() | ContentLost() | Unfoldable():
             return Read(name, problem=str(error), retry=True)
+        case Conflict():
+            return Read(name, problem=f"it was changed at the target by another: {error}", retry=True)
         case NotOurs() | TooBusy() | Refused() | Undecodable():
             return Read(name, problem=str(error))
-        case Broken():
-            return Read(name, broken=error)
-        case _:
-            LOG.error("reading %s", name, exc_info=error)
-            return Read(name, problem=f"{type(error).__name__}: {error}", retry=True)
+    assert_never(error)
 
 
 class Reading:
-    """`finished` holds outcomes; `wake` is called after each. Tables that are `held` are not begun with."""
+    """`finished` holds outcomes, and defects that readers met; `wake` is called after each. Tables that are `held` are
+    not begun with."""
 
     def __init__(
         self,
@@ -130,6 +136,7 @@ class Reading:
         side: TargetSide,
         databases: Databases,
         tables: TableStates,
+        faults: FaultIsolation,
         wake: Callable[[], None],
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
         readers: int = READERS,
@@ -139,14 +146,13 @@ class Reading:
         held: Callable[[TableName], bool] = lambda _: False,
     ) -> None:
         self.kept, self.held = kept or Kept(side), held
-        self.source, self.side, self.databases = source, side, databases
+        self.source, self.side, self.databases, self.faults = source, side, databases, faults
         self.tables, self.wake = tables, wake
-        self.blame = Blame(source, side)
-        self.finished: queue.Queue[Read] = queue.Queue()
+        self.finished: queue.Queue[Read | BaseException] = queue.Queue()
         self.batch = batch
         self.reads = Reads(source.clock.now_ns)
         self.stopping = threading.Event()
-        self.landed = Landed(side.ledger, self.finish, self.stopping, pace, source.clock)
+        self.landed = Landed(side.ledger, self.finish, self.note_defect, self.stopping, pace, source.clock)
         self.pool = pool(readers, f"read-{side.policy.target}")
         self.beside = pool(readers, f"there-{side.policy.target}")
         """Reads the target while one of the readers reads the source."""
@@ -154,19 +160,27 @@ class Reading:
     def submit(self, name: TableName) -> None:
         """Read the table."""
         self.reads.begin(name)
-        if not self.stopping.is_set():
-            self.pool.submit(self.run, name)
+        self.begin(self.run, name)
 
     def rejoin(self, name: TableName, exact_at: EventId) -> None:
         """A process before this one has landed the table; no epoch has told of it yet."""
+        self.begin(self.take_up, name, exact_at)
+
+    def begin(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Have one of the readers do the work. Whatever it raises, `drain` will raise."""
         if not self.stopping.is_set():
-            self.pool.submit(self.take_up, name, exact_at)
+            self.pool.submit(work, *arguments).add_done_callback(self.note_defect)
+
+    def note_defect(self, work: Future[None]) -> None:
+        """Keep what the work raised, if it did."""
+        if not work.cancelled() and (error := work.exception()) is not None:
+            self.finish(error)
 
     def take_up(self, name: TableName, exact_at: EventId) -> None:
-        """Never raises."""
+        """Have the outcome of a read whose table has landed."""
         try:
             applied = Applied(as_it_is(self.side, name, exact_at, self.batch))
-        except Exception as error:
+        except FAILURES as error:
             self.finish(failed(name, error))
             return
         self.finish(
@@ -181,27 +195,21 @@ class Reading:
         self.landed.close()
 
     def run(self, name: TableName) -> None:
-        """Never raises: whatever happens becomes an outcome."""
+        """Read the table and land it, unless it is held back."""
         if self.stopping.is_set():
             return
         asked = self.side.asked.of(name)
         try:
             outcome = Read(name, held=True) if self.held(name) else self.read_and_land(name)
-        except Exception as error:
-            outcome = self.failed(name, error)
+        except FAILURES as error:
+            outcome = replace(failed(name, error), world=not self.faults.may_be_own_fault(error))
         outcome = replace(outcome, asked=asked)
         if outcome.advanced is not None and name in outcome.advanced.present:
             self.landed.record(outcome)
         else:
             self.finish(outcome)
 
-    def failed(self, name: TableName, error: Exception) -> Read:
-        try:
-            return replace(failed(name, error), world=not self.blame.is_to_blame(error))
-        except Broken as broken:
-            return failed(name, broken)
-
-    def finish(self, outcome: Read) -> None:
+    def finish(self, outcome: Read | BaseException) -> None:
         self.finished.put(outcome)
         self.wake()
 
@@ -238,10 +246,13 @@ class Reading:
         return Read(name, exact.exact_at, landed)
 
     def drain(self) -> list[Read]:
-        """The outcomes so far."""
+        """The outcomes so far. Raises a defect that a reader met."""
         found: list[Read] = []
         while True:
             try:
-                found.append(self.finished.get_nowait())
+                outcome = self.finished.get_nowait()
             except queue.Empty:
                 return found
+            if isinstance(outcome, BaseException):
+                raise outcome
+            found.append(outcome)

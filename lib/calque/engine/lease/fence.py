@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from dataclasses import dataclass
+from typing import ParamSpec, Protocol, TypeVar
 
 from calque.core.lease import renewed_after
 from calque.engine.failpoints import EFFECTS
 from calque.engine.lease.keeper import elapsed
 from calque.errors import Refused
 from calque.ports import Leases, Storage
+from calque.ports.forwarding import ForwardingStorage
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 AT_A_TIME = 100
 """Files that are published on one look at the lease."""
@@ -58,32 +63,28 @@ class Deputy:
         self.until = began + self.every
 
 
-def fenced(storage: Storage, fence: Fence) -> Storage:
+class FencedStorage(ForwardingStorage):
     """`storage`, whose effects begin only where the fence permits it."""
-    return cast(Storage, _Fenced(storage, fence))
 
-
-class _Fenced:
     def __init__(self, storage: Storage, fence: Fence) -> None:
-        self._storage, self._fence = storage, fence
-
-    def __getattr__(self, method: str) -> Any:
-        found = getattr(self._storage, method)
-        if method not in EFFECTS["storage"]:
-            return found
-
-        def permitted(*args: Any, **named: Any) -> Any:
-            self._fence.permit()
-            return found(*args, **named)
-
-        return permitted
+        super().__init__(storage, Permitted(fence))
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         for start in range(0, len(renames), AT_A_TIME):
-            self._fence.permit()
-            self._storage.publish(renames[start : start + AT_A_TIME])
+            super().publish(renames[start : start + AT_A_TIME])
 
     def remove(self, locations: Sequence[str]) -> None:
         for location in locations:
-            self._fence.permit()
-            self._storage.remove([location])
+            super().remove([location])
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """Asks the fence before each effect of a storage."""
+
+    fence: Fence
+
+    def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
+        if method in EFFECTS["storage"]:
+            self.fence.permit()
+        return call(*arguments, **named)

@@ -207,7 +207,7 @@ class AtOnce(Executor):
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **named))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as any executor: `Future.result` raises it
             future.set_exception(error)
         return future
 

@@ -29,8 +29,8 @@ from calque.engine.replica.replay import Replay
 from calque.engine.replica.requests import OperatorRequests
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
-from calque.engine.target.fault_isolation import Blame
-from calque.engine.target.origin_registry import OriginLearning, without_returned
+from calque.engine.target.fault_isolation import FaultIsolation
+from calque.engine.target.origin_registry import OriginLearning, WithoutReturned
 from calque.engine.target.recovered_rows import unsure
 from calque.engine.window.attempts import Attempts
 from calque.engine.window.consistency import Consistency
@@ -73,7 +73,7 @@ class Replica:
         batch: int = BATCH,
         pace: float = 0.0,
     ) -> None:
-        self.source = replace(source, catalog=without_returned(source.catalog, side.home))
+        self.source = replace(source, catalog=WithoutReturned(source.catalog, side.home))
         self.unfiltered_source, self.side, self.begin = source, side, begin
         self.wake, self.make_pool, self.patience = wake, pool, patience
         self.spread, self.large = spread, large
@@ -88,14 +88,15 @@ class Replica:
         """Whether all that the ledger says is known here."""
         self.tables, self.attempts, self.runs, self.retries = TableStates(), Attempts(), Runs(), Retries()
         self.pool = make_pool(APPLIERS, f"apply-{side.policy.target}")
-        self.blame = Blame(source, side)
-        self.databases, self.functions = Databases(source, side), Functions(source, side)
+        self.faults = FaultIsolation(source, side)
+        self.databases = Databases(source, side, self.faults)
+        self.functions = Functions(source, side, self.faults)
         self.consistency = Consistency(side, self.databases)
         self.scanned = Scanned(source, side, self.tables)
         self.policies = Policies(source, side, self.databases, self.functions, self.consistency)
         self.origins = OriginLearning(self.unfiltered_source, side)
         self.reading = Reading(
-            *(source, side, self.databases, self.tables, wake, make_pool, self.readers, self.batch),
+            *(source, side, self.databases, self.tables, self.faults, wake, make_pool, self.readers, self.batch),
             *(self.policies.kept, self.pace, self.pause_rules.holds),
         )
         self.comparing = Comparing(source, side, self.tables, self.reading, self.begin, wake)
@@ -117,7 +118,7 @@ class Replica:
         self.copies = Staging(make_pool(STAGERS, f"copy-{side.policy.target}"), wake, pace, self.patience)
         self.player = WindowPlayer(
             *(source, side, self.tables, self.databases, self.consistency, self.scanned, self.copies, self.pauses),
-            *(self.reads, self.retries, self.blame, self.origins, self.attempts, self.begin, self.pool),
+            *(self.reads, self.retries, self.faults, self.origins, self.attempts, self.begin, self.pool),
             *(self.spread, self.large),
         )
         self.requests = OperatorRequests(

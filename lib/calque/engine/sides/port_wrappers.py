@@ -5,38 +5,42 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 from calque.engine.sides.copy_progress import Copying
 from calque.engine.sides.storage_failures import Troubles
 from calque.errors import Unavailable
 from calque.ports import Copied, CopyTask, Storage
+from calque.ports.forwarding import ForwardingStorage
 
-if TYPE_CHECKING:
-    pass
-
-P = TypeVar("P")
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def attended(storage: Storage, copying: Copying, troubles: Troubles, stopping: threading.Event) -> Storage:
-    """`storage`; `copy` reports to `copying`, and raises `Unavailable` soon after `stopping` is set. `troubles` gets
-    what is `Unavailable` before that."""
-    return cast(Storage, _Attended(storage, copying, troubles, stopping))
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Begins no call after `stopping` was set: raises `Unavailable` then."""
 
+    stopping: threading.Event
 
-def ending(port: P, stopping: threading.Event) -> P:
-    """`port`; what is called after `stopping` was set is not begun, and raises `Unavailable`."""
-    return cast(P, _Ending(port, stopping))
+    def __call__(self, _method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
+        if self.stopping.is_set():
+            raise ends()
+        return call(*arguments, **named)
 
 
 def ends() -> Unavailable:
     return Unavailable("Not all was done", "calque ends", "It goes on where it was when it runs again")
 
 
-class _Attended:
+class AttendedStorage(ForwardingStorage):
+    """`storage`; `copy` reports to `copying`, and raises `Unavailable` soon after `stopping` is set. `troubles` gets
+    what is `Unavailable` before that."""
+
     def __init__(self, storage: Storage, copying: Copying, troubles: Troubles, stopping: threading.Event) -> None:
-        self._storage, self._copying, self._troubles, self._stopping = storage, copying, troubles, stopping
+        super().__init__(storage, Noting(troubles, stopping))
+        self._copying, self._stopping = copying, stopping
 
     def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
         with self._copying.of(tasks) as report:
@@ -52,28 +56,22 @@ class _Attended:
                         "It goes on where it was when it runs again",
                     )
 
-            return self._noted("copy", lambda: self._storage.copy(tasks, done))
+            return super().copy(tasks, done)
 
-    def __getattr__(self, method: str) -> Any:
-        found = getattr(self._storage, method)
-        return (lambda *args: self._noted(method, lambda: found(*args))) if callable(found) else found
 
-    def _noted(self, method: str, call: Callable[[], R]) -> R:
+@dataclass(frozen=True, slots=True)
+class Noting:
+    """Has `troubles` know how each call ended, but for what `stopping` ended."""
+
+    troubles: Troubles
+    stopping: threading.Event
+
+    def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
         try:
-            result = call()
+            result = call(*arguments, **named)
         except Unavailable as error:
-            if not self._stopping.is_set():
-                self._troubles.note(method, error)
+            if not self.stopping.is_set():
+                self.troubles.note(method, error)
             raise
-        self._troubles.note(method, None)
+        self.troubles.note(method, None)
         return result
-
-
-class _Ending:
-    def __init__(self, port: object, stopping: threading.Event) -> None:
-        self._port, self._stopping = port, stopping
-
-    def __getattr__(self, method: str) -> Any:
-        if self._stopping.is_set():
-            raise ends()
-        return getattr(self._port, method)

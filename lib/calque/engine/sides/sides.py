@@ -11,7 +11,7 @@ from calque.core.image import Imaging
 from calque.engine.sides.announced_exceptions import Announced
 from calque.engine.sides.copy_progress import Copying
 from calque.engine.sides.origin_names import Home
-from calque.engine.sides.port_wrappers import attended, ending, ends
+from calque.engine.sides.port_wrappers import AttendedStorage, Ending, ends
 from calque.engine.sides.read_requests import Asked
 from calque.engine.sides.storage_failures import Troubles
 from calque.engine.sides.waiting_foreign_keys import WaitingKeys
@@ -28,6 +28,12 @@ from calque.ports import (
     Pins,
     Scans,
     Storage,
+)
+from calque.ports.forwarding import (
+    ForwardingCatalog,
+    ForwardingCatalogReader,
+    ForwardingEventLog,
+    ForwardingStorage,
 )
 
 
@@ -89,9 +95,13 @@ class TargetSide:
     ) -> TargetSide:
         admission, copying, stopping = Admission(policy), Copying(time.time_ns), stopping or threading.Event()
         troubles = Troubles(time.monotonic_ns)
-        storage, catalog = attended(storage, copying, troubles, stopping), ending(catalog, stopping)
         return TargetSide(
-            *(policy, catalog, ledger, storage, admission, Imaging(admission)),
+            policy,
+            ForwardingCatalog(catalog, Ending(stopping)),
+            ledger,
+            AttendedStorage(storage, copying, troubles, stopping),
+            admission,
+            Imaging(admission),
             copying=copying,
             troubles=troubles,
             stopping=stopping,
@@ -100,11 +110,12 @@ class TargetSide:
 
 def ending_source(source: SourceSide, stopping: threading.Event) -> SourceSide:
     """The source for one replica: after `stopping` nothing is asked of it, and who waits, waits no longer."""
+    ending = Ending(stopping)
     return replace(
         source,
-        log=ending(source.log, stopping),
-        catalog=ending(source.catalog, stopping),
-        storage=ending(source.storage, stopping),
+        log=ForwardingEventLog(source.log, ending),
+        catalog=ForwardingCatalogReader(source.catalog, ending),
+        storage=ForwardingStorage(source.storage, ending),
         clock=_EndingClock(source.clock, stopping),
     )
 

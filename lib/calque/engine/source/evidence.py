@@ -47,7 +47,6 @@ class Gatherer:
         self.stopped = False
         self.problem: str | None = None
         """Why nothing can be listed now."""
-        self.thread = threading.Thread(target=self.run, name="evidence", daemon=True)
 
     def resume(self, after: EventId, upto: EventId) -> None:
         """Take up what was appended and not yet considered when the last process ended."""
@@ -56,16 +55,11 @@ class Gatherer:
             self.add(self.source.journal.entries(Span(self.considered, upto)), self.source.clock.now_ns())
         self.upto = max(self.upto, upto)
 
-    def begin(self) -> None:
-        """Go on beside capture, until `stop`."""
-        self.thread.start()
-
     def stop(self) -> None:
+        """Have `run` end."""
         with self.changed:
             self.stopped = True
             self.changed.notify_all()
-        if self.thread.is_alive():
-            self.thread.join(timeout=30)
 
     def add(self, entries: Sequence[Entry], read_ns: int) -> None:
         """Entries that are in the journal now."""
@@ -104,6 +98,7 @@ class Gatherer:
         self.pending = pending
 
     def run(self) -> None:
+        """Go on beside capture, until `stop`."""
         while True:
             with self.changed:
                 if not self.stopped and self.upto <= self.considered:

@@ -86,9 +86,6 @@ class Scanner:
             except CalqueError as error:
                 LOG.warning("scan: %s", error)
                 stopping.wait(1.0)
-            except Exception:
-                LOG.exception("scan")
-                stopping.wait(10.0)
         try:
             self.remember(always=True)
         except CalqueError as error:

@@ -21,22 +21,22 @@ PATIENCE_SECONDS = 30.0
 """How long something else that a thing needs, as its files, may be out of reach."""
 
 
-class Blame:
-    """Failures in a row, by the thing that was at hand, with when they began. One thread reports them at a time; any
-    asks about the world."""
+class FaultIsolation:
+    """One target's failures in a row, by the thing that was at hand (a table, a database, a function), with when they
+    began; and whether the world is at fault instead. One thread reports failures, any asks about the world."""
 
     def __init__(self, source: SourceSide, side: TargetSide) -> None:
         self.source, self.side = source, side
         self.failures: dict[Hashable, tuple[int, int]] = {}
-        self.trying = Lock()
+        self.probing = Lock()
         self.storage: Refused | Unavailable | None = None
-        """What the target's storage said when it was tried last, """
-        self.until_ns = 0
-        """which holds until then: for as long as it took to say it."""
+        """What the target's storage answered to the last probe."""
+        self.storage_until_ns = 0
+        """Until then the answer holds: for as long as the probe took."""
 
     def gives_up(self, thing: Hashable, error: Unavailable) -> bool:
         """Whether the thing is not waited for any more, now that it failed again."""
-        if not self.others_work():
+        if not self.world_answers():
             self.failures.pop(thing, None)
             return False
         now = self.source.clock.elapsed_ns()
@@ -44,7 +44,7 @@ class Blame:
         self.failures[thing] = tries + 1, since
         return tries + 1 >= TRIES if isinstance(error, Failing) else now - since > PATIENCE_SECONDS * 1e9
 
-    def take(self, thing: Hashable, error: Refused | Unavailable) -> None:
+    def require_own_fault(self, thing: Hashable, error: Refused | Unavailable) -> None:
         """Return where the thing is to be set aside. Raises the error while it may be the world's."""
         if isinstance(error, Unavailable) and not self.gives_up(thing, error):
             raise error
@@ -52,18 +52,18 @@ class Blame:
     def succeeded(self, thing: Hashable) -> None:
         self.failures.pop(thing, None)
 
-    def is_to_blame(self, error: Exception) -> bool:
-        """Whether it may be the thing: a service failed in this call, and answers others."""
+    def may_be_own_fault(self, error: Exception) -> bool:
+        """Whether it may be the thing's: a service failed in this call, and answers others."""
         match error:
             case Failing():
-                return self.others_work()
+                return self.world_answers()
             case Unavailable():
                 return False
             case Refused():
-                return self.storage_fails() is None
+                return self.storage_failure() is None
         return True
 
-    def others_work(self) -> bool:
+    def world_answers(self) -> bool:
         """Whether both metastores answer calls that need their databases, the target's storage takes files, and calque
         is not about to end."""
         try:
@@ -71,27 +71,27 @@ class Blame:
             self.side.catalog.database(OURS)
         except Unavailable:
             return False
-        return self.storage_fails() is None
+        return self.storage_failure() is None
 
     def require_storage(self) -> None:
         """Raises what any file at the target meets, if it does: `Refused`, `Unavailable`."""
-        error = self.storage_fails()
+        error = self.storage_failure()
         if error is not None:
             raise error
 
-    def storage_fails(self) -> Refused | Unavailable | None:
+    def storage_failure(self) -> Refused | Unavailable | None:
         """What any file at the target meets."""
         clock = self.source.clock
-        with self.trying:
+        with self.probing:
             began = clock.elapsed_ns()
-            if began >= self.until_ns:
-                self.storage = self.try_storage()
-                self.until_ns = 2 * clock.elapsed_ns() - began
+            if began >= self.storage_until_ns:
+                self.storage = self.probe_storage()
+                self.storage_until_ns = 2 * clock.elapsed_ns() - began
                 if self.storage is not None:
                     self.side.troubles.note("copy", self.storage)
             return self.storage
 
-    def try_storage(self) -> Refused | Unavailable | None:
+    def probe_storage(self) -> Refused | Unavailable | None:
         if self.side.policy.data == "none":
             return None
         file = join(self.side.policy.warehouse, f"{COPYING}probe")

@@ -11,7 +11,7 @@ import hashlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from calque.core.origins import as_carried, path_after, to_ask
 from calque.engine.sides.calque_database import ensure_own_database, own_view
@@ -23,6 +23,7 @@ from calque.model.journal import Entry, Kind
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import OURS, EventId, TableName
 from calque.ports import Catalog, CatalogReader, Conflict, Journal
+from calque.ports.forwarding import ForwardingCatalogReader
 
 if TYPE_CHECKING:
     from calque.engine.sides.sides import SourceSide, TargetSide
@@ -145,31 +146,24 @@ def carried(journal: Journal, side: TargetSide, tables: TableStates, entries: Se
     return as_carried(entries, there, tables.shown, back, takes)
 
 
-def without_returned(catalog: CatalogReader, home: Home) -> CatalogReader:
+class WithoutReturned(ForwardingCatalogReader):
     """The source's catalog, in which tables that came back are not there."""
-    return cast(CatalogReader, _WithoutReturned(catalog, home))
 
-
-class _WithoutReturned:
     def __init__(self, catalog: CatalogReader, home: Home) -> None:
-        self._catalog, self._home = catalog, home
-
-    def __getattr__(self, method: str) -> Any:
-        return getattr(self._catalog, method)
+        super().__init__(catalog)
+        self._home = home
 
     def tables(self, database: str) -> Sequence[str]:
-        names = self._catalog.tables(database)
+        names = super().tables(database)
         if not self._home.names or database == OURS:
             return names
-        gone = {
-            name for name, table in self._catalog.headers(database, names).items() if self._home.has(table.parameters)
-        }
+        gone = {name for name, table in super().headers(database, names).items() if self._home.has(table.parameters)}
         return [name for name in names if name not in gone]
 
     def table(self, name: TableName) -> Table | None:
-        found = self._catalog.table(name)
+        found = super().table(name)
         return None if found is not None and self._home.has(found.parameters) else found
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        found = self._catalog.headers(database, names)
+        found = super().headers(database, names)
         return {name: table for name, table in found.items() if not self._home.has(table.parameters)}

@@ -52,7 +52,7 @@ from calque.engine.files.referenced_files import compare_files_of, expected_func
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import TooBusy, read_exact
 from calque.engine.target.observe import Shown, read_files
-from calque.engine.target.origin_registry import learn, without_returned
+from calque.engine.target.origin_registry import WithoutReturned, learn
 from calque.engine.verify.iceberg import compare_lakes
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
@@ -127,7 +127,7 @@ def verify(
     answer; an object that can't be read is set aside.
     """
     learn(source, side)
-    source = replace(source, catalog=without_returned(source.catalog, side.home), journal=LogJournal(source.log))
+    source = replace(source, catalog=WithoutReturned(source.catalog, side.home), journal=LogJournal(source.log))
     comparing = Comparing(source, side, data)
     with pool(READERS, f"verify-{side.policy.target}") as readers:
         return Verifying(comparing, Selection(side, tables), readers, patience, progress).run()

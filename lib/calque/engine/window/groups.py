@@ -15,23 +15,20 @@ from typing import Protocol
 import pyarrow as pa
 
 from calque.core.admit import Admission
-from calque.core.decode import Undecodable
-from calque.core.fold import Unfoldable, groups, names_in, names_of
+from calque.core.fold import groups, names_in, names_of
 from calque.core.rows import entries_of
 from calque.engine.apply.databases import DATABASE_KINDS
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.target.observe import NotOurs
-from calque.engine.window.prepare import Ahead, Ready, Unreachable, prepare, ready_of
-from calque.errors import CalqueError
+from calque.engine.window.failures import FAILURES
+from calque.engine.window.prepare import Ahead, Ready, prepare, ready_of
+from calque.errors import Broken
 from calque.model.journal import Entry, Kind, Shape
 from calque.model.names import EventId, Span, TableName
 
 BESIDE = DATABASE_KINDS | FUNCTION_KINDS
 NOT_TABLES = BESIDE | {Kind.NOTHING}
-FAILURES = (CalqueError, Unfoldable, Unreachable, NotOurs, Ahead, Undecodable)
-"""What preparing a group may raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +118,8 @@ def prepare_share(
         shown = cut.shown_by_all(group)
         try:
             found = prepare(source, side, group, shown, cut.upto, cascaded(source, side, group))
-        except FAILURES:
+        except (*FAILURES, Ahead, Broken):
+            # Whoever applies the window prepares the group again, and says what is wrong.
             return Group(gist(group))
         return Group(gist(group), ready_of(found, shown))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, cast
 
 from calque.engine.apply.definitions import events_of
 from calque.engine.sides.journal_reads import AT_ONCE
@@ -13,6 +12,7 @@ from calque.model.journal import Event
 from calque.model.names import EventId
 from calque.model.plan import GroupPlan
 from calque.ports import Journal
+from calque.ports.forwarding import ForwardingJournal
 
 BUDGET = 128 << 20
 """Characters of messages that are held for groups to come. While the last groups of one batch are applied, the next
@@ -55,7 +55,7 @@ class Fetched:
                 if key not in self.held:
                     self.fetch(self.batch(key))
                 found = self.held.pop(key, {})
-        return cast(Journal, AtHand(self.journal, found))
+        return JournalAtHand(self.journal, found)
 
     def batch(self, key: EventId) -> Sequence[EventId]:
         """Those from `key` on whose messages fit, as far as their sizes are known; none where its own do not."""
@@ -87,17 +87,15 @@ class Fetched:
         self.held.update(found)
 
 
-class AtHand:
+class JournalAtHand(ForwardingJournal):
     """A journal of which some events are here."""
 
     def __init__(self, journal: Journal, known: Mapping[EventId, Event]) -> None:
-        self._journal, self._known = journal, known
+        super().__init__(journal)
+        self._known = known
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
         wanted = sorted(set(ids))
         if all(event_id in self._known for event_id in wanted):
             return {event_id: self._known[event_id] for event_id in wanted}
-        return self._journal.events(wanted, most)
-
-    def __getattr__(self, method: str) -> Any:
-        return getattr(self._journal, method)
+        return super().events(wanted, most)

@@ -19,18 +19,19 @@ from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.target.fault_isolation import Blame
+from calque.engine.target.fault_isolation import FaultIsolation
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.origin_registry import OriginLearning, carried, tells
 from calque.engine.window.advance import Advanced, advance, carry_out
 from calque.engine.window.attempts import Attempts
 from calque.engine.window.consistency import Consistency, order_of
 from calque.engine.window.exact_reads import ExactReadRequests
+from calque.engine.window.failures import FAILURES, Failure
 from calque.engine.window.groups import Cut, Group, Spread, size_of
 from calque.engine.window.long_copies import Job, Long, Staging
 from calque.engine.window.message_prefetch import fetched
 from calque.engine.window.pause import Pauses
-from calque.engine.window.prepare import Ahead, Unreachable
+from calque.engine.window.prepare import Ahead
 from calque.engine.window.result import Window
 from calque.engine.window.retries import Retries
 from calque.engine.window.scan_backlog import Scanned
@@ -44,8 +45,6 @@ LOG = logging.getLogger(__name__)
 LARGE = 50_000
 """Events of a window whose groups are prepared by other processes, where there are some."""
 EVIDENCE_SECONDS = 5.0
-FAILED = (Unfoldable, Unreachable, NotOurs, Undecodable, Refused)
-"""What may keep a group from going through a window."""
 
 
 class WindowPlayer:
@@ -64,7 +63,7 @@ class WindowPlayer:
         pauses: Pauses,
         reads: ExactReadRequests,
         retries: Retries,
-        blame: Blame,
+        faults: FaultIsolation,
         origins: OriginLearning,
         attempts: Attempts,
         begin: Callable[[], EventId],
@@ -74,7 +73,7 @@ class WindowPlayer:
     ) -> None:
         self.source, self.side, self.tables, self.databases = source, side, tables, databases
         self.consistency, self.scanned, self.copies, self.pauses = consistency, scanned, copies, pauses
-        self.reads, self.retries, self.blame, self.origins = reads, retries, blame, origins
+        self.reads, self.retries, self.faults, self.origins = reads, retries, faults, origins
         self.attempts, self.begin, self.pool, self.spread, self.large = attempts, begin, pool, spread, large
         self.lost: dict[TableName, set[Lost]] = {}
         """Files of a group, by its first table, that could not be copied since it last arrived at a window's end."""
@@ -270,14 +269,14 @@ class WindowPlayer:
                 try:
                     window.add(self.advance(Group(going), upto, going[-1].event_id))
                 except Unavailable as error:
-                    if not self.blame.gives_up((Wave.VIEWS, self.admitted(group.entries)[0]), error):
+                    if not self.faults.gives_up((Wave.VIEWS, self.admitted(group.entries)[0]), error):
                         problem = error
                 except Ahead as error:
                     # An attempt before this one has brought them back already.
                     problem = error if error.event_id > upto else problem
                 except Forgotten as error:
                     problem = error
-                except FAILED:
+                except FAILURES:
                     continue
         return problem
 
@@ -346,19 +345,19 @@ class WindowPlayer:
             advanced = future.result()
         except Forgotten:
             raise
-        except (*FAILED, Unavailable) as error:
+        except FAILURES as error:
             if isinstance(error, Unavailable):
-                self.blame.take(self.admitted(group.entries)[0], error)
+                self.faults.require_own_fault(self.admitted(group.entries)[0], error)
                 self.retries.failed_in_a_window(self.admitted(group.entries))
             elif isinstance(error, Refused):
-                self.blame.require_storage()
+                self.faults.require_storage()
             culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
             if parts := self.consistency.parts(group.entries, culprit):
                 self.attempts.fail_at(upto)
                 return parts
             self.set_aside(group.entries, error)
             return []
-        self.blame.succeeded(self.admitted(group.entries)[0])
+        self.faults.succeeded(self.admitted(group.entries)[0])
         window.add(advanced)
         self.take_shown(group, upto, advanced)
         return []
@@ -380,7 +379,7 @@ class WindowPlayer:
                 self.lost.pop(name, None)
                 self.tables.arrive(name, upto, present=name in advanced.present)
 
-    def set_aside(self, group: Sequence[Entry], error: Exception) -> None:
+    def set_aside(self, group: Sequence[Entry], error: Failure) -> None:
         """Tables of a group that failed are quarantined or read; what is gone by now is read, and found missing."""
         event_id = group[-1].event_id
         for name in self.admitted(group):

@@ -1,0 +1,400 @@
+"""Ports that pass every call on through one interceptor: what wrappers of a port are made of.
+
+A wrapper that treats all methods alike is an interceptor. One that answers single methods itself inherits from the
+port's forwarding class and overrides these: the only classes of calque that others inherit from, beside errors and
+Protocols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import ParamSpec, Protocol, TypeVar
+
+import pyarrow as pa
+
+from calque.model.facets import Constraint, ForeignKey, Statistics
+from calque.model.files import Evidence, File, Listing
+from calque.model.gaps import Gap
+from calque.model.hive import Database, Function, Partition, Table
+from calque.model.journal import Entry, Event
+from calque.model.lease import Generation
+from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.names import EventId, Span, TableName
+from calque.model.policy import Abilities
+from calque.model.scan import Memory, Scan
+from calque.ports import (
+    Catalog,
+    CatalogReader,
+    Copied,
+    CopyTask,
+    EventLog,
+    EvidenceStore,
+    Found,
+    Gaps,
+    Journal,
+    Leases,
+    Ledger,
+    Pins,
+    Scans,
+    Storage,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Interceptor(Protocol):
+    """Makes a call of a port for whoever wants it."""
+
+    def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
+        """Call `call`, the port's `method`, with the arguments, or raise. What the call returns is returned."""
+
+
+def direct(_method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
+    """The interceptor that does nothing."""
+    return call(*arguments, **named)
+
+
+class ForwardingEventLog:
+    def __init__(self, log: EventLog, intercept: Interceptor = direct) -> None:
+        self._log, self._intercept = log, intercept
+
+    def current(self) -> EventId:
+        return self._intercept("current", self._log.current)
+
+    def read(self, after: EventId, limit: int) -> Sequence[Event]:
+        return self._intercept("read", self._log.read, after, limit)
+
+
+class ForwardingCatalogReader:
+    def __init__(self, reader: CatalogReader, intercept: Interceptor = direct) -> None:
+        self._reader, self._intercept = reader, intercept
+
+    def identity(self) -> str:
+        return self._intercept("identity", self._reader.identity)
+
+    def databases(self) -> Sequence[str]:
+        return self._intercept("databases", self._reader.databases)
+
+    def tables(self, database: str) -> Sequence[str]:
+        return self._intercept("tables", self._reader.tables, database)
+
+    def functions(self, database: str) -> Sequence[str]:
+        return self._intercept("functions", self._reader.functions, database)
+
+    def database(self, name: str) -> Database | None:
+        return self._intercept("database", self._reader.database, name)
+
+    def table(self, name: TableName) -> Table | None:
+        return self._intercept("table", self._reader.table, name)
+
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        return self._intercept("headers", self._reader.headers, database, names)
+
+    def function(self, name: TableName) -> Function | None:
+        return self._intercept("function", self._reader.function, name)
+
+    def partition_names(self, name: TableName) -> Sequence[str]:
+        return self._intercept("partition_names", self._reader.partition_names, name)
+
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
+        return self._intercept("few_partitions", self._reader.few_partitions, table, most)
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        return self._intercept("partitions", self._reader.partitions, name, names)
+
+    def constraints(self, name: TableName) -> Sequence[Constraint]:
+        return self._intercept("constraints", self._reader.constraints, name)
+
+    def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
+        return self._intercept("foreign_keys_to", self._reader.foreign_keys_to, name)
+
+    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
+        return self._intercept("table_statistics", self._reader.table_statistics, name, columns)
+
+    def partition_statistics(
+        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        return self._intercept("partition_statistics", self._reader.partition_statistics, name, columns, partitions)
+
+
+class ForwardingCatalog(ForwardingCatalogReader):
+    def __init__(self, catalog: Catalog, intercept: Interceptor = direct) -> None:
+        super().__init__(catalog, intercept)
+        self._catalog = catalog
+
+    def abilities(self) -> Abilities:
+        return self._intercept("abilities", self._catalog.abilities)
+
+    def create_database(self, database: Database) -> None:
+        self._intercept("create_database", self._catalog.create_database, database)
+
+    def alter_database(self, name: str, database: Database) -> None:
+        self._intercept("alter_database", self._catalog.alter_database, name, database)
+
+    def drop_database(self, name: str) -> None:
+        self._intercept("drop_database", self._catalog.drop_database, name)
+
+    def create_table(self, table: Table) -> None:
+        self._intercept("create_table", self._catalog.create_table, table)
+
+    def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
+        alter = self._catalog.alter_table
+        self._intercept("alter_table", alter, name, table, cascade=cascade, expected_event=expected_event)
+
+    def drop_table(self, name: TableName) -> None:
+        self._intercept("drop_table", self._catalog.drop_table, name)
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        self._intercept("add_partitions", self._catalog.add_partitions, name, partitions)
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        self._intercept("alter_partitions", self._catalog.alter_partitions, name, partitions)
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
+        self._intercept("rename_partition", self._catalog.rename_partition, name, values, partition)
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
+        self._intercept("drop_partitions", self._catalog.drop_partitions, name, names)
+
+    def commit_table(
+        self,
+        name: TableName | None,
+        table: Table,
+        put: Sequence[Partition],
+        drop: Sequence[str],
+        *,
+        cascade: bool = False,
+        expected_event: str = "",
+    ) -> None:
+        commit = self._catalog.commit_table
+        self._intercept("commit_table", commit, name, table, put, drop, cascade=cascade, expected_event=expected_event)
+
+    def add_constraints(self, constraints: Sequence[Constraint]) -> None:
+        self._intercept("add_constraints", self._catalog.add_constraints, constraints)
+
+    def drop_constraint(self, name: TableName, constraint: str) -> None:
+        self._intercept("drop_constraint", self._catalog.drop_constraint, name, constraint)
+
+    def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
+        self._intercept("put_statistics", self._catalog.put_statistics, name, statistics)
+
+    def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
+        self._intercept("drop_statistics", self._catalog.drop_statistics, name, partition, column)
+
+    def create_function(self, function: Function) -> None:
+        self._intercept("create_function", self._catalog.create_function, function)
+
+    def drop_function(self, name: TableName) -> None:
+        self._intercept("drop_function", self._catalog.drop_function, name)
+
+
+class ForwardingStorage:
+    def __init__(self, storage: Storage, intercept: Interceptor = direct) -> None:
+        self._storage, self._intercept = storage, intercept
+
+    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
+        return self._intercept("list", self._storage.list, locations)
+
+    def files(self, paths: Sequence[str]) -> Mapping[str, File]:
+        return self._intercept("files", self._storage.files, paths)
+
+    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+        return self._intercept("copy", self._storage.copy, tasks, progress)
+
+    def publish(self, renames: Sequence[tuple[str, str]]) -> None:
+        self._intercept("publish", self._storage.publish, renames)
+
+    def make_directories(self, locations: Sequence[str]) -> None:
+        self._intercept("make_directories", self._storage.make_directories, locations)
+
+    def exists(self, location: str) -> bool:
+        return self._intercept("exists", self._storage.exists, location)
+
+    def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        return self._intercept("checksums", self._storage.checksums, paths)
+
+    def date(self, times: Mapping[str, int]) -> None:
+        self._intercept("date", self._storage.date, times)
+
+    def read(self, path: str) -> bytes | None:
+        return self._intercept("read", self._storage.read, path)
+
+    def write(self, path: str, content: bytes) -> None:
+        self._intercept("write", self._storage.write, path, content)
+
+    def remove(self, locations: Sequence[str]) -> None:
+        self._intercept("remove", self._storage.remove, locations)
+
+    def children(self, location: str) -> Sequence[str]:
+        return self._intercept("children", self._storage.children, location)
+
+    def entries(self, location: str) -> Sequence[Found]:
+        return self._intercept("entries", self._storage.entries, location)
+
+    def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
+        return self._intercept("modified", self._storage.modified, directories)
+
+
+class ForwardingJournal:
+    def __init__(self, journal: Journal, intercept: Interceptor = direct) -> None:
+        self._journal, self._intercept = journal, intercept
+
+    def last(self) -> EventId | None:
+        return self._intercept("last", self._journal.last)
+
+    def oldest(self) -> EventId | None:
+        return self._intercept("oldest", self._journal.oldest)
+
+    def append(self, rows: pa.Table) -> None:
+        self._intercept("append", self._journal.append, rows)
+
+    def entries(self, span: Span) -> Sequence[Entry]:
+        return self._intercept("entries", self._journal.entries, span)
+
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        return self._intercept("events", self._journal.events, ids, most)
+
+    def forget(self, upto: EventId) -> int:
+        return self._intercept("forget", self._journal.forget, upto)
+
+    def restart(self, at: EventId) -> None:
+        self._intercept("restart", self._journal.restart, at)
+
+
+class ForwardingGaps:
+    def __init__(self, gaps: Gaps, intercept: Interceptor = direct) -> None:
+        self._gaps, self._intercept = gaps, intercept
+
+    def found(self) -> Sequence[Gap]:
+        return self._intercept("found", self._gaps.found)
+
+    def add(self, gap: Gap) -> None:
+        self._intercept("add", self._gaps.add, gap)
+
+    def settled(self) -> int:
+        return self._intercept("settled", self._gaps.settled)
+
+    def settle(self, number: int) -> None:
+        self._intercept("settle", self._gaps.settle, number)
+
+
+class ForwardingEvidenceStore:
+    def __init__(self, store: EvidenceStore, intercept: Interceptor = direct) -> None:
+        self._store, self._intercept = store, intercept
+
+    def considered(self) -> EventId:
+        return self._intercept("considered", self._store.considered)
+
+    def append(self, evidence: Sequence[Evidence], considered: EventId) -> None:
+        self._intercept("append", self._store.append, evidence, considered)
+
+    def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
+        return self._intercept("evidence", self._store.evidence, ids)
+
+    def forget(self, upto: EventId) -> int:
+        return self._intercept("forget", self._store.forget, upto)
+
+    def restart(self, at: EventId) -> None:
+        self._intercept("restart", self._store.restart, at)
+
+
+class ForwardingPins:
+    def __init__(self, pins: Pins, intercept: Interceptor = direct) -> None:
+        self._pins, self._intercept = pins, intercept
+
+    def keep(self, event_id: EventId, listing: Listing) -> bool:
+        return self._intercept("keep", self._pins.keep, event_id, listing)
+
+    def at(self, event_id: EventId, location: str) -> str:
+        return self._intercept("at", self._pins.at, event_id, location)
+
+    def events(self) -> Sequence[EventId]:
+        return self._intercept("events", self._pins.events)
+
+    def held(self, event_id: EventId) -> tuple[int, int]:
+        return self._intercept("held", self._pins.held, event_id)
+
+    def release(self, events: Sequence[EventId]) -> None:
+        self._intercept("release", self._pins.release, events)
+
+
+class ForwardingScans:
+    def __init__(self, scans: Scans, intercept: Interceptor = direct) -> None:
+        self._scans, self._intercept = scans, intercept
+
+    def last(self) -> int:
+        return self._intercept("last", self._scans.last)
+
+    def append(self, scans: Sequence[Scan]) -> int:
+        return self._intercept("append", self._scans.append, scans)
+
+    def entries(self, after: int) -> Sequence[Entry]:
+        return self._intercept("entries", self._scans.entries, after)
+
+    def listings(self, numbers: Iterable[int]) -> Mapping[tuple[int, str], Listing]:
+        return self._intercept("listings", self._scans.listings, numbers)
+
+    def forget(self, upto: int) -> int:
+        return self._intercept("forget", self._scans.forget, upto)
+
+    def remembered(self) -> Memory:
+        return self._intercept("remembered", self._scans.remembered)
+
+    def remember(self, memory: Memory) -> None:
+        self._intercept("remember", self._scans.remember, memory)
+
+
+class ForwardingLedger:
+    def __init__(self, ledger: Ledger, intercept: Interceptor = direct) -> None:
+        self._ledger, self._intercept = ledger, intercept
+
+    def last_epoch(self) -> Epoch | None:
+        return self._intercept("last_epoch", self._ledger.last_epoch)
+
+    def epochs(self) -> Sequence[Epoch]:
+        return self._intercept("epochs", self._ledger.epochs)
+
+    def objects(self, epoch: int) -> Sequence[ObjectRow]:
+        return self._intercept("objects", self._ledger.objects, epoch)
+
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+        self._intercept("publish", self._ledger.publish, epoch, objects, tables)
+
+    def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
+        return self._intercept("tables", self._ledger.tables)
+
+    def put_tables(self, rows: Sequence[TableRow]) -> None:
+        self._intercept("put_tables", self._ledger.put_tables, rows)
+
+    def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None:
+        self._intercept("remove_tables", self._ledger.remove_tables, keys)
+
+    def latest_objects(self, keys: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], ObjectRow]:
+        return self._intercept("latest_objects", self._ledger.latest_objects, keys)
+
+    def headers(self, upto: int) -> Sequence[ObjectRow]:
+        return self._intercept("headers", self._ledger.headers, upto)
+
+    def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
+        return self._intercept("rows_of", self._ledger.rows_of, names, upto)
+
+    def forget(self, before_epoch: int) -> int:
+        return self._intercept("forget", self._ledger.forget, before_epoch)
+
+
+class ForwardingLeases:
+    def __init__(self, leases: Leases, intercept: Interceptor = direct) -> None:
+        self._leases, self._intercept = leases, intercept
+
+    def newest(self) -> Generation | None:
+        return self._intercept("newest", self._leases.newest)
+
+    def take(self, generation: Generation) -> None:
+        self._intercept("take", self._leases.take, generation)
+
+    def renew(self, generation: Generation) -> None:
+        self._intercept("renew", self._leases.renew, generation)
+
+    def forget(self, below: int) -> None:
+        self._intercept("forget", self._leases.forget, below)
