@@ -32,6 +32,7 @@ LONG = (
     *("integration/test_flow.py", "integration/test_operating.py", "integration/test_delta_tables.py"),
     *("integration/test_demo.py", "integration/test_faults.py"),
     *("integration/test_kafka_topics.py", "integration/test_lease.py", "integration/test_live.py"),
+    "integration/test_recorded_states.py",
     *(
         "integration/test_gaps.py",
         "integration/test_scans.py",
