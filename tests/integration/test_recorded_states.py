@@ -14,12 +14,12 @@ from typing import Any, cast
 import pytest
 
 from calque.core.layout import place
+from calque.demo.source import location_at
 from calque.model.hive import Partition, location_of
 from calque.model.names import TableName
-from calque.sandbox.demo.source import location_at
 from calque.sandbox.writer import HiveClient
-from states import Installation, RestoredStates, restored_states
-from thriftproxy import asked
+from support.services.recorded_states import Installation, RestoredStates, restored_states
+from support.services.thriftproxy import asked
 
 DIFFERENT, SET_ASIDE = 1, 75
 """Exit codes of `calque verify` when something differs, and when it did not compare everything."""

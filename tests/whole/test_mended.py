@@ -164,6 +164,22 @@ def test_a_part_is_behind_from_the_gap_on_and_reaches_nothing_until_the_target_h
     assert part.standing(0) is Standing.GOING
 
 
+def test_a_paused_table_that_is_to_be_read_is_not_waited_for(wiring: Wiring) -> None:
+    world = World(1)
+    world.open()
+    world.settle()
+    world.writer.run("create_table")
+    world.settle()
+    parts, name = Parts(wiring, world), TableName("d1", "t")
+    parts.run.looked.set()
+    position, tables = world.source.current(), world.replica.tables
+    tables.wait_for_files(name, position - 1, position, 0)
+    tables.need_read(name, "asked for by repair", position)
+    assert parts.part.standing(position) is Standing.GOING
+    tables.park(name)
+    assert parts.part.standing(position) is Standing.WITHOUT
+
+
 def test_with_each_gap_offsets_begin_anew(wiring: Wiring) -> None:
     names = [wiring.checkpoint("capture", gap) for gap in (0, 1, 2)]
     assert len({*names}) == 3

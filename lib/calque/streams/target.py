@@ -276,7 +276,7 @@ class TargetPart(Part):
         replica = self.replica
         if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
             return Standing.GOING
-        if not replica.comparing.is_done() or replica.tables.in_state(*UNREAD) or self.is_told():
+        if not replica.comparing.is_done() or replica.tables.in_state(*UNREAD - {State.PARKED}) or self.is_told():
             return Standing.GOING
         return standing(replica.epochs.position(), replica.tables.recorded(), event_id).standing
 

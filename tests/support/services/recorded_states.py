@@ -24,13 +24,13 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from calque.cache import cache_folder
 from calque.cli import main
+from calque.resources import cache_folder
 from calque.sandbox import Broker, Metastore, MetastoreSettings
 from calque.sandbox.postgres import Postgres
 from calque.sandbox.unpacked import template
 
-ARCHIVES = Path(__file__).parent / "golden" / "state"
+ARCHIVES = Path(__file__).parents[2] / "golden" / "state"
 ROOT_LENGTH = 160
 RECORDED_ROOT = f"/recorded/{'x' * (ROOT_LENGTH - len('/recorded/'))}"
 SERVERS = {
