@@ -311,7 +311,14 @@ def test_tables_that_land_at_a_time_are_recorded_together_and_told_of_when_they_
             super().put_tables(rows)
             commits.append([row.table for row in rows])
 
-    landed = Landed(Recording(), lambda read: told.append(read.table.table), threading.Event(), 60.0, SystemClock())
+    landed = Landed(
+        Recording(),
+        lambda read: told.append(read.table.table),
+        lambda _: None,
+        threading.Event(),
+        60.0,
+        SystemClock(),
+    )
     landed.written_ns = landed.clock.now_ns()
     names = [f"t{number}" for number in range(5)]
     for name in names:
