@@ -38,7 +38,7 @@ from calque.engine.target.fault_isolation import RELEASE, Blame
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.origin_registry import carried, meet, tells, without_returned
 from calque.engine.target.recovered_rows import unsure
-from calque.engine.window.advance import Advanced, advance, carry_out
+from calque.engine.window.advance import Advanced, Interpreter, advance, carry_out
 from calque.engine.window.consistency import Consistency, order_of
 from calque.engine.window.groups import Cut, Group, Spread, size_of
 from calque.engine.window.long_copies import BYTES_PER_SECOND, PATIENCE, STAGERS, Long, Staging
@@ -68,7 +68,8 @@ SETTLED = (TableState.LIVE, TableState.WAITING, TableState.QUARANTINED)
 class Replica:
     """A target. `begin` says where the journal begins; `wake` is called when a background read is finished; `spread`
     prepares the groups of windows of more than `large` events; `readers` tables are read at a time, and
-    those with more than `batch` partitions built in batches; what was read is recorded every `pace` seconds."""
+    those with more than `batch` partitions built in batches; what was read is recorded every `pace` seconds.
+    `interpret` is what becomes of the groups' plans."""
 
     def __init__(
         self,
@@ -83,12 +84,14 @@ class Replica:
         readers: int = READERS,
         batch: int = BATCH,
         pace: float = 0.0,
+        interpret: Interpreter = carry_out,
     ) -> None:
         self.source = replace(source, catalog=without_returned(source.catalog, side.home))
         self.everywhere, self.side, self.begin = source, side, begin
         self.wake, self.make_pool, self.patience = wake, pool, patience
         self.spread, self.large = spread, large
         self.readers, self.batch, self.pace = readers, batch, pace
+        self.interpret = interpret
         self.paused = pause.Paused()
         self.forget()
 
@@ -700,7 +703,9 @@ class Replica:
         def work() -> Advanced:
             changes = cascaded(self.source, self.side, entries)
             lost = self.lost_of(names)
-            return advance(self.source, self.side, entries, cursor, upto, changes, lost=lost, tried=True)
+            return advance(
+                self.source, self.side, entries, cursor, upto, changes, lost=lost, interpret=self.interpret, tried=True
+            )
 
         self.staging.submit(names, entries, upto, work)
 
@@ -784,7 +789,7 @@ class Replica:
             accept(group.ready)
             source = replace(self.source, journal=self.fetched.take(group.first))
             try:
-                advanced = carry_out(source, self.side, group.ready, applied, cursor if tried else None)
+                advanced = self.interpret(source, self.side, group.ready, applied, cursor if tried else None)
             except (Conflict, ContentLost):
                 entries, tried = self.whole(group, upto), True
             else:
@@ -792,7 +797,8 @@ class Replica:
                 group.ready.shown.clear()
                 return advanced
         changes, lost = cascaded(self.source, self.side, entries), self.lost_of(self.admitted(entries))
-        return advance(self.source, self.side, entries, cursor, end, changes, applied, accept, lost, tried=tried)
+        parts = (self.source, self.side, entries, cursor, end, changes, applied, accept, lost)
+        return advance(*parts, interpret=self.interpret, tried=tried)
 
     def may_be_shown(self, entries: Sequence[Entry]) -> bool:
         """Whether an attempt whose record was lost may have shown some of them."""
