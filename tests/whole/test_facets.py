@@ -13,7 +13,7 @@ from calque.core.compare import Difference, DifferenceKind
 from calque.core.image import EVENT, Marks
 from calque.core.lifecycle import State
 from calque.engine.apply.statistics import ACCURATE
-from calque.engine.replica.dry_run import foresee
+from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.verify.verify import verify
 from calque.model.facets import (
     ColumnStatistics,
@@ -257,7 +257,7 @@ def test_a_window_of_facets_alone_makes_no_hop_and_says_what_it_calls() -> None:
     window(world)
     world.source.update_statistics(ORDERS, [longs(1)])
     world.capture_all()
-    foreseen = foresee(world.source_side, world.side, lambda: world.begin, None)
+    foreseen = explain_next_window(world.source_side, world.side, lambda: world.begin, None)
     assert [(group.plan.hops, group.calls) for group in foreseen.groups] == [((), 1)]
     window(world)
     assert [plan.hops for plan in world.windows[-1].plans] == [()]

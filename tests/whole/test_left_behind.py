@@ -14,7 +14,7 @@ from calque.config import load
 from calque.core.lifecycle import State
 from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, own_gap
 from calque.engine.exact_reads.gap_recovery import behind_row
-from calque.engine.replica.dry_run import foresee
+from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.source.evidence import Gatherer
 from calque.errors import Forgotten, Refused, Unavailable
 from calque.model.gaps import Cause, Gap
@@ -328,7 +328,7 @@ def test_looking_at_what_the_next_window_would_do_starts_nothing_again() -> None
     add(world, "t0", "new")
     fall_behind(world)
     before = dict(world.ledger.tables())
-    found = foresee(world.source_side, world.side, world.beginning, None)
+    found = explain_next_window(world.source_side, world.side, world.beginning, None)
     assert {row.why for row in found.reads} == {Why.GAP}
     assert len(found.reads) == 5
     assert dict(world.ledger.tables()) == before

@@ -17,7 +17,7 @@ from calque.control.requests import ask
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.core.tally import Cost, calls_of, costs
-from calque.engine.replica.dry_run import Foreseen, foresee
+from calque.engine.replica.dry_run import ExplainedWindow, explain_next_window
 from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.files import File, Listing
@@ -50,8 +50,8 @@ OUT = (TableState.UNKNOWN, TableState.READING, TableState.STAGING)
 AT = "2024-01-01T00:00:00.000+00:00"
 
 
-def plan(world: World, upto: int | None = None, most: int = 100_000) -> Foreseen:
-    return foresee(world.source_side, world.side, lambda: world.begin, upto, most)
+def plan(world: World, upto: int | None = None, most: int = 100_000) -> ExplainedWindow:
+    return explain_next_window(world.source_side, world.side, lambda: world.begin, upto, most)
 
 
 def everything(world: World) -> object:
@@ -111,11 +111,11 @@ def insert(world: World, value: str, size: int) -> int:
     return world.source.current()
 
 
-def hops(found: Foreseen) -> list[tuple[str, int, int]]:
+def hops(found: ExplainedWindow) -> list[tuple[str, int, int]]:
     return [(operation_of(hop), hop.to_event, hop.objects) for group in found.groups for hop in group.plan.hops]
 
 
-def numbers(found: Foreseen) -> tuple[int, int]:
+def numbers(found: ExplainedWindow) -> tuple[int, int]:
     """Files and bytes."""
     found_costs = [cost for group in found.groups for cost in group.costs]
     return sum(cost.files for cost in found_costs), sum(cost.bytes for cost in found_costs)
@@ -200,9 +200,9 @@ def test_calls_are_counted_as_they_are_made(seed: int) -> None:
         if world.replica.epochs.position() == world.source.current():
             continue
         found = plan(world)
-        databases = sum(item.operation != "create_database" for item in found.beside)
+        databases = sum(item.operation != "create_database" for item in found.other_calls)
         done = next_window(world)
-        if not bridged(done) and len(found.beside) == databases:
+        if not bridged(done) and len(found.other_calls) == databases:
             assert sum(group.calls for group in found.groups) + databases == done.applied.calls
         world.settle()
 
@@ -218,7 +218,7 @@ def test_a_target_that_was_never_begun_with_is_foreseen_to_read_every_table() ->
     assert not found.began
     assert {TableName(row.database, row.table) for row in found.reads} == set(world.source_states())
     assert {row.reason for row in found.reads} == {"bootstrap"}
-    made = {str(item.name) for item in found.beside if item.operation == "create_database"}
+    made = {str(item.name) for item in found.other_calls if item.operation == "create_database"}
     assert made == set(world.source.databases()) & {"d1", "d2"}
 
 
@@ -242,13 +242,13 @@ def test_databases_and_functions_are_named_as_at_the_source_in_the_order_of_thei
     world.source.alter_database("d1", Database("d1", "said"))
     captured(world)
     found = plan(world)
-    assert [(str(item.name), item.operation, item.to_event) for item in found.beside] == [
+    assert [(str(item.name), item.operation, item.to_event) for item in found.other_calls] == [
         ("d2", "create_database", made),
         ("d1.f", "create_function", made + 1),
         ("d1", "alter_database", made + 2),
     ]
     world.settle()
-    assert plan(world).beside == ()
+    assert plan(world).other_calls == ()
 
 
 def test_a_table_that_can_not_be_folded_is_foreseen_to_be_read_and_a_foreign_one_to_be_quarantined() -> None:

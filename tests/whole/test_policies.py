@@ -12,7 +12,7 @@ from calque.adapters.memory.metastore import HIVE_3
 from calque.core.image import SOURCE
 from calque.core.lifecycle import State
 from calque.core.policies import ordered
-from calque.engine.replica.dry_run import foresee
+from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused
 from calque.model.facets import ColumnStatistics, Counted, Longs
@@ -289,7 +289,7 @@ def test_the_plan_of_a_changed_policy_goes_on_from_what_the_change_makes_and_cha
     world.capture_all()
     before = world.target_store.current(), world.ledger.tables()
     side = TargetSide.of(world.policies[1], world.side.catalog, world.ledger, world.storage)
-    found = foresee(world.source_side, side, world.beginning, None)
+    found = explain_next_window(world.source_side, side, world.beginning, None)
     assert (found.reads, found.quarantined) == ((), ())
     assert [type(hop.operation) for group in found.groups for hop in group.plan.hops] == [AlterPartitions]
     assert (world.target_store.current(), world.ledger.tables()) == before
@@ -303,8 +303,8 @@ def test_what_a_narrower_policy_admits_no_more_goes_however_much_it_is_and_the_p
     world.note()
     world.settle()
     side = TargetSide.of(world.policies[1], world.side.catalog, world.ledger, world.storage)
-    found = foresee(world.source_side, side, world.beginning, None)
-    assert [item.operation for item in found.beside].count("drop_table") == 14
+    found = explain_next_window(world.source_side, side, world.beginning, None)
+    assert [item.operation for item in found.other_calls].count("drop_table") == 14
     world.change(1)
     assert at_target(world) == {"d2": ["c"]}
 

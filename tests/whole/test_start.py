@@ -8,7 +8,7 @@ import pytest
 
 from calque.adapters.memory.journal import MemoryJournal
 from calque.core.image import EVENT, INCARNATION, SOURCE
-from calque.engine.replica.dry_run import foresee
+from calque.engine.replica.dry_run import explain_next_window
 from calque.errors import Refused
 from calque.model.hive import Function, location_of
 from calque.model.ledger import TableState
@@ -170,8 +170,8 @@ def test_the_plan_of_a_start_changes_nothing() -> None:
     world.writer.source.alter_partitions(PARTED, [replace(part, parameters={"k": "v"})])
     world.capture_all()
     before = world.target_store.current(), world.storage.changes
-    found = foresee(world.source_side, world.side, lambda: world.begin, None)
-    assert {item.operation for item in found.beside} >= {"alter_table", "alter_partitions"}
+    found = explain_next_window(world.source_side, world.side, lambda: world.begin, None)
+    assert {item.operation for item in found.other_calls} >= {"alter_table", "alter_partitions"}
     assert (found.reads, found.quarantined) == ((), ())
     assert [type(hop.operation) for group in found.groups for hop in group.plan.hops] == [Publish, AlterPartitions]
     assert (world.target_store.current(), world.storage.changes) == before

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from calque.config import Config
     from calque.core.tally import Cost
-    from calque.engine.replica.dry_run import Foreseen, ForeseenGroup
+    from calque.engine.replica.dry_run import ExplainedWindow
+    from calque.engine.window.explain import ExplainedGroup
     from calque.model.ledger import TableRow
     from calque.model.names import EventId, TableName
     from calque.model.plan import Hop
@@ -49,7 +50,7 @@ def run(settings: Settings, config: Config, targets: Sequence[str], upto: int | 
     logging.getLogger("calque").addHandler(logging.NullHandler())  # what a window tells its log, the plan says
     wiring = Wiring(config)
     require_captured(wiring, upto)
-    found = [foreseen(wiring, name, upto) for name in targets]
+    found = [explained(wiring, name, upto) for name in targets]
     if settings.json:
         documents = [document(wiring, item) for item in found]
         print_json(documents[0] if len(documents) == 1 else documents)
@@ -72,13 +73,13 @@ def require_captured(wiring: Wiring, upto: EventId | None) -> None:
         )
 
 
-def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
+def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWindow:
     """The target's next window, with what operators asked for."""
     from contextlib import suppress
 
     from calque.control.pause_rules import chosen_by, rules_of
     from calque.control.requests import asked
-    from calque.engine.replica.dry_run import foresee
+    from calque.engine.replica.dry_run import explain_next_window
     from calque.engine.replica.replica import Replica
     from calque.errors import Refused
     from calque.streams.beginning import Beginning
@@ -90,13 +91,13 @@ def foreseen(wiring: Wiring, target: str, upto: EventId | None) -> Foreseen:
                 replica.take_request(request)
 
     begin, most = Beginning(wiring).foreseen, wiring.config.window.max_events
-    return foresee(wiring.source(), wiring.target(target), begin, upto, most, take_up_all)
+    return explain_next_window(wiring.source(), wiring.target(target), begin, upto, most, take_up_all)
 
 
 # For programs
 
 
-def document(wiring: Wiring, found: Foreseen) -> dict[str, Any]:
+def document(wiring: Wiring, found: ExplainedWindow) -> dict[str, Any]:
     """The contract's object. `databases_and_functions` are no hops: they go before and after the tables."""
     target = found.target
     return {
@@ -112,7 +113,7 @@ def document(wiring: Wiring, found: Foreseen) -> dict[str, Any]:
                 "operation": item.operation,
                 "to_event": item.to_event,
             }
-            for item in found.beside
+            for item in found.other_calls
         ],
         "quarantined": [{"table": name_of(row), "reason": row.reason} for row in found.quarantined],
         "hops": sum(len(group.plan.hops) for group in found.groups),
@@ -120,7 +121,7 @@ def document(wiring: Wiring, found: Foreseen) -> dict[str, Any]:
     }
 
 
-def group_of(group: ForeseenGroup) -> dict[str, Any]:
+def group_of(group: ExplainedGroup) -> dict[str, Any]:
     """`stops_without_files` are states whose files are not exactly known; past the other stops leads a cheaper way."""
     return {
         "tables": [str(name) for name in group.plan.tables],
@@ -153,14 +154,50 @@ def hop_of(hop: Hop, cost: Cost) -> dict[str, Any]:
 
 
 def operation_of(hop: Hop) -> str:
-    """`create_table` and the like; an alteration that changes the name is a `rename_table`."""
-    import re
+    """Its name in outputs; an alteration that changes the table's name is a `rename_table`."""
+    from typing import assert_never
 
-    from calque.model.plan import AlterTable
+    from calque.model.plan import (
+        AddPartitions,
+        AlterPartitions,
+        AlterTable,
+        CommitTable,
+        CreateTable,
+        DropPartitions,
+        DropTable,
+        HiddenBuild,
+        PrepareFlipSweep,
+        Publish,
+        Rebuild,
+        RenamePartition,
+    )
 
-    if isinstance(hop.operation, AlterTable) and hop.operation.was != hop.operation.table:
-        return "rename_table"
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(hop.operation).__name__).lower()
+    match hop.operation:
+        case CreateTable():
+            return "create_table"
+        case HiddenBuild():
+            return "hidden_build"
+        case AlterTable(table, was):
+            return "alter_table" if was == table else "rename_table"
+        case DropTable():
+            return "drop_table"
+        case AddPartitions():
+            return "add_partitions"
+        case AlterPartitions():
+            return "alter_partitions"
+        case RenamePartition():
+            return "rename_partition"
+        case DropPartitions():
+            return "drop_partitions"
+        case Publish():
+            return "publish"
+        case PrepareFlipSweep():
+            return "prepare_flip_sweep"
+        case Rebuild():
+            return "rebuild"
+        case CommitTable():
+            return "commit_table"
+    assert_never(hop.operation)
 
 
 def group_to_read(row: TableRow) -> dict[str, Any]:
@@ -180,24 +217,24 @@ def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
     return {"at_target": str(there)} if there != name else {}
 
 
-def calls_of(found: Foreseen) -> int:
-    return sum(group.calls for group in found.groups) + len(found.beside)
+def calls_of(found: ExplainedWindow) -> int:
+    return sum(group.calls for group in found.groups) + len(found.other_calls)
 
 
 # For people
 
 
-def show(wiring: Wiring, found: Foreseen) -> None:
+def show(wiring: Wiring, found: ExplainedWindow) -> None:
     from calque.commands.output import print_line, print_table
 
     print_line(summary(found))
     for note in circumstances(wiring, found):
         print_line(f"{found.target}: {note}")
     rows = [row for group in found.groups for row in hop_rows(group)]
-    beside = [(item.name, item.to_event, item.operation, 1, 1, 0, 0, None) for item in found.beside]
-    if rows or beside:
-        print_table(HEADINGS, [*beside[:ROWS], *rows[:ROWS]])
-    for kind in (beside, rows):
+    others = [(call.name, call.to_event, call.operation, 1, 1, 0, 0, None) for call in found.other_calls]
+    if rows or others:
+        print_table(HEADINGS, [*others[:ROWS], *rows[:ROWS]])
+    for kind in (others, rows):
         if len(kind) > ROWS:
             print_line(f"and {len(kind) - ROWS} more: --json shows all")
     lines = [line for group in found.groups for line in stops(group)]
@@ -209,7 +246,7 @@ def show(wiring: Wiring, found: Foreseen) -> None:
         print_line(f"and {len(lines) - ROWS} more: --json shows all")
 
 
-def summary(found: Foreseen) -> str:
+def summary(found: ExplainedWindow) -> str:
     hops = sum(len(group.plan.hops) for group in found.groups)
     files = sum(cost.files for group in found.groups for cost in group.costs)
     size = sum(cost.bytes for group in found.groups for cost in group.costs)
@@ -229,7 +266,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def circumstances(wiring: Wiring, found: Foreseen) -> list[str]:
+def circumstances(wiring: Wiring, found: ExplainedWindow) -> list[str]:
     """What else decides what happens next."""
     told, last = [], wiring.source().journal.last()
     if not found.began:
@@ -245,7 +282,7 @@ def circumstances(wiring: Wiring, found: Foreseen) -> list[str]:
     return told
 
 
-def hop_rows(group: ForeseenGroup) -> list[tuple[object, ...]]:
+def hop_rows(group: ExplainedGroup) -> list[tuple[object, ...]]:
     from calque.model.plan import PrepareFlipSweep
 
     rows: list[tuple[object, ...]] = []
@@ -271,7 +308,7 @@ def objects_of(hop: Hop) -> int | str:
     return names[0] if len(names) == 1 else hop.objects
 
 
-def stops(group: ForeseenGroup) -> list[str]:
+def stops(group: ExplainedGroup) -> list[str]:
     """A line for what a group skips, and one for what it waits for."""
     plan, told = group.plan, []
     name = ", ".join(map(str, plan.tables))

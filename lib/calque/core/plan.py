@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from calque.core.afterwards import counted, facet_events_of, facets_of
-from calque.core.edges import Edge, Totals, bridge_of, edge_of, operation_of
+from calque.core.edges import Totals, bridge_of, edge_of
 from calque.core.fold import LineageId
+from calque.core.operations import Edge, EdgeCost, operation_of
 from calque.core.problem import START, Problem
 from calque.core.state import UNLISTED, Delta, Difference, Stage, departure
 from calque.core.walk import Walk
@@ -201,7 +202,7 @@ class Search:
             elif edge is not None and self.looks < patience:
                 self.offer(index, later, edge)
             elif later in self.stops:
-                if farthest is not None and (edge is None or edge.kind != farthest[1].kind):
+                if farthest is not None and (edge is None or type(edge) is not type(farthest[1])):
                     self.offer(index, *farthest)
                 farthest = None if edge is None else (later, edge)
             if index != START and not self.bridges and self.stuck(difference, later):
@@ -218,7 +219,7 @@ class Search:
     def offer(self, index: int, later: int, edge: Edge | None) -> None:
         cost = self.labels[index].cost
         if edge is not None:
-            cost = add(cost, edge)
+            cost = add(cost, edge.cost)
         known = self.labels.get(later)
         if known is None or cost < known.cost:
             self.labels[later] = _Label(cost, index, twin=edge is None)
@@ -280,7 +281,7 @@ def presences(stages: list[Stage]) -> dict[LineageId, tuple[int, int]]:
     return found
 
 
-def add(cost: Cost, edge: Edge) -> Cost:
+def add(cost: Cost, edge: EdgeCost) -> Cost:
     bridges, parts, work, calls = cost
     work += HOP_BYTES + edge.bytes
     return (bridges + edge.bridge, parts + (edge.in_parts > 1), work, calls + edge.calls)
@@ -293,7 +294,8 @@ def group_plan(problem: Problem, visitable: set[int], path: list[tuple[int, Edge
     for index, edge in path:
         walk.to(index)
         event = problem.stages[index - 1].event_id if index else 0
-        hops.append(Hop(event, operation_of(walk, edge), edge.objects, edge.bytes, edge.bridge, edge.in_parts))
+        operation, cost = operation_of(walk, edge), edge.cost
+        hops.append(Hop(event, operation, cost.objects, cost.bytes, cost.bridge, cost.in_parts))
     visited = {index for index, _ in path}
     events: list[EventId] = [0, *(stage.event_id for stage in problem.stages)]
     return GroupPlan(

@@ -220,6 +220,13 @@ class Delta:
         """Of new contents."""
 
     @property
+    def table(self) -> TableName:
+        """Its newest name; in a difference it has one of the two."""
+        name = self.now or self.was
+        assert name is not None
+        return name
+
+    @property
     def definition(self) -> bool:
         return self.head_touched and (self.was_head is None or self.was_head.version != self.head_().version)
 

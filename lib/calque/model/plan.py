@@ -7,6 +7,7 @@ An operation is one atomic call there (design §4); `Publish` is the ordered ren
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from calque.model.names import EventId, TableName
 
@@ -224,3 +225,45 @@ class GroupPlan:
     events."""
     facet_events: tuple[FacetEvent, ...] = ()
     """In their order: what is to be written of column statistics and constraints after the last hop."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseCall:
+    """A call for a database, by its name at the target."""
+
+    operation: Literal["create_database", "alter_database", "drop_database"]
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call for a function, by its name at the target."""
+
+    operation: Literal["create_function", "drop_function"]
+    function: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class TableCall:
+    """A call for a table, by its name at the target, that is no part of a hop: a start at an event and a change of
+    policy make such calls."""
+
+    operation: Literal[
+        "create_table",
+        "alter_table",
+        "drop_table",
+        "add_partitions",
+        "alter_partitions",
+        "rename_partition",
+        "drop_partitions",
+        "commit_table",
+        "add_constraints",
+        "drop_constraint",
+        "put_statistics",
+        "drop_statistics",
+    ]
+    table: TableName
+
+
+CatalogCall = DatabaseCall | FunctionCall | TableCall
+"""One call of the target's catalog outside the hops."""

@@ -10,8 +10,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from calque.core.afterwards import facet_events_of, facets_of
-from calque.core.edges import Edge, Totals, appearing, operation_of
+from calque.core.edges import Totals, appearing
 from calque.core.fold import LineageId
+from calque.core.operations import (
+    AddPartitionsEdge,
+    AlterPartitionsEdge,
+    AlterTableEdge,
+    DropPartitionsEdge,
+    DropTableEdge,
+    Edge,
+    EdgeCost,
+    operation_of,
+)
 from calque.core.plan import Solution, solve, visitable_states
 from calque.core.problem import Problem
 from calque.core.state import Delta, Difference, departure
@@ -42,7 +52,7 @@ def sorted_into_kinds(problem: Problem) -> Solution:
         key=lambda found: found[0],
     )
     event = problem.stages[-1].event_id
-    hops = tuple(Hop(event, operation_of(walk, edge), edge.objects, edge.bytes) for _, edge in sorted_edges)
+    hops = tuple(Hop(event, operation_of(walk, edge), edge.cost.objects, edge.cost.bytes) for _, edge in sorted_edges)
     facets, facet_events = facets_of(problem, problem.last), facet_events_of(problem, problem.last)
     chain = problem.chain
     return Solution(GroupPlan(chain.tables, chain.events, hops, (), (), facets, facet_events), problem.last, False)
@@ -68,17 +78,16 @@ def edges(problem: Problem, lineage: LineageId, delta: Delta, totals: Totals) ->
         yield CREATED, edge
         return
     if delta.now is None:
-        yield DROPPED, Edge("drop_table", lineage, delta, 1, 0, 1)
+        yield DROPPED, DropTableEdge(delta.table, EdgeCost())
         return
     if delta.beside_partitions():
-        yield ALTERED, Edge("alter_table", lineage, delta, 1, 0, 1)
-    for kind, found, name in (
-        (ADDED, delta.added, "add_partitions"),
-        (ALTERED, delta.changed, "alter_partitions"),
-        (DROPPED, delta.removed, "drop_partitions"),
-    ):
-        if found:
-            yield kind, Edge(name, lineage, delta, len(found), 0, 1)
+        yield ALTERED, AlterTableEdge(lineage, delta, EdgeCost())
+    if delta.added:
+        yield ADDED, AddPartitionsEdge(lineage, delta, EdgeCost(len(delta.added)))
+    if delta.changed:
+        yield ALTERED, AlterPartitionsEdge(lineage, delta, EdgeCost(len(delta.changed)))
+    if delta.removed:
+        yield DROPPED, DropPartitionsEdge(delta, EdgeCost(len(delta.removed)))
 
 
 def files_of_now(source: SourceSide, listings: Mapping[Data, Listing]) -> dict[Data, Listing]:

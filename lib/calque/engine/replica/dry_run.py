@@ -1,59 +1,44 @@
-"""What the next window would do: the window's own steps with tied hands.
+"""What the next window would do: the window that `run` would play, with ports that write nothing and an interpreter
+that explains each group's plan.
 
-Everything is read as `run` reads it, by the same fold, observation and planner. What would leave something behind is
-noted instead of done, and no background read begins.
+Everything is read and decided as `run` does, in its order. No background read begins, nobody waits for evidence, and
+copies that take long stay in the window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, assert_never
 
+from calque.core.admit import Admission
+from calque.core.fold import names_of
 from calque.core.lifecycle import UNREAD, State
-from calque.core.tally import Cost, costs, statistics_calls
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.exact_reads.gap_recovery import BEGIN
-from calque.engine.replica.dry_run_ports import Notes, tied
-from calque.engine.replica.replica import APPLIERS, Replica
+from calque.engine.replica.dry_run_ports import DryRunCatalog, DryRunEvidence, DryRunLedger, DryRunStorage
+from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.cascade_detection import cascaded
-from calque.engine.window.advance import Advanced, outcome
-from calque.engine.window.groups import Group
-from calque.engine.window.prepare import Ahead, prepare
+from calque.engine.sides.table_states import TableStates
+from calque.engine.window.advance import Advanced
+from calque.engine.window.explain import ExplainedGroup, explain, present_after
+from calque.engine.window.prepare import Ahead, Ready
 from calque.engine.window.result import Window
-from calque.engine.window.view_order import wave_of
+from calque.engine.window.run_boundaries import Runs
 from calque.errors import Unavailable
-from calque.model.hive import Database, Function
-from calque.model.journal import Entry
 from calque.model.ledger import TableRow
-from calque.model.names import EventId, Span, TableName
-from calque.model.plan import DropTable, GroupPlan
+from calque.model.names import OURS, EventId, Span, TableName
+from calque.model.plan import CatalogCall, DatabaseCall, FunctionCall, GroupPlan, TableCall
 
 
 @dataclass(frozen=True, slots=True)
-class ForeseenGroup:
-    """`costs` are the hops', in order. The group ends at `shows`: the last state, or (not `complete`) the last one
-    whose files are known. `keeps`: the last hop, a drop, is not made (`drops = "keep"`)."""
-
-    plan: GroupPlan
-    costs: tuple[Cost, ...]
-    statistics: int
-    complete: bool
-    shows: EventId
-    keeps: bool
-
-    @property
-    def calls(self) -> int:
-        return sum(cost.calls for cost in self.costs) + self.statistics
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """One call for a database, or a function, by its name at the source."""
+class ExplainedCall:
+    """One call that belongs to no hop: for a database or a function, or for a table that a start or a change of policy
+    takes on. `name` is the object's at the source."""
 
     name: TableName
     operation: str
@@ -61,7 +46,7 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ExplainedWindow:
     """The next window. `reads` are tables that it passes by because they must be read exactly, `quarantined` those
     that stay as they are; `began` says that the target has been begun with before."""
 
@@ -69,147 +54,162 @@ class Foreseen:
     span: Span
     events: int
     began: bool
-    groups: tuple[ForeseenGroup, ...]
-    beside: tuple[Beside, ...]
+    groups: tuple[ExplainedGroup, ...]
+    other_calls: tuple[ExplainedCall, ...]
     reads: tuple[TableRow, ...]
     quarantined: tuple[TableRow, ...]
 
 
-def foresee(
+class ExplainedReplica(Protocol):
+    """What explaining needs of a replica. What it writes goes to its ports, and what it plans to its interpreter."""
+
+    @property
+    def cursor(self) -> EventId:
+        """The windows have come to it."""
+
+    @property
+    def tables(self) -> TableStates: ...
+
+    def take_up(self) -> None:
+        """Go on where the ledger says."""
+
+    def go_through(self, window: Window, upto: EventId) -> None:
+        """Play one window, without its epoch. Raises `Ahead`, `Unavailable`, `Refused`."""
+
+    def close(self) -> None: ...
+
+
+def explain_next_window(
     source: SourceSide,
     side: TargetSide,
     begin: Callable[[], EventId],
     upto: EventId | None,
     most: int = 100_000,
-    asked: Callable[[Replica], object] = lambda _: None,
-) -> Foreseen:
+    take_up_requests: Callable[[Replica], object] = lambda _: None,
+) -> ExplainedWindow:
     """The window up to `upto`, or as far as the journal has events, at most `most`. Like a window it goes on to the end
-    of a run of events and to what the target shows already. `asked` takes up what operators asked for.
+    of a run of events and to what the target shows already. `take_up_requests` takes up what operators asked for.
 
     Changes nothing. Raises what a window raises.
     """
-    notes: Notes = []
+    source = replace(source, evidence=DryRunEvidence(source.evidence))
     began = side.ledger.last_epoch() is not None or BEGIN in side.ledger.tables()
-    replica = Replica(source, tied(side, notes), begin, lambda: None, pool)
-    replica.take_up()
-    replica.attempts.tried = replica.cursor
-    asked(replica)
-    last = source.journal.last() or 0
-    wanted = min(last, replica.cursor + most) if upto is None else upto
-    end = replica.end_of_run(max(wanted, replica.cursor))
+    catalog = DryRunCatalog(side.catalog)
+    dry_side = TargetSide.of(side.policy, catalog, DryRunLedger(side.ledger), DryRunStorage(side.storage))
+    explainer = Explainer(catalog)
+    replica = Replica(source, dry_side, begin, lambda: None, pool, patience=math.inf, interpret=explainer)
     try:
-        return through(replica, notes, end, began=began)
+        replica.take_up()
+        take_up_requests(replica)
+        end = end_of_window(source, max(begin(), replica.cursor), replica.cursor, upto, most)
+        return explained(replica, source, dry_side, explainer, end, began=began)
     except Ahead as ahead:
-        if not end < ahead.event_id <= last:
-            raise Unavailable(
-                f"{replica.name} shows event {ahead.event_id}, which the journal does not have",
-                "capture is behind, or the state folder is older than the target",
-                "Try again, and look at `calque status`",
-            ) from ahead
-        return foresee(source, side, begin, ahead.event_id, most, asked)
+        beyond = ahead.event_id
+    finally:
+        replica.close()
+    if not end < beyond <= (source.journal.last() or 0):
+        raise Unavailable(
+            f"{side.policy.target} shows event {beyond}, which the journal does not have",
+            "capture is behind, or the state folder is older than the target",
+            "Try again, and look at `calque status`",
+        )
+    return explain_next_window(source, side, begin, beyond, most, take_up_requests)
 
 
-def through(replica: Replica, notes: Notes, upto: EventId, *, began: bool) -> Foreseen:
-    player = replica.player
-    entries = player.entries(upto)
-    events = [entry for entry in entries if entry.event_id > replica.cursor]
-    found = sorted(player.live_groups(player.with_scans(entries, upto)), key=wave_of)
-    beside = [*noted(replica, notes, replica.cursor), *beside_tables(replica, notes, events, found)]
-    window, groups = Window(Span(replica.cursor, upto)), []
-    with ThreadPoolExecutor(APPLIERS) as pool:
-        todo = found
-        while todo:
-            futures = [(group, pool.submit(foreseen_group, replica, group, upto)) for group in todo]
-            todo = []
-            for group, future in futures:
-                if future.exception() is None:
-                    groups.append(future.result())
-                else:
-                    todo += player.settle(Group(group), upto, window, cast(Future[Advanced], future))
+def end_of_window(source: SourceSide, low: EventId, cursor: EventId, upto: EventId | None, most: int) -> EventId:
+    """Where a window ends that begins at `cursor`. The journal has events after `low`."""
+    wanted = min(source.journal.last() or 0, cursor + most) if upto is None else upto
+    return Runs().end(source, low, cursor, max(wanted, cursor), lambda: False)
+
+
+class Explainer:
+    """The interpreter of groups' plans that explains them. Groups of one wave come side by side."""
+
+    def __init__(self, catalog: DryRunCatalog) -> None:
+        self.catalog = catalog
+        self.groups: dict[GroupPlan, ExplainedGroup] = {}
+
+    def __call__(
+        self, _source: SourceSide, side: TargetSide, ready: Ready, _applied: Applied, _recorded: EventId | None, /
+    ) -> Advanced:
+        present = present_after(side, ready)
+        self.groups[ready.plan] = explain(side, ready)
+        self.catalog.assume({side.admission.name_at_target(name): name in present for name in ready.shown})
+        return Advanced(ready.tables, ready.plan, ready.complete, ready.shows, present)
+
+
+def explained(
+    replica: ExplainedReplica, source: SourceSide, side: TargetSide, explainer: Explainer, upto: EventId, *, began: bool
+) -> ExplainedWindow:
+    """The window to `upto` as the replica plays it."""
+    window, before = Window(Span(replica.cursor, upto)), len(explainer.catalog.calls)
+    replica.go_through(window, upto)
+    calls, admission = explainer.catalog.calls, side.admission
+    events = events_of_calls(source, window) if calls[before:] else {}
     tables = replica.tables
-    return Foreseen(
-        replica.name,
+    return ExplainedWindow(
+        side.policy.target,
         window.span,
-        len(events),
+        window.events,
         began,
-        tuple(groups),
-        tuple(beside),
+        tuple(explainer.groups[plan] for plan in window.plans),
+        (
+            *explained_calls(calls[:before], admission, {}, window.span.after),
+            *sorted(explained_calls(calls[before:], admission, events, window.span.after), key=event_of),
+        ),
         tuple(tables.recorded(tables.in_state(*UNREAD))),
         tuple(tables.recorded(tables.in_state(State.QUARANTINED))),
     )
 
 
-def beside_tables(
-    replica: Replica, notes: Notes, events: Sequence[Entry], found: Sequence[Sequence[Entry]]
-) -> Iterator[Beside]:
-    """Calls for databases and functions: the newest event of each decides."""
-    newest = {
-        (entry.keys.kind in FUNCTION_KINDS, entry.keys.table): entry
-        for entry in events
-        if is_of_database(entry) or entry.keys.kind in FUNCTION_KINDS
-    }
-    for entry in newest.values():
-        replica.databases.before([entry], Applied())
-        replica.functions.apply([entry], Applied())
-        replica.databases.after([entry], Applied())
-        yield from noted(replica, notes, entry.event_id)
-    for group in found:
-        for name in replica.player.admitted(group):
-            replica.databases.ensure(name)
-            yield from noted(replica, notes, group[0].event_id)
+Concerned = tuple[type[CatalogCall], TableName]
+"""The kind of a call, and its object at the source."""
 
 
-def noted(replica: Replica, notes: Notes, event_id: EventId) -> Iterator[Beside]:
-    """Take the notes so far; what concerns the ledger is nobody's business."""
-    taken, notes[:] = list(notes), []
-    for method, given in taken:
-        match given[0]:
-            case Database(name=database) | str(database):
+def explained_calls(
+    calls: Sequence[CatalogCall], admission: Admission, events: Mapping[Concerned, EventId], cursor: EventId
+) -> Iterator[ExplainedCall]:
+    """The calls by the source's names, each with its event; those without one come from what was before `cursor`."""
+    for call in calls:
+        match call:
+            case DatabaseCall(operation, database):
                 at_target = TableName(database)
-            case Function(database=database, name=function):
-                at_target = TableName(database, function)
-            case TableName():
-                at_target = given[0]
+            case FunctionCall(operation, at_target) | TableCall(operation, at_target):
+                pass
             case _:
-                continue
-        yield Beside(replica.side.admission.source_of(at_target) or at_target, method, event_id)
+                assert_never(call)
+        if at_target.database == OURS and operation in ("create_database", "create_table"):
+            continue  # calque's own
+        name = admission.source_of(at_target) or at_target
+        yield ExplainedCall(name, operation, events.get((type(call), name), cursor))
 
 
-def foreseen_group(replica: Replica, group: Sequence[Entry], upto: EventId) -> ForeseenGroup:
-    """Raises what `engine.window.advance.advance` raises."""
-    source, side = replica.source, replica.side
-    cursor = replica.player.cut(upto).shown_by_all(group)
-    prepared = prepare(source, side, group, cursor, upto, cascaded(source, side, group))
-    reached = outcome(prepared, Applied(), cursor)
-    plan, limits = reached.plan, side.catalog.abilities().limits
-    held = {
-        (name, partition): listing
-        for name, shown in prepared.shown.items()
-        if shown is not None
-        for partition, listing in shown.listings.items()
-    }
-    found = costs(plan.hops, held, prepared.listings if side.policy.data != "none" else {}, limits)
-    keeps = side.policy.drops == "keep" and bool(plan.hops) and isinstance(plan.hops[-1].operation, DropTable)
-    if keeps:
-        found[-1] = Cost()
-    calls = statistics_calls(plan, limits)
-    return ForeseenGroup(plan, tuple(found), calls, reached.complete, reached.shows, keeps)
+def event_of(call: ExplainedCall) -> EventId:
+    return call.to_event
 
 
-def pool(_workers: int, name: str) -> Executor:
-    return AtOnce() if name.startswith("apply") else Idle()
+def events_of_calls(source: SourceSide, window: Window) -> dict[Concerned, EventId]:
+    """The newest event of each database and function in the window; of a database without one, the first event of a
+    table in it, which needs it."""
+    first: dict[Concerned, EventId] = {}
+    newest: dict[Concerned, EventId] = {}
+    upto = window.span.upto
+    for entry in source.journal.entries(Span(upto - window.events, upto)):
+        if entry.keys.table is None:
+            continue
+        if entry.keys.kind in FUNCTION_KINDS:
+            newest[FunctionCall, entry.keys.table] = entry.event_id
+        elif is_of_database(entry):
+            newest[DatabaseCall, entry.keys.table] = entry.event_id
+        else:
+            for name in names_of(entry):
+                first.setdefault((DatabaseCall, TableName(name.database)), entry.event_id)
+    return first | newest
 
 
-class AtOnce(Executor):
-    """Does what it is given in the caller's thread."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **named))
-        except Exception as error:  # noqa: BLE001 - as any executor: `Future.result` raises it
-            future.set_exception(error)
-        return future
+def pool(workers: int, name: str) -> Executor:
+    """Groups are explained side by side; what goes on beside windows does not begin."""
+    return ThreadPoolExecutor(workers, name) if name.startswith("apply") else Idle()
 
 
 class Idle(Executor):

@@ -1,115 +1,227 @@
-"""A target with tied hands: reads are answered as if the effects that are only noted had been made.
+"""A target that is only read: its catalog, ledger and storage answer as if the effects that they were asked for had
+been made, as far as a window reads what it or what comes before it has written.
 
-Reads see what comes before a window's own hops: rows of the ledger, and what a start or a change of policy makes of
-tables, their partitions, and the times of files.
+What comes before a window are rows of the ledger, and what a start or a change of policy makes of tables, their
+partitions, and the times of files. Hops are explained, not made: `DryRunCatalog.assume` says what they leave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TypeVar
 
 from calque.core.layout import join
-from calque.engine.failpoints import EFFECTS
-from calque.engine.sides.sides import TargetSide
-from calque.model.files import Listing
-from calque.model.hive import Partition, Table
-from calque.model.ledger import TableRow
-from calque.model.names import TableName, table_name
-from calque.ports import Catalog, Ledger, Storage
+from calque.model.facets import Constraint, ForeignKey, Statistics
+from calque.model.files import Evidence, File, Listing
+from calque.model.hive import Database, Function, Partition, Table
+from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.names import EventId, TableName, table_name
+from calque.model.plan import CatalogCall, DatabaseCall, FunctionCall, TableCall
+from calque.model.policy import Abilities
+from calque.ports import Catalog, Conflict, Copied, CopyTask, EvidenceStore, Found, Ledger, Storage
 
-Notes = list[tuple[str, tuple[Any, ...]]]
-"""Effects that were not made: method and arguments."""
-
-
-def tied(side: TargetSide, notes: Notes) -> TargetSide:
-    """The side with effects that are noted and not made."""
-    return TargetSide.of(
-        side.policy,
-        cast(Catalog, TiedCatalog(side.catalog, "catalog", notes)),
-        cast(Ledger, TiedLedger(side.ledger, "ledger", notes)),
-        cast(Storage, TiedStorage(side.storage, "storage", notes)),
-    )
+K = TypeVar("K")
+V = TypeVar("V")
+EVERY_EVENT = 2**62
 
 
-class Tied:
-    """A port whose reads are answered and whose effects are only noted."""
+class DryRunCatalog:
+    """A `Catalog` that keeps what it is asked to write, and notes each such call in `calls`. A table that was renamed
+    is read where it stands."""
 
-    def __init__(self, port: object, name: str, notes: Notes) -> None:
-        self._port, self._notes = cast(Any, port), notes
-        self._effects = frozenset(EFFECTS[name])
-
-    def __getattr__(self, method: str) -> Any:
-        if method not in self._effects:
-            return getattr(self._port, method)
-        return lambda *given, **_: self._notes.append((method, given))
-
-
-class TiedCatalog(Tied):
-    """One whose tables are read as they would have been altered, and under the names that they would have: a start and
-    a change of policy come before the window."""
-
-    def __init__(self, port: Catalog, name: str, notes: Notes) -> None:
-        super().__init__(port, name, notes)
-        self._altered: dict[TableName, Table | None] = {}
-        self._was: dict[TableName, TableName] = {}
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self.calls: list[CatalogCall] = []
+        self._lock = threading.Lock()
+        self._databases: dict[str, Database | None] = {}
+        self._functions: dict[TableName, Function | None] = {}
+        self._tables: dict[TableName, Table | None] = {}
+        self._stands: dict[TableName, TableName] = {}
+        """Where the target has a table that was renamed."""
         self._partitions: dict[tuple[TableName, tuple[str, ...]], Partition] = {}
+        """By the name under which the target has the table."""
+        self._after_hops: dict[TableName, bool] = {}
+
+    def assume(self, present: Mapping[TableName, bool]) -> None:
+        """Whether tables are there after hops that were explained."""
+        with self._lock:
+            self._after_hops |= present
+            self._tables |= dict.fromkeys((name for name, is_there in present.items() if not is_there), None)
+
+    # Reads
+
+    def identity(self) -> str:
+        return self._catalog.identity()
+
+    def abilities(self) -> Abilities:
+        return self._catalog.abilities()
+
+    def databases(self) -> Sequence[str]:
+        changes = {name: database is not None for name, database in self._databases.items()}
+        return changed(self._catalog.databases(), changes)
+
+    def tables(self, database: str) -> Sequence[str]:
+        changes = {name: table is not None for name, table in self._tables.items()} | self._after_hops
+        return changed(self._catalog.tables(database), of_database(changes, database))
+
+    def functions(self, database: str) -> Sequence[str]:
+        changes = {name: function is not None for name, function in self._functions.items()}
+        return changed(self._catalog.functions(database), of_database(changes, database))
+
+    def database(self, name: str) -> Database | None:
+        return self._databases[name] if name in self._databases else self._catalog.database(name)
 
     def table(self, name: TableName) -> Table | None:
-        return self._altered[name] if name in self._altered else cast(Table | None, self._port.table(name))
+        return self._tables[name] if name in self._tables else self._catalog.table(name)
 
-    def headers(self, database: str, tables: Sequence[str]) -> Mapping[str, Table]:
-        found = {table: self.table(TableName(database, table)) for table in tables}
-        return {table: row for table, row in found.items() if row is not None}
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        found = {name: self.table(TableName(database, name)) for name in names}
+        return {name: table for name, table in found.items() if table is not None}
+
+    def function(self, name: TableName) -> Function | None:
+        return self._functions[name] if name in self._functions else self._catalog.function(name)
 
     def partition_names(self, name: TableName) -> Sequence[str]:
-        return cast(Sequence[str], self._port.partition_names(self._was.get(name, name)))
+        return self._catalog.partition_names(self._stands.get(name, name))
 
-    def partitions(self, name: TableName, partitions: Sequence[str]) -> Mapping[str, Partition]:
-        was = self._was.get(name, name)
-        found = self._port.partitions(was, partitions)
-        rows = {key: self._partitions.get((was, part.values), part) for key, part in found.items()}
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
+        name = table_name(table.database, table.name)
+        stands = self._stands.get(name, name)
+        found = self._catalog.few_partitions(replace(table, database=stands.database, name=stands.table), most)
+        return None if found is None else self._as_altered(name, found)
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        return self._as_altered(name, self._catalog.partitions(self._stands.get(name, name), names))
+
+    def _as_altered(self, name: TableName, found: Mapping[str, Partition]) -> Mapping[str, Partition]:
+        stands = self._stands.get(name, name)
+        rows = {key: self._partitions.get((stands, part.values), part) for key, part in found.items()}
         return {key: replace(part, database=name.database, table=name.table) for key, part in rows.items()}
 
-    def alter_table(self, name: TableName, table: Table, **_: Any) -> None:
-        self._notes.append(("alter_table", (name, table)))
-        self._altered[name] = None
-        self._altered[to := table_name(table.database, table.name)] = table
-        self._was[to] = self._was.get(name, name)
+    def constraints(self, name: TableName) -> Sequence[Constraint]:
+        return self._catalog.constraints(self._stands.get(name, name))
+
+    def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
+        return self._catalog.foreign_keys_to(self._stands.get(name, name))
+
+    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
+        return self._catalog.table_statistics(self._stands.get(name, name), columns)
+
+    def partition_statistics(
+        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        return self._catalog.partition_statistics(self._stands.get(name, name), columns, partitions)
+
+    # Databases and functions
+
+    def create_database(self, database: Database) -> None:
+        name = table_name(database.name).database
+        self._note(DatabaseCall("create_database", name), self._databases, name, database)
+
+    def alter_database(self, name: str, database: Database) -> None:
+        self._note(DatabaseCall("alter_database", name), self._databases, name, database)
+
+    def drop_database(self, name: str) -> None:
+        if self.tables(name) or self.functions(name):
+            raise Conflict(f"{name} is not empty")
+        self._note(DatabaseCall("drop_database", name), self._databases, name, None)
+
+    def create_function(self, function: Function) -> None:
+        name = table_name(function.database, function.name)
+        self._note(FunctionCall("create_function", name), self._functions, name, function)
+
+    def drop_function(self, name: TableName) -> None:
+        self._note(FunctionCall("drop_function", name), self._functions, name, None)
+
+    # Tables
+
+    def create_table(self, table: Table) -> None:
+        name = table_name(table.database, table.name)
+        self._note(TableCall("create_table", name), self._tables, name, table)
+
+    def alter_table(
+        self,
+        name: TableName,
+        table: Table,
+        *,
+        cascade: bool = False,  # noqa: ARG002
+        expected_event: str = "",  # noqa: ARG002
+    ) -> None:
+        to, stands = table_name(table.database, table.name), self._stands.get(name, name)
+        self._note(TableCall("alter_table", name), self._tables, name, None)
+        with self._lock:
+            self._tables[to], self._stands[to] = table, stands
+
+    def drop_table(self, name: TableName) -> None:
+        self._note(TableCall("drop_table", name), self._tables, name, None)
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        self._notes.append(("alter_partitions", (name, partitions)))
-        was = self._was.get(name, name)
-        self._partitions |= {(was, tuple(partition.values)): partition for partition in partitions}
+        stands = self._stands.get(name, name)
+        for partition in partitions:
+            self._partitions[stands, tuple(partition.values)] = partition
+        self._call(TableCall("alter_partitions", name))
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:  # noqa: ARG002
+        self._call(TableCall("add_partitions", name))
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:  # noqa: ARG002
+        self._call(TableCall("rename_partition", name))
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:  # noqa: ARG002
+        self._call(TableCall("drop_partitions", name))
+
+    def commit_table(
+        self,
+        name: TableName | None,
+        table: Table,
+        put: Sequence[Partition],  # noqa: ARG002
+        drop: Sequence[str],  # noqa: ARG002
+        *,
+        cascade: bool = False,  # noqa: ARG002
+        expected_event: str = "",  # noqa: ARG002
+    ) -> None:
+        self._call(TableCall("commit_table", table_name(table.database, table.name) if name is None else name))
+
+    def add_constraints(self, constraints: Sequence[Constraint]) -> None:
+        self._call(TableCall("add_constraints", table_name(constraints[0].database, constraints[0].table)))
+
+    def drop_constraint(self, name: TableName, constraint: str) -> None:  # noqa: ARG002
+        self._call(TableCall("drop_constraint", name))
+
+    def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:  # noqa: ARG002
+        self._call(TableCall("put_statistics", name))
+
+    def drop_statistics(self, name: TableName, partition: str, column: str) -> None:  # noqa: ARG002
+        self._call(TableCall("drop_statistics", name))
+
+    def _call(self, call: CatalogCall) -> None:
+        with self._lock:
+            self.calls.append(call)
+
+    def _note(self, call: CatalogCall, changes: dict[K, V], key: K, value: V) -> None:
+        with self._lock:
+            self.calls.append(call)
+            changes[key] = value
 
 
-class TiedStorage(Tied):
-    """One whose files have the times that they would have been given."""
-
-    def __init__(self, port: Storage, name: str, notes: Notes) -> None:
-        super().__init__(port, name, notes)
-        self._times: dict[str, int] = {}
-
-    def date(self, times: Mapping[str, int]) -> None:
-        self._times |= times
-
-    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        found: Mapping[str, Listing] = self._port.list(locations)
-        return {at: self.dated(listing) for at, listing in found.items()} if self._times else found
-
-    def dated(self, listing: Listing) -> Listing:
-        times = {file.path: self._times.get(join(listing.location, file.path)) for file in listing.files}
-        files = (replace(file, modified_ns=times[file.path] or file.modified_ns) for file in listing.files)
-        return replace(listing, files=tuple(files))
+def changed(names: Sequence[str], changes: Mapping[str, bool]) -> Sequence[str]:
+    """The names, with those that came and without those that went."""
+    came = {name for name, is_there in changes.items() if is_there}
+    return [*(name for name in names if changes.get(name, True)), *sorted(came - {*names})]
 
 
-class TiedLedger(Tied):
-    """One whose rows of tables are read as they would have been written."""
+def of_database(changes: Mapping[TableName, bool], database: str) -> Mapping[str, bool]:
+    return {name.table: is_there for name, is_there in changes.items() if name.database == database}
 
-    def __init__(self, port: Ledger, name: str, notes: Notes) -> None:
-        super().__init__(port, name, notes)
-        self._rows = dict(port.tables())
+
+class DryRunLedger:
+    """A `Ledger` whose rows of tables are read as they would have been written. Nothing is published."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._rows = dict(ledger.tables())
 
     def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
         return dict(self._rows)
@@ -120,3 +232,107 @@ class TiedLedger(Tied):
     def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None:
         for key in keys:
             self._rows.pop(key, None)
+
+    def last_epoch(self) -> Epoch | None:
+        return self._ledger.last_epoch()
+
+    def epochs(self) -> Sequence[Epoch]:
+        return self._ledger.epochs()
+
+    def objects(self, epoch: int) -> Sequence[ObjectRow]:
+        return self._ledger.objects(epoch)
+
+    def latest_objects(self, keys: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], ObjectRow]:
+        return self._ledger.latest_objects(keys)
+
+    def headers(self, upto: int) -> Sequence[ObjectRow]:
+        return self._ledger.headers(upto)
+
+    def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
+        return self._ledger.rows_of(names, upto)
+
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+        pass
+
+    def forget(self, before_epoch: int) -> int:  # noqa: ARG002
+        return 0
+
+
+class DryRunStorage:
+    """A `Storage` whose files have the times that they would have been given. No other effect can be read."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._times: dict[str, int] = {}
+
+    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
+        found = self._storage.list(locations)
+        return {location: self._dated(listing) for location, listing in found.items()} if self._times else found
+
+    def _dated(self, listing: Listing) -> Listing:
+        times = {file.path: self._times.get(join(listing.location, file.path)) for file in listing.files}
+        files = (replace(file, modified_ns=times[file.path] or file.modified_ns) for file in listing.files)
+        return replace(listing, files=tuple(files))
+
+    def files(self, paths: Sequence[str]) -> Mapping[str, File]:
+        return self._storage.files(paths)
+
+    def exists(self, location: str) -> bool:
+        return self._storage.exists(location)
+
+    def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        return self._storage.checksums(paths)
+
+    def read(self, path: str) -> bytes | None:
+        return self._storage.read(path)
+
+    def children(self, location: str) -> Sequence[str]:
+        return self._storage.children(location)
+
+    def entries(self, location: str) -> Sequence[Found]:
+        return self._storage.entries(location)
+
+    def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
+        return self._storage.modified(directories)
+
+    def date(self, times: Mapping[str, int]) -> None:
+        self._times |= times
+
+    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:  # noqa: ARG002
+        """Each file with the checksum that its copy would have."""
+        checksums = self._storage.checksums([task.source for task in tasks])
+        return [Copied(task, checksums.get(task.source, "")) for task in tasks]
+
+    def publish(self, renames: Sequence[tuple[str, str]]) -> None:
+        pass
+
+    def make_directories(self, locations: Sequence[str]) -> None:
+        pass
+
+    def write(self, path: str, content: bytes) -> None:
+        pass
+
+    def remove(self, locations: Sequence[str]) -> None:
+        pass
+
+
+class DryRunEvidence:
+    """An `EvidenceStore` for which nobody waits: what is not known yet is planned as not known."""
+
+    def __init__(self, evidence: EvidenceStore) -> None:
+        self._evidence = evidence
+
+    def considered(self) -> EventId:
+        return EVERY_EVENT
+
+    def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
+        return self._evidence.evidence(ids)
+
+    def append(self, evidence: Sequence[Evidence], considered: EventId) -> None:
+        pass
+
+    def forget(self, upto: EventId) -> int:  # noqa: ARG002
+        return 0
+
+    def restart(self, at: EventId) -> None:
+        pass

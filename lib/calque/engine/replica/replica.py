@@ -32,6 +32,7 @@ from calque.engine.sides.table_states import TableStates
 from calque.engine.target.fault_isolation import FaultIsolation
 from calque.engine.target.origin_registry import OriginLearning, WithoutReturned
 from calque.engine.target.recovered_rows import unsure
+from calque.engine.window.advance import Interpreter, carry_out
 from calque.engine.window.attempts import Attempts
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.groups import Spread
@@ -57,7 +58,8 @@ APPLIERS = 4
 class Replica:
     """A target. `begin` says where the journal begins; `wake` is called when a background read is finished; `spread`
     prepares the groups of windows of more than `large` events; `readers` tables are read at a time, and
-    those with more than `batch` partitions built in batches; what was read is recorded every `pace` seconds."""
+    those with more than `batch` partitions built in batches; what was read is recorded every `pace` seconds.
+    `interpret` is what becomes of the groups' plans."""
 
     def __init__(
         self,
@@ -72,12 +74,14 @@ class Replica:
         readers: int = READERS,
         batch: int = BATCH,
         pace: float = 0.0,
+        interpret: Interpreter = carry_out,
     ) -> None:
         self.source = replace(source, catalog=WithoutReturned(source.catalog, side.home))
         self.unfiltered_source, self.side, self.begin = source, side, begin
         self.wake, self.make_pool, self.patience = wake, pool, patience
         self.spread, self.large = spread, large
         self.readers, self.batch, self.pace = readers, batch, pace
+        self.interpret = interpret
         self.pause_rules = PauseRules()
         self.forget()
 
@@ -119,7 +123,7 @@ class Replica:
         self.player = WindowPlayer(
             *(source, side, self.tables, self.databases, self.consistency, self.scanned, self.copies, self.pauses),
             *(self.reads, self.retries, self.faults, self.origins, self.attempts, self.begin, self.pool),
-            *(self.spread, self.large),
+            *(self.interpret, self.spread, self.large),
         )
         self.requests = OperatorRequests(
             self.reads,

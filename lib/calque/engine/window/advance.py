@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from calque.core.facets import Changes
 from calque.engine.apply import Applied, Applier, Images
@@ -34,6 +35,15 @@ class Advanced:
     applied: Applied = field(default_factory=Applied)
 
 
+class Interpreter(Protocol):
+    """What becomes of a group's plan: `carry_out` applies it, a dry run explains it."""
+
+    def __call__(
+        self, source: SourceSide, side: TargetSide, ready: Ready, applied: Applied, recorded: EventId | None, /
+    ) -> Advanced:
+        """`recorded` as in `carry_out`. Raises `Conflict`, `ContentLost`."""
+
+
 def advance(
     source: SourceSide,
     side: TargetSide,
@@ -45,12 +55,13 @@ def advance(
     accept: Callable[[Ready], None] = lambda _: None,
     lost: set[Lost] | None = None,
     *,
+    interpret: Interpreter,
     tried: bool = False,
 ) -> Advanced:
     """Take the group's tables from what the target shows to the state after `entries`, as far as files are known.
     `applied` is what was done for them before; `accept` may raise to leave all as it is. `lost` are files that are
-    known to be gone at the source; more of them are added. `tried`: an attempt whose record was lost may have shown
-    some of it.
+    known to be gone at the source; more of them are added. `interpret` is what becomes of the plan. `tried`: an attempt
+    whose record was lost may have shown some of it.
 
     Raises `Unfoldable`, `Unreachable`, `NotOurs`, `Ahead`, `decode.Undecodable`, and what ports raise.
     """
@@ -60,7 +71,7 @@ def advance(
         ready = ready_of(prepare(source, side, entries, cursor, upto, cascaded, frozenset(lost)), cursor)
         accept(ready)
         try:
-            return carry_out(source, side, ready, applied, cursor if tried else None)
+            return interpret(source, side, ready, applied, cursor if tried else None)
         except Conflict:
             tried = True
         except ContentLost as error:

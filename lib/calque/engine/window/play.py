@@ -22,7 +22,7 @@ from calque.engine.source.cascade_detection import cascaded
 from calque.engine.target.fault_isolation import FaultIsolation
 from calque.engine.target.observe import NotOurs
 from calque.engine.target.origin_registry import OriginLearning, carried, tells
-from calque.engine.window.advance import Advanced, advance, carry_out
+from calque.engine.window.advance import Advanced, Interpreter, advance, carry_out
 from calque.engine.window.attempts import Attempts
 from calque.engine.window.consistency import Consistency, order_of
 from calque.engine.window.exact_reads import ExactReadRequests
@@ -49,7 +49,8 @@ EVIDENCE_SECONDS = 5.0
 
 class WindowPlayer:
     """Takes the groups of windows through one target. `begin` says where the journal begins; groups of windows of more
-    than `large` events are prepared by `spread`; `pool` applies groups side by side."""
+    than `large` events are prepared by `spread`; `pool` applies groups side by side, and `interpret` says what
+    becomes of their plans."""
 
     def __init__(
         self,
@@ -68,13 +69,15 @@ class WindowPlayer:
         attempts: Attempts,
         begin: Callable[[], EventId],
         pool: Executor,
+        interpret: Interpreter = carry_out,
         spread: Spread | None = None,
         large: int = LARGE,
     ) -> None:
         self.source, self.side, self.tables, self.databases = source, side, tables, databases
         self.consistency, self.scanned, self.copies, self.pauses = consistency, scanned, copies, pauses
         self.reads, self.retries, self.faults, self.origins = reads, retries, faults, origins
-        self.attempts, self.begin, self.pool, self.spread, self.large = attempts, begin, pool, spread, large
+        self.attempts, self.begin, self.pool = attempts, begin, pool
+        self.interpret, self.spread, self.large = interpret, spread, large
         self.lost: dict[TableName, set[Lost]] = {}
         """Files of a group, by its first table, that could not be copied since it last arrived at a window's end."""
         self.fetched = fetched(source.journal, ())
@@ -204,7 +207,8 @@ class WindowPlayer:
         def work() -> Advanced:
             changes = cascaded(self.source, self.side, entries)
             lost = self.lost_of(names)
-            return advance(self.source, self.side, entries, cursor, upto, changes, lost=lost, tried=True)
+            parts = (self.source, self.side, entries, cursor, upto, changes)
+            return advance(*parts, lost=lost, interpret=self.interpret, tried=True)
 
         self.copies.submit(names, entries, upto, work)
 
@@ -306,7 +310,7 @@ class WindowPlayer:
             accept(group.ready)
             source = replace(self.source, journal=self.fetched.take(group.first))
             try:
-                advanced = carry_out(source, self.side, group.ready, applied, cursor if tried else None)
+                advanced = self.interpret(source, self.side, group.ready, applied, cursor if tried else None)
             except (Conflict, ContentLost):
                 entries, tried = self.whole(group, upto), True
             else:
@@ -314,7 +318,8 @@ class WindowPlayer:
                 group.ready.shown.clear()
                 return advanced
         changes, lost = cascaded(self.source, self.side, entries), self.lost_of(self.admitted(entries))
-        return advance(self.source, self.side, entries, cursor, end, changes, applied, accept, lost, tried=tried)
+        parts = (self.source, self.side, entries, cursor, end, changes, applied, accept, lost)
+        return advance(*parts, interpret=self.interpret, tried=tried)
 
     def lost_of(self, names: Sequence[TableName]) -> set[Lost]:
         """Files that could not be copied since the tables last arrived at a window's end."""

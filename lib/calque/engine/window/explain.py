@@ -1,0 +1,86 @@
+"""One group's plan explained: what it costs, and what it leaves. `advance.carry_out` applies the same plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calque.core.tally import Cost, Held, costs, statistics_calls
+from calque.engine.sides.sides import TargetSide
+from calque.engine.window.prepare import Ready
+from calque.model.names import EventId, TableName
+from calque.model.plan import (
+    AlterTable,
+    CommitTable,
+    CreateTable,
+    DropTable,
+    GroupPlan,
+    HiddenBuild,
+    Hop,
+    Rebuild,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedGroup:
+    """`costs` are the hops', in order; `statistics` calls follow the last. The group ends at `shows`: the last state,
+    or (not `complete`) the last one whose files are known. `keeps`: the last hop, a drop, is not made
+    (`drops = "keep"`)."""
+
+    plan: GroupPlan
+    costs: tuple[Cost, ...]
+    statistics: int
+    complete: bool
+    shows: EventId
+    keeps: bool
+
+    @property
+    def calls(self) -> int:
+        return sum(cost.calls for cost in self.costs) + self.statistics
+
+
+def explain(side: TargetSide, ready: Ready) -> ExplainedGroup:
+    """What `carry_out` would do; changes nothing."""
+    plan, limits = ready.plan, side.catalog.abilities().limits
+    listings = ready.listings if side.policy.data != "none" else {}
+    hops = costs(plan.hops, held(ready), listings, limits)
+    keeps = is_kept(side, plan.hops)
+    if keeps:
+        hops[-1] = Cost()
+    return ExplainedGroup(plan, tuple(hops), statistics_calls(plan, limits), ready.complete, ready.shows, keeps)
+
+
+def held(ready: Ready) -> Held:
+    """The files that the target shows before the first hop."""
+    return {
+        (name, partition): listing
+        for name, shown in ready.shown.items()
+        if shown is not None
+        for partition, listing in shown.listings.items()
+    }
+
+
+def is_kept(side: TargetSide, hops: Sequence[Hop]) -> bool:
+    """Whether the plan ends with a drop that the policy does not make."""
+    return side.policy.drops == "keep" and bool(hops) and isinstance(hops[-1].operation, DropTable)
+
+
+def present_after(side: TargetSide, ready: Ready) -> frozenset[TableName]:
+    """Which of the group's tables are at the target after its hops."""
+    hops = ready.plan.hops
+    present = {name for name, table in ready.shown.items() if table is not None}
+    for hop in hops[:-1] if is_kept(side, hops) else hops:
+        match hop.operation:
+            case DropTable(table):
+                present.discard(table)
+            case AlterTable(table, was):
+                present.discard(was)
+                present.add(table)
+            case Rebuild(table, was) | CommitTable(table, was):
+                present -= {was}
+                present.add(table)
+            case CreateTable(table) | HiddenBuild(table):
+                present.add(table)
+            case _:
+                pass
+    return frozenset(present)
