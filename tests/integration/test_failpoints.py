@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -17,10 +16,11 @@ from calque.control.requests import asked as requested
 from calque.engine.failpoints import RECORDS
 from calque.sandbox import Metastore
 from support.faults.deaths import REACHES, UNTIL, Site
+from support.runs.seeds import seed
 from support.services.deployments import NUMBERS, Deployment
 from support.services.thriftproxy import asked
 
-SEED = int(os.environ.get("CALQUE_SEED") or time.strftime("%Y%m%d"))
+SEED = seed()
 SAMPLE = 3
 ONCE = ("record.identity.put", "record.journal.put")
 LOSABLE: Mapping[str, Callable[[Site], object]] = {

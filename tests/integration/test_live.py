@@ -6,17 +6,17 @@ That they would see it if calque planned otherwise, `tests/unit/test_live_proof.
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 
+from support.runs.seeds import seed
 from support.services.live import deployed, live
 from support.services.servers import Shared
 
 OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "6000"))
 """Of each source."""
-SEED = int(os.environ.get("CALQUE_SEED", str(time.time_ns() % 100_000)))
+SEED = seed()
 
 
 @pytest.mark.timeout(900)
