@@ -3,9 +3,11 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint check prove bench docs clean
+.PHONY: help install demo test lint check prove bench docs site clean
 
 BIN := .venv/bin
+# Processes that run tests.
+WORKERS ?= 2
 # What tests try depends on their seed alone.
 test check prove: export PYTHONHASHSEED := 0
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -36,8 +38,8 @@ demo: install
 	$(BIN)/calque demo
 
 test: install
-	$(BIN)/python -m pytest tests/unit tests/whole tests/property -n 2 --maxschedchunk 1
-	$(BIN)/python -m pytest tests/contract tests/integration -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest tests/unit tests/whole tests/property -n $(WORKERS) --maxschedchunk 1
+	$(BIN)/python -m pytest tests/contract tests/integration -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: install
 	$(BIN)/ruff format --check .
@@ -46,7 +48,7 @@ lint: install
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/python -m pytest tests/unit tests/whole tests/property --hypothesis-profile=check -n 2 --maxschedchunk 1
+	$(BIN)/python -m pytest tests/unit tests/whole tests/property --hypothesis-profile=check -n $(WORKERS) --maxschedchunk 1
 
 prove: install
 	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) tests/unit/test_mutants.py tests/whole/test_crashes.py \
@@ -56,8 +58,10 @@ prove: install
 bench: install
 	$(BIN)/python -m pytest tests/bench --timeout=0 -o faulthandler_timeout=0 -s
 
-docs: .venv/docs
+docs: site
 	$(BIN)/python -m pytest -q tests/unit/test_docs.py
+
+site: .venv/docs
 	rm -rf site
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet --fresh-env -d .cache/doctrees docs site
 	@! grep -rnoE '$(REQUESTS)' --include=*.html --include=*.css site \

@@ -38,8 +38,8 @@ from calque.sandbox import (
 from calque.sandbox.processes import KeptProcess
 from support.runs.changes import changed_files
 
-RIG = ("lib/calque/sandbox/", "tests/integration/test_sandbox.py", "pyproject.toml")
-"""Where something must have changed for the sandbox to be another one: its code, its tests, the packages it runs."""
+RIG = ("lib/calque/sandbox/", "tests/integration/test_sandbox.py")
+"""What must have changed for the sandbox to be another one."""
 
 
 def is_unchanged() -> bool:

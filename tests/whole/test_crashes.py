@@ -8,7 +8,7 @@ import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -176,11 +176,15 @@ def check(play: Play) -> None:
 
 
 def test_whoever_dies_or_hears_nothing_twice_anywhere_goes_on_copies_nothing_twice_and_leaves_nothing(
-    tmp_path: Path,
+    tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """Between two files of a copy or a publication, too."""
     happened: Counter[str] = Counter()
-    for number, fault in enumerate(chosen()):
+    faults = chosen()
+    record_property(
+        "chosen", f"Deaths in memory: at {len(faults)} places, {len({fault.name for fault in faults})} failpoints"
+    )
+    for number, fault in enumerate(faults):
         root = tmp_path / str(number)
         death = Death(fault.name, fault.skip, times=2)
         try:
