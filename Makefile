@@ -3,11 +3,13 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check prove bench docs clean
+.PHONY: help install demo test lint check prove bench docs site clean
 
 BIN := .venv/bin
-# Tests try the same histories on every machine.
-test check: export PYTHONHASHSEED := 0
+# Processes that run tests.
+WORKERS ?= 2
+# What tests try depends on their seed alone.
+test check prove: export PYTHONHASHSEED := 0
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 # What makes a browser ask another host when it shows a page.
@@ -15,7 +17,7 @@ REQUESTS := <(script|link|img|iframe|source)[^>]*(src|href)=.(https?:)?//|(url\(
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 help:
-	@echo 'make install | demo | test | check | prove | bench | docs | clean'
+	@echo 'make install | demo | test | lint | check | prove | bench | docs | clean'
 
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
@@ -36,25 +38,30 @@ demo: install
 	$(BIN)/calque demo
 
 test: install
-	$(BIN)/python -m pytest tests/unit tests/whole tests/property -n 2 --maxschedchunk 1
-	$(BIN)/python -m pytest tests/contract -n 2 --dist loadfile
-	$(BIN)/python -m pytest tests/integration -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest tests/unit tests/whole tests/property -n $(WORKERS) --maxschedchunk 1
+	$(BIN)/python -m pytest tests/contract tests/integration -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-check: install
+lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/unit tests/whole tests/property --hypothesis-profile=check -n 2 --maxschedchunk 1
+
+check: lint
+	$(BIN)/python -m pytest tests/unit tests/whole tests/property --hypothesis-profile=check -n $(WORKERS) --maxschedchunk 1
 
 prove: install
-	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
+	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) tests/unit/test_mutants.py tests/whole/test_crashes.py \
+	  tests/whole/test_consistency.py tests/integration/test_sandbox.py \
+	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
 
 bench: install
 	$(BIN)/python -m pytest tests/bench --timeout=0 -o faulthandler_timeout=0 -s
 
-docs: .venv/docs
+docs: site
 	$(BIN)/python -m pytest -q tests/unit/test_docs.py
+
+site: .venv/docs
 	rm -rf site
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet --fresh-env -d .cache/doctrees docs site
 	@! grep -rnoE '$(REQUESTS)' --include=*.html --include=*.css site \

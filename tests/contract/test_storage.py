@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import pickle
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -25,11 +24,13 @@ from calque.adapters.files.remote import RemoteSystem
 from calque.adapters.files.spark import Spread, packed
 from calque.adapters.files.system import Own, System
 from calque.adapters.memory.storage import MemoryStorage
+from calque.adapters.spark import session as spark_session
 from calque.core.layout import COPYING, join, place, staged_name
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import File, Listing
 from calque.ports import Copied, CopyTask, Storage
 from calque.sandbox import Hdfs, ObjectStore
+from calque.sandbox.spark import spark_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,19 +146,9 @@ def name_of(location: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings: dict[str, bool | float | int | str | None] = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.scheduler.mode": "FAIR",
-        "spark.ui.enabled": "false",
-    }
-    session = SparkSession.Builder().master("local[2]").config(map=settings).getOrCreate()
-    yield session
-    session.stop()
+def session(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """The process's, which tests of other files have, too: it ends with the process."""
+    return spark_session.session("tests", spark_jars(), tmp_path_factory.mktemp("spark"))
 
 
 @pytest.fixture(params=["memory", "local", "directories", "objects", "spark", "s3", "hdfs"])

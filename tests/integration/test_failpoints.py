@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -17,10 +16,11 @@ from calque.control.requests import asked as requested
 from calque.engine.failpoints import RECORDS
 from calque.sandbox import Metastore
 from support.faults.deaths import REACHES, UNTIL, Site
+from support.runs.seeds import seed
 from support.services.deployments import NUMBERS, Deployment
 from support.services.thriftproxy import asked
 
-SEED = int(os.environ.get("CALQUE_SEED") or time.strftime("%Y%m%d"))
+SEED = seed()
 SAMPLE = 3
 ONCE = ("record.identity.put", "record.journal.put")
 LOSABLE: Mapping[str, Callable[[Site], object]] = {
@@ -45,7 +45,7 @@ LOSABLE: Mapping[str, Callable[[Site], object]] = {
 
 @pytest.mark.timeout(600)
 def test_whoever_is_killed_twice_at_failpoints_goes_on_copies_no_file_twice_and_leaves_nothing(
-    servers: Mapping[str, Metastore], tmp_path: Path
+    servers: Mapping[str, Metastore], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """At some of them, others each day; `make prove` tries all."""
     rng = random.Random(SEED)
@@ -53,7 +53,7 @@ def test_whoever_is_killed_twice_at_failpoints_goes_on_copies_no_file_twice_and_
         [name for name, reach in REACHES.items() if reach.command == UNTIL and name not in ONCE], SAMPLE
     )
     names = [f"{name}.{rng.choice(['before', 'after'])}" for name in chosen]
-    print(f"CALQUE_SEED={SEED}: {names}")
+    record_property("chosen", f"Failpoints of real processes: {', '.join(names)}")
     site = Site(
         Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1), servers["source"]
     )

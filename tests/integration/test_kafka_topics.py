@@ -8,7 +8,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -33,12 +33,6 @@ from support.services.kafkas import delete_records, delete_topics, ends
 
 T = TypeVar("T")
 KEYS = Keys(Kind.ALTER_TABLE, TableName("s", "t"))
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker.start(tmp_path_factory.mktemp("broker")) as started:
-        yield started
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,15 +23,16 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.spark import spark_jars
 from calque.wiring.wiring import Wiring
-from support.services.deployments import Deployment
-from support.services.servers import shared_servers
+from support.services.deployments import NUMBERS, Deployment
 
 PARQUET = SerDe(class_name="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe", parameters={})
 FORMATS = (
     "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
     "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
 )
-DEBITS, CREDITS, BALANCE = (TableName("d1x1", name) for name in ("debits", "credits", "balance"))
+NUMBER = next(NUMBERS)
+BANK, OTHER = f"d1x{NUMBER}", f"d2x{NUMBER}"
+DEBITS, CREDITS, BALANCE = (TableName(BANK, name) for name in ("debits", "credits", "balance"))
 ALL = tuple(map(str, (BALANCE, CREDITS, DEBITS)))
 State = tuple[frozenset[int], frozenset[int], int]
 """The transfers that were taken from one account, those that were given to the other, and the newest balance."""
@@ -73,7 +74,7 @@ class Bank:
 
     def begin(self) -> None:
         client = self.deployment.source.client
-        client.create_database(Database("d1x1"))
+        client.create_database(Database(BANK))
         for name in (DEBITS, CREDITS):
             client.create_table(self.table(name, Column("n", "int")))
         self.file("balance/0", 0)
@@ -116,20 +117,13 @@ class Bank:
         return [state for since, state in self.states if since <= event_id][-1]
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Metastore]]:
-    """Of its own: the databases have the names that the tables here have."""
-    with shared_servers(tmp_path_factory.mktemp) as start:
-        found = start("source-3", "target-3")
-        yield {"source": found["source-3"], "target": found["target-3"]}
-
-
 @pytest.fixture
-def bank(servers: dict[str, Metastore], tmp_path: Path) -> Iterator[Bank]:
+def bank(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Bank]:
     """Two targets in one metastore, one of each consistency."""
     at = {"one": servers["target"], "two": servers["target"]}
-    deployment = Deployment(tmp_path, 1, servers["source"], at, 1)
-    text = deployment.config.read_text().replace('d2x1 = "d2x1_dr"', 'd1x1 = "bank_two"').replace(', "d2x1.*"', "")
+    deployment = Deployment(tmp_path, NUMBER, servers["source"], at, 1)
+    text = deployment.config.read_text().replace(f'{OTHER} = "{OTHER}_dr"', f'{BANK} = "bank_two"')
+    text = text.replace(f', "{OTHER}.*"', "")
     text = text.replace("[targets.one]", '[targets.one]\ngrace = "4s"')
     text = text.replace("[targets.two]", '[targets.two]\ngrace = "4s"\nconsistency = "database"')
     deployment.config.write_text(text)

@@ -46,12 +46,6 @@ SECONDS = 30.0
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker.start(tmp_path_factory.mktemp("broker")) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
     """Tests keep apart by topics, which make the subjects."""
     with SchemaRegistry.start(tmp_path_factory.mktemp("registry")) as started:

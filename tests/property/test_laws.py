@@ -39,7 +39,7 @@ from support.worlds.histories import (
 
 HISTORIES = {"check": 50, "prove": 100_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 1000),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 500),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

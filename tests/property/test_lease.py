@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 from collections.abc import Sequence
@@ -17,9 +16,9 @@ from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, Unavailable
 from calque.model.names import OURS
 from support.faults.leases import SECONDS, leases_of, writer
+from support.runs.seeds import history_seeds
 
-STORIES = min(int(os.environ.get("CALQUE_HISTORIES", "12")), 300)
-FIRST = int(os.environ.get("CALQUE_SEED", "0"))
+SEEDS = history_seeds(12, most=300)
 RATES = (1.0, 1.05, 0.95)
 """How fast the clocks of hosts go."""
 PAUSES = (0.0, 0.0, 0.0, 0.0, 1.0, 5.0, 9.0, 9.0, 14.0, 19.0, 32.0)
@@ -174,7 +173,7 @@ def test_two_writers_never_write_by_turns(steps: Sequence[Step], habits: Habits)
     Play(habits).run(steps)
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + STORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_nor_do_they_in_long_stories_of_many_takeovers(seed: int) -> None:
     rng = random.Random(seed)
     play = Play()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from calque.core.layout import join
@@ -13,10 +11,10 @@ from calque.errors import Unavailable
 from calque.model.hive import is_partitioned, is_view, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.runs.seeds import history_seeds
 from support.worlds.worlds import World
 
-HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "20"))
-FIRST = int(os.environ.get("CALQUE_SEED", "0"))
+SEEDS = history_seeds(20)
 POLICY = Policy("dr", "hq", include=("d*.*",), warehouse="file:/target")
 WIDE = Limits(10**12, 10**12)
 
@@ -57,7 +55,7 @@ def test_a_target_that_was_down_shows_what_lay_there_at_the_event(kept: bool) ->
     assert world.replica.tables.rows[name].state == (State.LIVE if kept else State.WAITING)
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_with_pins_readers_see_only_states_of_the_source_and_nothing_is_left_pinned(seed: int) -> None:
     world = pinned_world(seed)
     world.storage.before = lambda _call, _about: world.perhaps_die()

@@ -22,7 +22,7 @@ from calque.model.plan import BASE, AlterTable, CommitTable, Data, Hop, Operatio
 from calque.model.policy import Abilities, Limits
 from support.sources.chains import NAMES, OPERATIONS, Files, Source, State, TableShown, Target, begun, play
 
-COUNTS = {"check": 50, "test": 1000, "prove": 100_000}
+COUNTS = {"check": 50, "test": 500, "prove": 100_000}
 CASES = settings(max_examples=COUNTS.get(settings.get_current_profile_name(), settings.default.max_examples))
 METASTORE = Abilities()
 SHORT = Abilities(limits=Limits(2, 2, 2))

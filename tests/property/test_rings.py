@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from support.runs.seeds import history_seeds
 from support.worlds.rings import Metastores
 
-HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "10"))
-FIRST = int(os.environ.get("CALQUE_SEED", "0"))
-SEEDS = range(FIRST, FIRST + HISTORIES)
+SEEDS = history_seeds(10)
 
 
 def play(world: Metastores) -> None:

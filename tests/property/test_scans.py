@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -14,10 +13,10 @@ from calque.core.lifecycle import State
 from calque.engine.source.scanner import Chosen, Scanner
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.policy import Policy
+from support.runs.seeds import history_seeds
 from support.worlds.worlds import World
 
-HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "25"))
-FIRST = int(os.environ.get("CALQUE_SEED", "0"))
+SEEDS = history_seeds(25)
 POLICIES = [
     Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target"),
     Policy("dr", "hq", include=("d*.*",), warehouse="file:/target", appends="new_directory"),
@@ -124,7 +123,7 @@ def check(world: ScannedWorld) -> None:
 
 
 @pytest.mark.parametrize("deadliness", [0.0, 0.03])
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_where_each_change_is_scanned_before_the_next_readers_see_only_states_of_the_source(
     seed: int, deadliness: float
 ) -> None:
@@ -148,7 +147,7 @@ def test_where_each_change_is_scanned_before_the_next_readers_see_only_states_of
     assert not world.problems, "\n".join([*world.problems[:3], *world.writer.done])
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_whenever_files_change_without_events_the_target_has_them_in_the_end(seed: int) -> None:
     world = ScannedWorld(seed)
     world.storage.before = lambda _call, _about: world.perhaps_die()

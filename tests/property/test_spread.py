@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
@@ -13,10 +12,10 @@ from calque.engine.replica.replica import Replica
 from calque.engine.window.groups import Cut, Group, prepare_share
 from calque.model.journal import Entry, Event
 from calque.wiring.spark_windows import in_order, of_all_shares, share_of, tables_of
+from support.runs.seeds import history_seeds
 from support.worlds.worlds import InlineExecutor, World
 
-HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "40"))
-FIRST = int(os.environ.get("CALQUE_SEED", "0"))
+SEEDS = history_seeds(40)
 SHARES = 3
 
 
@@ -59,7 +58,7 @@ def play(seed: int, deadliness: float = 0.0) -> SpreadWorld:
 
 
 @pytest.mark.parametrize("deadliness", [0.0, 0.03])
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_windows_prepared_in_shares_show_only_states_of_the_source_and_reach_its_end(
     seed: int, deadliness: float
 ) -> None:

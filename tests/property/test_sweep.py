@@ -3,7 +3,6 @@ does."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,10 +23,10 @@ from calque.model.ledger import TableRow, TableState
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from calque.ports import Catalog
+from support.runs.seeds import history_seeds
 from support.worlds.worlds import World
 
-HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "25"))
-FIRST = int(os.environ.get("CALQUE_SEED", "0"))
+SEEDS = history_seeds(25)
 HOUR = 3600
 POLICY = Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target", grace=HOUR)
 
@@ -90,7 +89,7 @@ def litter(world: World) -> list[str]:
     return [path for path in files if not any(path.startswith(f"{leaf}/") for leaf in leaves)]
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_after_grace_all_litter_goes_and_the_target_shows_the_same(seed: int) -> None:
     world = begun(seed)
     go_on(world)
@@ -103,7 +102,7 @@ def test_after_grace_all_litter_goes_and_the_target_shows_the_same(seed: int) ->
     assert (sweeper.sweep(hours=1.1), sweeper.sweep(hours=3)) == (Swept(), Swept())
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_sweeps_without_grace_between_any_two_calls_take_nothing_that_is_shown_or_wanted(seed: int) -> None:
     world = begun(seed, replace(POLICY, grace=0.0))
     sweeper, sweeping = Sweeper(world), False
@@ -149,7 +148,7 @@ def sweep_beside(sweeper: Sweeper, happen: Callable[[str], None]) -> Swept:
     return swept
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_sweep_under_whose_hands_the_target_changes_takes_nothing_that_is_shown_or_wanted(seed: int) -> None:
     world = begun(seed, replace(POLICY, grace=0.0))
     sweeper = Sweeper(world)
@@ -191,7 +190,7 @@ def test_every_mark_tells_its_event(mark: str, event_id: int) -> None:
     assert event_of(mark) == event_id
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_a_crash_left_goes_too_and_never_before_it_was_done_again(seed: int) -> None:
     world = begun(seed)
     left, sweeper = world.rng.randrange(1, 60), Sweeper(world)

@@ -3,7 +3,6 @@ alarm."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -19,10 +18,10 @@ from calque.model.hive import Column, Database, Function, Partition, Resource, S
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.runs.seeds import history_seeds
 from support.worlds.worlds import InlineExecutor, World
 
-HISTORIES = int(os.environ.get("CALQUE_HISTORIES", "40"))
-FIRST = int(os.environ.get("CALQUE_SEED", "0"))
+SEEDS = history_seeds(40)
 PLAIN, PARTED, VIEW = TableName("d2", "plain"), TableName("d2", "parted"), TableName("d2", "seen")
 FUNCTION = TableName("d2", "f")
 AT = {name: TableName("d2_dr", name.table) for name in (PLAIN, PARTED, VIEW, FUNCTION)}
@@ -112,7 +111,7 @@ def test_a_settled_world_equals_its_source_at_the_newest_event() -> None:
     assert compare(world) == Verification("dr", world.source.current(), Counts(1, 3, 2, 5, 17))
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_any_settled_history_verifies_equal(seed: int) -> None:
     world = World(seed)
     world.write(world.rng.randrange(40))
@@ -448,7 +447,7 @@ def test_a_table_that_never_rests_is_set_aside_and_never_different() -> None:
 # Under load
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + HISTORIES))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_load_between_all_remote_calls_never_looks_like_a_difference(seed: int) -> None:
     """Unless the target did show what the source never had; then every reader sees it (`World.problems`)."""
     world = World(seed)

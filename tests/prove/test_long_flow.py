@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from calque.sandbox import Metastore, MetastoreSettings
+from support.runs.seeds import seed
 from support.services.deployments import Deployment
 
 ROUNDS = int(os.environ.get("CALQUE_ROUNDS", "50"))
-SEED = int(os.environ.get("CALQUE_SEED", str(time.time_ns() % 100_000)))
+SEED = seed()
 LIVES = 4
 """Processes of a round, before the last one."""
 SERVERS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from support.faults.wrong import WRONG
 from support.programs import program
+from support.runs.seeds import seed
 from support.services.live import deployed, late, live, until_found_out
 from support.services.servers import Shared, shared_servers
 
@@ -18,7 +18,7 @@ OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "500000"))
 """Of each source; all of them with rows."""
 LATE = 0.05
 """Seconds between the calls of a wrong planner, in which readers look."""
-SEED = int(os.environ.get("CALQUE_SEED", str(time.time_ns() % 100_000)))
+SEED = seed()
 
 
 @pytest.fixture(scope="module")

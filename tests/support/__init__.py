@@ -1,1 +1,1 @@
-"""What tests share, in rooms: `worlds`, `sources`, `services`, `judges`, `faults`."""
+"""What tests share, in rooms: `worlds`, `sources`, `services`, `judges`, `faults`, `runs`."""

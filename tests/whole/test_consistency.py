@@ -341,7 +341,7 @@ POLICIES = st.sampled_from([WHOLE, replace(WHOLE, rename={"d1": "m"}), replace(W
 BEGUN = (*(Write("create_database", seed) for seed in range(4)), *(Write("create_table", seed) for seed in range(4)))
 BETWEEN = st.lists(st.tuples(st.integers(1, 8), WRITES, st.booleans()), max_size=4).map(tuple)
 HISTORIES = settings(
-    max_examples={"check": 200, "prove": 20_000}.get(settings.get_current_profile_name(), 200),
+    max_examples={"check": 40, "prove": 20_000}.get(settings.get_current_profile_name(), 200),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import click
 
@@ -155,8 +155,6 @@ def hop_of(hop: Hop, cost: Cost) -> dict[str, Any]:
 
 def operation_of(hop: Hop) -> str:
     """Its name in outputs; an alteration that changes the table's name is a `rename_table`."""
-    from typing import assert_never
-
     from calque.model.plan import (
         AddPartitions,
         AlterPartitions,

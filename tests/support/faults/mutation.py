@@ -1,4 +1,4 @@
-"""Tests against altered sources: run as a program, it reads mutants as JSON and answers with what killed each.
+"""Tests against altered sources: run as a program, it reads tests and mutants as JSON and says what killed each.
 
 Every mutant has a process of its own, forked from one that has loaded everything that no mutant can change.
 """
@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from itertools import chain
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import NamedTuple
@@ -143,7 +143,7 @@ class Verdict:
             self.killer = report.nodeid
 
 
-def killers_in(module: str) -> Sequence[str]:
+def killers_in(module: str) -> tuple[str, ...]:
     """The tests that must fail of a mutant of the module."""
     if module in NEARER:
         return NEARER[module]
@@ -154,13 +154,11 @@ def killers_in(module: str) -> Sequence[str]:
     return ENGINE if module.startswith("engine/") else CORE
 
 
-def killer_of(mutant: Mutant | None) -> str:
-    """The first test that fails with the mutant, or with the source as it is; empty when all pass."""
-    killers: Sequence[str] = (*CORE, *ENGINE, *BOOTSTRAP, *sorted({*chain.from_iterable(NEARER.values())}))
+def killer_of(killers: Sequence[str], mutant: Mutant | None) -> str:
+    """The first of the tests that fails with the mutant, or with the source as it is; empty when all pass."""
     if mutant is not None:
         sys.meta_path.insert(0, Alteration(mutant))
         import_module(mutant.imported_as())
-        killers = killers_in(mutant.module)
     verdict = Verdict()
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
         code = pytest.main(
@@ -176,9 +174,10 @@ def killer_of(mutant: Mutant | None) -> str:
 def main() -> None:
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "lib")]
-    mutants = [Mutant(*row) if row else None for row in json.load(sys.stdin)]
+    killers, rows = json.load(sys.stdin)
+    mutants = [Mutant(*row) if row else None for row in rows]
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
-        print(json.dumps(pool.map(killer_of, mutants, chunksize=1)))
+        print(json.dumps(pool.map(partial(killer_of, killers), mutants, chunksize=1)))
 
 
 if __name__ == "__main__":

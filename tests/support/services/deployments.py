@@ -1,4 +1,20 @@
-"""Real deployments: metastores, `calque run` as a process, a random writer at the source, readers at the targets."""
+"""Real deployments: metastores, `calque run` as a process, a random writer at the source, readers at the targets.
+
+    deployment = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1)
+    deployment.write(25)                    # steps of the writer
+    deployment.start()                      # `calque run`
+    deployment.watch()                      # a reader at each target, that never stops looking
+    deployment.write(50, pause=0.02)
+    deployment.settle()                     # until every target shows the source's newest event
+    deployment.check_equal()                # and has what the source has
+    assert deployment.problems() == []      # the readers saw states of the source, in their order
+    assert deployment.end(signal.SIGTERM) == 0
+    deployment.close()                      # in a fixture, or in `finally`
+
+Its databases are called after its number, so that tests share servers. `calque` runs any other command, `wait_for`
+waits for what `calque status` says, `tail` is the end of the run's log. A test that wants other files, another policy
+or more lines of the configuration overrides `files`, `policy` or `text`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metastores that the tests of a file share, each started when it is first asked for.
+"""Metastores that the tests of a process share, each started when it is first asked for.
 
 Tests keep apart by the names of their databases: a `Deployment` takes the next of `deployments.NUMBERS`, others have
 names of their own. Whoever stops a server, changes its log by hand, or needs one that is new, starts it himself.

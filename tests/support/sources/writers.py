@@ -1,4 +1,15 @@
-"""Writers of a source: random operations, each of them one or more whole calls of its metastore."""
+"""Writers of a source: random operations, each of them one or more whole calls of its metastore.
+
+    writer = Writer(metastore, storage, random.Random(1))
+    writer.run("create_database")           # an operation by its name
+    writer.step()                           # any one of `OPERATIONS`
+    writer.done                             # ["1..1 create_database", …]: what it did, by the events
+
+The same writer serves metastores in memory and real ones: what has the calls of `MemoryMetastore` is a source, what has
+`write`, `remove`, `list` and `children` is a storage. Operations choose by `rng` what they are about, and do nothing
+where the source has nothing for them. `OPERATIONS` are what `step` draws, as often as they are in it; `RARER` are what
+only stories draw besides. A new operation is a method, and its name in one of the two.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,17 @@
 """Histories as values: what happens to a world, in order. Drawn by hypothesis, they shrink to the few actions that
-matter, and the text of one is its reproduction: `play` does it again."""
+matter, and the text of one is its reproduction: `play` does it again.
+
+    rename = Write("rename_table", 2)                   # an operation of the writer's, and the seed of what it chooses
+    insert = (2, Write("insert_partition", 1), True)    # before the second call of a window; capture looks at once
+    story = Story(PLAIN, 3, AT_FIRST, (rename, Capture(), Window(meanwhile=Meanwhile((insert,)))))
+    world = play(story)
+    assert world.problems == []                         # no reader saw what it must not see
+    assert differences(world) == []                     # in the end the target is the policy's image of the source
+
+Property tests draw stories of `stories(works(…), seen=…)`: which actions there are, what comes between calls, and
+whether capture sees every event before the next. What judges a world at its end is below: `differences`, `holes`,
+`incarnations`, `live_states`.
+"""
 
 from __future__ import annotations
 

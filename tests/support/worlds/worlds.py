@@ -1,5 +1,21 @@
 """A whole small world in memory: a source that a random writer changes, calque, a target, and a reader that remembers
-every state the source showed."""
+every state the source showed.
+
+Nothing runs by itself: a test says when the source is written to, when capture looks, when reads happen and windows.
+
+    world = World(seed=1)
+    world.open()                    # calque starts
+    world.write(200)                # the writer makes databases and tables, inserts, renames, drops …
+    world.capture_all()             # the log into the journal, and a look at the files it names
+    world.work()                    # exact reads in the background, then a window
+    world.settle()                  # all of it, until the target has everything
+    assert world.problems == []     # the reader looked after every call at the target
+    assert differences(world) == [] # of `histories`: what the target has in the end
+
+`between` is called before each call of calque's, so that others come between any two; `fate` and `deadliness` say where
+calque dies, and `survive` starts it again. Capture, log, ledger, storage and catalogs are attributes: a test may ask
+them. Worlds with more than that are beside: `disks` (real directories), `gapped`, `policies`, `restored`, `rings` ….
+"""
 
 from __future__ import annotations
 
