@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint check prove bench docs site clean
+.PHONY: help install demo test lint check prove bench docs site constraints clean
 
 BIN := .venv/bin
 # Processes that run tests.
@@ -17,12 +17,12 @@ REQUESTS := <(script|link|img|iframe|source)[^>]*(src|href)=.(https?:)?//|(url\(
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 help:
-	@echo 'make install | demo | test | lint | check | prove | bench | docs | clean'
+	@echo 'make install | demo | test | lint | check | prove | bench | docs | constraints | clean'
 
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
 
-.venv/installed: pyproject.toml
+.venv/installed: pyproject.toml constraints.txt
 	@[ -n '$(PYTHON)' ] || { echo 'calque: Python 3.11 or newer is missing. calque is written in it.' \
 	  'Install it (Debian, Ubuntu: apt install python3 python3-venv), or say make PYTHON=/path/to/python.' >&2; exit 69; }
 	@'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || { echo 'calque: The module venv is missing.' \
@@ -31,7 +31,7 @@ install: .venv/installed
 	  [ "$${version:-0}" -ge 17 ] || { echo 'calque: Java 17 is missing. Spark and the metastores run on it.' \
 	  'Install it (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME to one.' >&2; exit 69; }
 	'$(PYTHON)' -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sandbox,dev]'
 	@touch $@
 
 demo: install
@@ -69,8 +69,17 @@ site: .venv/docs
 	@echo 'The pages are in site/index.html.'
 
 .venv/docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	@touch $@
+
+# Tries out what the bounds in pyproject.toml permit today. Whoever calls it runs `make test` before the commit.
+constraints:
+	rm -rf .cache/constraints
+	'$(PYTHON)' -m venv .cache/constraints
+	.cache/constraints/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev,docs,hdfs]'
+	@{ echo '# Made by `make constraints`: the versions that `make install` takes.'; \
+	  .cache/constraints/bin/python -m pip freeze --disable-pip-version-check --exclude-editable; } >constraints.txt
+	rm -rf .cache/constraints
 
 clean:
 	rm -rf site .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

@@ -95,6 +95,9 @@ def sales(metastores: dict[str, Metastore], tmp_path_factory: pytest.TempPathFac
     create("inner", "plain/inner")
     create("beside", "plain-beside")
     create("hbase", "hbase", storage_handler="org.apache.hadoop.hive.hbase.HBaseStorageHandler")
+    create("trips", "trips", spark__sql__sources__provider="hudi")
+    create("rides", "rides")
+    (root / "rides/.hoodie").mkdir()
     create("lake", "lake", spark__sql__sources__provider="delta")
     create("ice", "ice", table_type="ICEBERG")
     create("plain", "theirs", "dr_sales")
@@ -127,6 +130,8 @@ def test_awkward_tables_are_named_with_what_to_do(check: Check) -> None:
     assert (code, of(document, "error")) == (0, [])
     warnings = [what for _, what in of(document, "warning")]
     assert "1 tables of a storage handler can't be replicated: sales.hbase" in warnings
+    assert "1 Hudi tables can't be replicated: sales.trips" in warnings
+    assert "The directories of sales.rides are those of Hudi tables, and the metastore does not say so" in warnings
     assert any(what.startswith("sales.plain, sales.same share file:/") for what in warnings)
     assert any("sales.inner at" in what and "lies inside sales.plain, sales.same at" in what for what in warnings)
     assert not any("beside" in what for what in warnings)

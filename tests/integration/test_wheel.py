@@ -105,5 +105,6 @@ def test_init_writes_a_configuration_that_is_valid(installed: Path, tmp_path: Pa
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists() or not shutil.which("git"), reason="this is no git checkout")
-def test_git_keeps_the_library() -> None:
-    assert "lib/calque/__init__.py" in run("git", "ls-files", "lib", folder=ROOT).splitlines()
+@pytest.mark.parametrize("name", ["lib/calque/__init__.py", "checkpoints/README.md"])
+def test_git_keeps_what_is_no_product_of_a_run(name: str) -> None:
+    assert run("git", "ls-files", name, folder=ROOT).splitlines() == [name]

@@ -146,6 +146,47 @@ def test_a_table_whose_files_are_not_its_own_or_whose_log_is_elsewhere_is_refuse
         commit_actions(commit(action))
 
 
+def protocol(reader: int, writer: int, **features: list[str]) -> dict[str, Any]:
+    return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **features}}
+
+
+@pytest.mark.parametrize(
+    ("action", "named"),
+    [
+        (protocol(3, 7, readerFeatures=["neverHeardOf"], writerFeatures=["neverHeardOf"]), "feature neverHeardOf"),
+        (protocol(3, 7, readerFeatures=["redirectReaderWriter-preview"]), "feature redirectReaderWriter-preview"),
+        (protocol(1, 7, writerFeatures=["appendOnly", "redirectWriterOnly"]), "feature redirectWriterOnly"),
+        (protocol(3, 7, writerFeatures=["adaptiveMetadata-preview"]), "feature adaptiveMetadata-preview"),
+        (protocol(4, 7), "protocol 4 for readers"),
+        (protocol(3, 8), "protocol 8 for writers"),
+    ],
+)
+def test_a_table_with_what_calque_does_not_know_is_refused_by_name(
+    action: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Refused, match=named):
+        commit_actions(commit(action))
+    file = tmp_path / "checkpoint.parquet"
+    pq.write_table(pa.Table.from_pylist([action]), file)
+    with pytest.raises(Refused, match=named):
+        checkpoint_actions(file.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        protocol(1, 2),
+        protocol(2, 6),
+        protocol(
+            3, 7, readerFeatures=["deletionVectors", "v2Checkpoint"], writerFeatures=["rowTracking", "clustering"]
+        ),
+        protocol(3, 7, readerFeatures=[], writerFeatures=[]),
+    ],
+)
+def test_a_table_with_known_features_is_copied(action: dict[str, Any]) -> None:
+    assert commit_actions(commit(action, {"add": {"path": "f"}})) == Actions((DataFile("f"),))
+
+
 def test_what_is_no_log_is_refused() -> None:
     with pytest.raises(Refused, match="commit"):
         commit_actions(b"{")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
 from calque.core.fold import Step, Unfoldable, defining, fold, groups, same_run
 from calque.core.kinds import obstacle
-from calque.model.hive import Database, Function, Table
+from calque.model.hive import Database, Function, SerDe, Storage, Table
 from calque.model.journal import Entry, Kind, Shape
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
 from support.sources.logs import WITHOUT_EFFECT, Log, name, part, partitioned, plain, told, view, widened
@@ -34,6 +35,10 @@ class Case:
 
 def external(table: Table) -> Table:
     return replace(table, type="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"})
+
+
+def hudi(**changes: Any) -> Table:
+    return replace(T, storage=replace(T.storage or Storage(), **changes))
 
 
 def objects(event_type: str, message: Mapping[str, object], table: str = "") -> Callable[[], Log]:
@@ -408,6 +413,15 @@ def test_a_conversion_to_acid_is_marked_on_its_event() -> None:
         (replace(V, type="MATERIALIZED_VIEW"), Shape.VIEW),
         (replace(T, parameters={"storage_handler": "org.apache.hadoop.hive.hbase.HBaseStorageHandler"}), Shape.PLAIN),
         (replace(T, type="INDEX_TABLE"), Shape.PLAIN),
+        (hudi(input_format="org.apache.hudi.hadoop.HoodieParquetInputFormat"), Shape.PLAIN),
+        (hudi(input_format="org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"), Shape.PLAIN),
+        (hudi(input_format="com.uber.hoodie.hadoop.HoodieInputFormat"), Shape.PLAIN),
+        (replace(T, parameters={"spark.sql.sources.provider": "hudi"}), Shape.PLAIN),
+        (replace(T, parameters={"Spark.Sql.Sources.Provider": "org.apache.hudi.Spark3DefaultSource"}), Shape.PLAIN),
+        (replace(T, parameters={"connector": "hudi"}), Shape.PLAIN),
+        (replace(T, parameters={"last_commit_time_sync": "20261122101010123"}), Shape.PLAIN),
+        (replace(T, parameters={"hoodie.datasource.write.recordkey.field": "id"}), Shape.PLAIN),
+        (hudi(serde=SerDe(parameters={"hoodie.query.as.ro.table": "true"})), Shape.PLAIN),
     ],
 )
 def test_kinds_that_are_set_aside_fold_like_others_and_say_why(table: Table, shape: Shape) -> None:

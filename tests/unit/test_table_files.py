@@ -105,6 +105,8 @@ def test_a_serde_without_a_reader_is_named() -> None:
     [
         ("array<struct<a:int,b:decimal(10,2)>>", pa.list_(pa.struct([("a", pa.int32()), ("b", pa.decimal128(10, 2))]))),
         ("map<string,array<bigint>>", pa.map_(pa.string(), pa.list_(pa.int64()))),
+        ("STRUCT<userId:BIGINT>", pa.struct([("userId", pa.int64())])),
+        ("map<string,Array<struct<userId:int>>>", pa.map_(pa.string(), pa.list_(pa.struct([("userId", pa.int32())])))),
         ("varchar(20)", pa.string()),
         ("decimal", pa.decimal128(10, 0)),
         ("TIMESTAMP", pa.timestamp("ns")),
@@ -112,6 +114,12 @@ def test_a_serde_without_a_reader_is_named() -> None:
 )
 def test_types_of_hive_are_types_of_arrow(kind: str, expected: pa.DataType) -> None:
     assert arrow_type("d.t.x", kind) == expected
+
+
+def test_a_field_of_a_struct_is_read_whatever_the_case_of_its_name(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"s": [{"userId": 7}]}), tmp_path / "f")
+    part = Directory(str(tmp_path), (), (str(tmp_path / "f"),), PARQUET)
+    assert rows(table({"s": "struct<userId:bigint>"}, {}, part)) == [{"s": {"userId": 7}}]
 
 
 def test_a_type_that_arrow_has_not_is_named() -> None:

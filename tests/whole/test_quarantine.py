@@ -112,6 +112,21 @@ def test_a_table_that_the_target_does_not_take_is_set_aside_and_the_others_go_on
     assert (differences(world), aside(world), world.problems) == ([], {}, [])
 
 
+@pytest.mark.parametrize("keys", [(), ("p",)], ids=["plain", "partitioned"])
+def test_a_directory_of_hudi_is_set_aside_although_the_metastore_says_that_it_is_plain(keys: tuple[str, ...]) -> None:
+    world = world_of(opened=False)
+    create(world, "x", keys)
+    world.storage.write("file:/source/d1.db/x/.hoodie/hoodie.properties", b"hoodie.table.name=x")
+    world.open()
+    settled(world)
+    reason = (
+        "file:/source/d1.db/x/.hoodie makes the directory a Hudi table, and the metastore does not say so. "
+        "Its readers take files of all versions for one content. Leave the table out."
+    )
+    assert aside(world) == {"d1.x": (reason, world.source.current())}
+    assert at_target(world) == sorted({*world.source.tables("d1")} - {"x"})
+
+
 @FAILURES
 def test_a_partition_that_the_target_does_not_take_costs_its_table_what_came_after(error: CalqueError) -> None:
     world = world_of()

@@ -24,6 +24,20 @@ SIDECARS = f"{LOG}/_sidecars"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 ELSEWHERE = frozenset({"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"})
 """Features with which a version may exist that no file of the log says."""
+FEATURES = frozenset(
+    {
+        *("allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection"),
+        *("clustering", "columnMapping", "deletionVectors", "domainMetadata", "generatedColumns", "icebergCompatV1"),
+        *("icebergCompatV2", "identityColumns", "inCommitTimestamp", "invariants", "materializePartitionColumns"),
+        *("rowTracking", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck"),
+        *("variantShredding", "variantShredding-preview", "variantType", "variantType-preview"),
+    }
+)
+"""Those with which a version is its log, the data files that the log names, and their deletion vectors: copied byte for
+byte, it is the same version. Source: the protocol's list of features, at Delta 4.4."""
+UNKNOWN = "calque does not know what belongs to a version"
+READER_VERSION, WRITER_VERSION = 3, 7
+"""The newest versions of the protocol; since these it grows by named features."""
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
@@ -157,26 +171,36 @@ def starts_with(last_checkpoint: bytes | None, checkpoint: Checkpoint) -> bool:
 
 _LEAVES = {
     "add": ("path", "deletionVector"),
-    "protocol": ("writerFeatures",),
+    "protocol": ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
     "sidecar": ("path",),
 }
 
 
 def _actions(rows: Sequence[Mapping[str, Any]]) -> Actions:
     for row in rows:
-        features = ELSEWHERE.intersection((row.get("protocol") or {}).get("writerFeatures") or ())
-        if features:
-            raise Refused(
-                f"The Delta table has the feature {min(features)}",
-                "its newest versions are not in its log",
-                "Drop the feature, or leave the table out",
-            )
+        _require_known(row.get("protocol") or {})
     return Actions(
         tuple(_data_file(row["add"]) for row in rows if _path_in(row, "add")),
         tuple(_data_file(row["remove"]) for row in rows if _path_in(row, "remove")),
         tuple(_relative(row["cdc"]["path"]) for row in rows if _path_in(row, "cdc")),
         tuple(_sidecar(row["sidecar"]["path"]) for row in rows if _path_in(row, "sidecar")),
     )
+
+
+def _require_known(protocol: Mapping[str, Any]) -> None:
+    features = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+    if unknown := features - FEATURES:
+        feature = min(unknown)
+        raise Refused(
+            f"The Delta table has the feature {feature}",
+            "its newest versions are not in its log" if feature in ELSEWHERE else f"{UNKNOWN} with it",
+            "Drop the feature, or leave the table out",
+        )
+    for side, newest in (("Reader", READER_VERSION), ("Writer", WRITER_VERSION)):
+        version = protocol.get(f"min{side}Version") or 0
+        if version > newest:
+            what = f"The Delta table has the protocol {version} for {side.lower()}s"
+            raise Refused(what, f"{UNKNOWN} with one above {newest}", "Leave the table out")
 
 
 def _path_in(row: Mapping[str, Any], action: str) -> bool:

@@ -24,7 +24,7 @@ PLAIN = {
     "timestamp": pa.timestamp("ns"),
 }
 PARAMETRIC = re.compile(r"(decimal|numeric|varchar|char)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
-NESTED = re.compile(r"(array|map|struct)\s*<(.*)>")
+NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE)
 
 
 def arrow_type(column: str, kind: str) -> pa.DataType:
@@ -37,9 +37,8 @@ def arrow_type(column: str, kind: str) -> pa.DataType:
         if name in ("decimal", "numeric"):
             return pa.decimal128(int(precision or 10), int(scale or 0))
         return pa.string()
-    if found := NESTED.fullmatch(kind.strip(), re.IGNORECASE) or NESTED.fullmatch(text):
-        name, inner = found.groups()
-        parts = split(inner)
+    if nested := NESTED.fullmatch(kind.strip()):
+        name, parts = nested[1].lower(), split(nested[2])
         if name == "array" and len(parts) == 1:
             return pa.list_(arrow_type(column, parts[0]))
         if name == "map" and len(parts) == 2:

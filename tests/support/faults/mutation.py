@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import fastavro
 import orjson
-import pandas
 import pyarrow.parquet
 import pytest
 import sqlglot
@@ -68,8 +67,8 @@ EXAMPLES = 200
 """Of each property test; always the same ones."""
 LATE = ("core/land.py", "core/limits.py")
 """Modules of the core that no test of the core's own reaches."""
-LOADED = (fastavro, orjson, pandas, pyarrow.parquet, sqlglot, xxhash)
-"""What the tests import anyway, pyarrow pandas with its first array: no mutant needs to load it anew."""
+LOADED = (fastavro, orjson, pyarrow.parquet, sqlglot, xxhash)
+"""What the tests import anyway: no mutant needs to load it anew."""
 
 
 class Mutant(NamedTuple):

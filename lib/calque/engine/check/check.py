@@ -13,7 +13,7 @@ from itertools import groupby
 
 from calque.core.admit import Admission
 from calque.core.image import SOURCE, is_ours
-from calque.core.kinds import REASONS, kind_of
+from calque.core.kinds import HUDI, HUDI_TIMELINE, REASONS, is_plain, kind_of
 from calque.core.layout import Place, join, place
 from calque.core.origins import path_of
 from calque.engine.check.log_strength import LAW_1, newest_rows, weaknesses
@@ -248,6 +248,9 @@ def tables_of(catalog: CatalogReader, admissions: Sequence[Admission]) -> dict[T
     return {name: table for name, table in zip(taken, found, strict=True) if table is not None}
 
 
+EXCLUDE = "Exclude them; else they are set aside as quarantined, and everything else goes on"
+
+
 def check_kinds(tables: Mapping[TableName, Table], findings: Findings) -> None:
     kinds: dict[str, list[TableName]] = {}
     for name, table in tables.items():
@@ -256,8 +259,7 @@ def check_kinds(tables: Mapping[TableName, Table], findings: Findings) -> None:
     for kind, names in sorted(kinds.items()):
         if kind in REASONS:
             what = f"{len(names)} {kind} can't be replicated: {listed(names)}"
-            todo = "Exclude them; else they are set aside as quarantined, and everything else goes on"
-            findings.add("source", Severity.WARNING, what, REASONS[kind], todo)
+            findings.add("source", Severity.WARNING, what, REASONS[kind], EXCLUDE)
         else:
             what = f"{len(names)} {kind}: {listed(names)}"
             why = "their commits raise no events; following them comes with a later version"
@@ -306,14 +308,15 @@ def place_of(table: Table) -> Place | None:
 
 
 def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings: Findings) -> None:
-    """Whether some tables' directories are there and can be listed."""
+    """Whether some tables' directories are there, can be listed, and are what the metastore says."""
     stored = [(name, at) for name, table in tables.items() if not is_view(table) and (at := location_of(table))]
-    missing = []
+    missing, with_timeline = [], []
     for name, location in stored[:: max(len(stored) // SAMPLE, 1)][:SAMPLE]:
         try:
             if not storage.exists(location):
                 missing.append(name)
-            storage.children(location)
+            if HUDI_TIMELINE in storage.children(location) and is_plain(tables[name]):
+                with_timeline.append(name)
         except (Refused, Unavailable) as error:
             findings.refused("source", error)
             return
@@ -325,6 +328,9 @@ def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings
             f"{location_of(tables[missing[0]])} does not exist as seen from here",
             "Check that this host sees the source's storage under the same paths",
         )
+    if with_timeline:
+        what = f"The directories of {listed(with_timeline)} are those of Hudi tables, and the metastore does not say so"
+        findings.add("source", Severity.WARNING, what, REASONS[HUDI], EXCLUDE)
 
 
 # Chains and rings

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from calque.core.iceberg import is_iceberg
+from calque.core.kinds import HUDI_TIMELINE, is_plain
 from calque.core.layout import join
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide
@@ -87,7 +88,7 @@ def settled(
     """Rounds until one ends in which nothing was touched."""
     for attempt in range(ROUNDS):
         started_ns = source.clock.now_ns()
-        read = read_round(source, name, reading, most)
+        read = read_round(source, name, reading, with_files, most)
         unsettled = list_files(source, reading, read, started_ns) if with_files else set()
         high = source.log.current()
         touched = touching(source, name, Span(low, high))
@@ -104,11 +105,15 @@ def settled(
     raise TooBusy(f"{name} changes faster than it can be read: {ROUNDS} rounds did not settle it")
 
 
-def read_round(source: SourceSide, name: TableName, reading: _Reading, most: int | None = None) -> Sequence[str]:
+def read_round(
+    source: SourceSide, name: TableName, reading: _Reading, with_files: bool, most: int | None = None
+) -> Sequence[str]:
     """Read what is in doubt; the partitions that were read (`""`: the table itself)."""
     reading.table = source.catalog.table(name)
     if reading.whole:
         reading.partitions, reading.listings = {}, {}
+        if with_files:
+            require_no_timeline(source, reading.table)
         if reading.table is None or not is_partitioned(reading.table):
             return [""]
         few = source.catalog.few_partitions(reading.table, most) if most is not None else None
@@ -153,6 +158,19 @@ def listed(
         if not certain or not agree(first[location], listing) or not unsure.is_at_rest(listing, limit, now_ns):
             unsettled.add(partition)
     return listings, unsettled
+
+
+def require_no_timeline(source: SourceSide, table: Table | None) -> None:
+    """`Refused` for a table of which only its directory says that it is one of Hudi's."""
+    if table is None or not is_plain(table):
+        return
+    location = location_of(table)
+    if location and source.storage.exists(timeline := join(location, HUDI_TIMELINE)):
+        raise Refused(
+            f"{timeline} makes the directory a Hudi table, and the metastore does not say so",
+            "Its readers take files of all versions for one content",
+            "Leave the table out",
+        )
 
 
 def require_log(reading: _Reading) -> None:
