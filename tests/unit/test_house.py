@@ -40,7 +40,7 @@ READS = {
     "evidence": {"considered", "evidence"},
     "pins": {"at", "events", "held"},
     "scans": {"last", "entries", "listings", "remembered"},
-    "ledger": {"last_epoch", "epochs", "objects", "tables", "latest_objects", "headers", "rows_of"},
+    "ledger": {"last_epoch", "epochs", "objects", "tables", "records", "latest_objects", "headers", "rows_of"},
     "storage": {"list", "exists", "checksums", "files", "read", "children", "entries", "modified"},
 }
 ONLY_READ = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,11 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import FORMAT, RangedTable, format_of
+from calque.cli import main
+from calque.config import load
 from calque.errors import Refused
+from calque.streams.job import require_known_ledgers
+from calque.wiring.wiring import Wiring
 
 ROWS = pa.table({"number": pa.array([1], pa.int64())}, schema=pa.schema([pa.field("number", pa.int64(), False)]))
 NEWER = 99
@@ -74,3 +80,55 @@ def test_every_part_of_the_state_refuses_what_a_newer_calque_has_written(part: s
     append(table(tmp_path / part, NEWER))
     with pytest.raises(Refused, match=rf"{part} has format {NEWER}\. A newer calque"):
         PARTS[part](str(tmp_path))
+
+
+CONFIGURATION = """
+[source]
+name = "hq"
+metastore = "thrift://127.0.0.1:1"
+[targets.dr]
+metastore = "thrift://127.0.0.1:2"
+warehouse = "dr"
+[state]
+path = "{folder}/state"
+"""
+
+
+COMMANDS = {
+    "status": ["status"],
+    "wait": ["wait", "--target", "dr", "--event-id", "1", "--timeout", "0"],
+    "epochs": ["epochs", "list", "--target", "dr"],
+}
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> str:
+    file = tmp_path / "calque.toml"
+    file.write_text(CONFIGURATION.format(folder=tmp_path))
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [("status", "epochs"), ("status", "tables"), ("status", "internal"), ("wait", "internal"), ("epochs", "epochs")],
+)
+def test_commands_that_read_what_a_newer_calque_has_written_end_with_65(
+    command: str, part: str, configuration: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(table(Path(configuration).parent / "state/ledgers/dr" / part, NEWER))
+    assert main([*COMMANDS[command], "-c", configuration]) == 65
+    assert f"ledgers/dr/{part} has format {NEWER}. A newer calque has written it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["epochs", "objects", "tables", "internal"])
+def test_a_run_begins_nothing_with_a_ledger_that_a_newer_calque_has_written(part: str, configuration: str) -> None:
+    append(table(Path(configuration).parent / "state/ledgers/dr" / part, NEWER))
+    with pytest.raises(Refused, match=rf"ledgers/dr/{part} has format {NEWER}\. A newer calque"):
+        require_known_ledgers(Wiring(load(configuration)), ["dr"])
+
+
+def test_a_run_that_is_refused_for_that_ends_with_65(configuration: str) -> None:
+    append(table(Path(configuration).parent / "state/ledgers/dr/internal", NEWER))
+    words = [sys.executable, "-m", "calque.cli", "run", "-c", configuration]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, "A newer calque has written it" in done.stderr) == (65, True)

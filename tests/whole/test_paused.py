@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from whole.test_staging import LARGE, SMALL, SlowWorld
 
 from calque.control.pause_rules import Rule, Rules, chosen_by, with_rules
 from calque.core.standing import Standing, standing
@@ -14,6 +13,7 @@ from calque.engine.replica.pause import REASON, hold_back
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from support.worlds.histories import differences
+from whole.test_staging import LARGE, SMALL, SlowWorld
 
 NEW, RENAMED = TableName("d1", "new"), TableName("d1", "renamed")
 

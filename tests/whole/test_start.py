@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from whole.test_adopt import PARTED, PLAIN_TABLE, HandWorld, at
 
 from calque.adapters.memory.journal import MemoryJournal
 from calque.core.image import EVENT, INCARNATION, SOURCE
@@ -17,6 +16,7 @@ from calque.model.names import TableName
 from calque.model.plan import AlterPartitions, Publish
 from support.worlds.handmade import REPL, copy_by_hand, make_database
 from support.worlds.histories import differences
+from whole.test_adopt import PARTED, PLAIN_TABLE, HandWorld, at
 
 
 class StartWorld(HandWorld):

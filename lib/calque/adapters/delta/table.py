@@ -328,10 +328,10 @@ class RangedTable:
             self.commit(decide)
 
         self.consistently(prepare_then_commit)
-        self._vacuum()
+        self.vacuum()
         return gone
 
-    def _vacuum(self) -> None:
+    def vacuum(self) -> None:
         """Delete data files that were removed, or written and never committed, more than an hour ago."""
         with self._lock:
             version = self.snapshot().version
@@ -514,7 +514,7 @@ class RangedTable:
 
 
 def format_of(snapshot: Snapshot) -> int:
-    """The format of the table's rows."""
+    """The format of the table's rows; the first one where it is not said."""
     return snapshot.marks.get(FORMAT, FIRST_FORMAT)
 
 

@@ -29,9 +29,10 @@ from calque.engine.target.recovered_rows import as_it_is
 from calque.engine.window.advance import Advanced
 from calque.engine.window.prepare import Unreachable
 from calque.errors import Broken, Forgotten, Refused, Unavailable
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan
+from calque.model.records import ReadRequest
 from calque.ports import Clock, Ledger
 
 LOG = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class Read:
     world: bool = False
     broken: Broken | None = None
     """An invariant fell: whoever takes the outcome must stop."""
-    asked: frozenset[TableRow] = frozenset()
+    asked: frozenset[ReadRequest] = frozenset()
     """What had been asked for of the table when the read began."""
     held: bool = False
     """It did not begin: an operator holds the table back."""

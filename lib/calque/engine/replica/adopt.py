@@ -12,10 +12,10 @@ from calque.engine.apply.databases import is_of_database, owned
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.exact_reads.take_over import NOT_YET
 from calque.engine.sides.journal_reads import wait_for_journal
-from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import TargetSide
 from calque.model.journal import Entry
 from calque.model.names import Span, TableName, table_name
+from calque.model.records import ReadMode
 
 if TYPE_CHECKING:
     from calque.engine.replica.replica import Replica
@@ -36,7 +36,7 @@ def adopt(
     found = [
         name for name, foreign in zip(known, replica.pool.map(is_foreign(replica.side), known), strict=True) if foreign
     ]
-    replica.ask(found, reason, How.ADOPT)
+    replica.ask(found, reason, ReadMode.ADOPT)
     return found
 
 

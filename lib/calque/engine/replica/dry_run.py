@@ -15,7 +15,6 @@ from calque.core.tally import Cost, costs, statistics_calls
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
-from calque.engine.exact_reads.gap_recovery import BEGIN
 from calque.engine.replica.dry_run_ports import Notes, tied
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -32,6 +31,7 @@ from calque.model.journal import Entry
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import DropTable, GroupPlan
+from calque.model.records import BootstrapBeginning, one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,8 @@ def foresee(
     Changes nothing. Raises what a window raises.
     """
     notes: Notes = []
-    began = side.ledger.last_epoch() is not None or BEGIN in side.ledger.tables()
+    beginning = one_of(side.ledger.records(), BootstrapBeginning)
+    began = side.ledger.last_epoch() is not None or beginning is not None
     replica = Replica(source, tied(side, notes), begin, lambda: None, pool)
     replica.take_up()
     replica.tried = replica.cursor

@@ -15,8 +15,9 @@ from calque.engine.failpoints import EFFECTS
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table
-from calque.model.ledger import TableRow
+from calque.model.ledger import StateKey, StateRow, state_key
 from calque.model.names import TableName, table_name
+from calque.model.records import Record, RecordKey, record_key
 from calque.ports import Catalog, Ledger, Storage
 
 Notes = list[tuple[str, tuple[Any, ...]]]
@@ -105,18 +106,29 @@ class TiedStorage(Tied):
 
 
 class TiedLedger(Tied):
-    """One whose rows of tables are read as they would have been written."""
+    """One whose states and records are read as they would have been written."""
 
     def __init__(self, port: Ledger, name: str, notes: Notes) -> None:
         super().__init__(port, name, notes)
         self._rows = dict(port.tables())
+        self._records = {record_key(record): record for record in port.records()}
 
-    def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
+    def tables(self) -> Mapping[StateKey, StateRow]:
         return dict(self._rows)
 
-    def put_tables(self, rows: Sequence[TableRow]) -> None:
-        self._rows |= {(row.kind, row.database, row.table): row for row in rows}
+    def put_tables(self, rows: Sequence[StateRow]) -> None:
+        self._rows |= {state_key(row): row for row in rows}
 
-    def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None:
+    def remove_tables(self, keys: Sequence[StateKey]) -> None:
         for key in keys:
             self._rows.pop(key, None)
+
+    def records(self) -> Sequence[Record]:
+        return tuple(self._records.values())
+
+    def put_records(self, records: Sequence[Record]) -> None:
+        self._records |= {record_key(record): record for record in records}
+
+    def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        for key in keys:
+            self._records.pop(key, None)

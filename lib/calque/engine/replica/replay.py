@@ -11,11 +11,11 @@ from calque.core.fold import groups, names_in
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
-from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
+from calque.model.records import ReadMode
 
 if TYPE_CHECKING:
     from calque.engine.replica.replica import Replica
@@ -34,7 +34,7 @@ def replay(replica: Replica, after: EventId, takes: Callable[[TableName], bool],
     replica.databases.before(chosen, Applied())
     replica.functions.apply(chosen, Applied())
     names = sorted(name for name in tables_of(entries, takes) if replica.side.admission.takes(name))
-    replica.ask(names, reason, How.LOOK)
+    replica.ask(names, reason, ReadMode.LOOK)
     return names
 
 

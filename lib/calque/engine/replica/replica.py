@@ -30,7 +30,6 @@ from calque.engine.policy.change import Policies
 from calque.engine.replica import pause
 from calque.engine.replica.epochs import Epochs
 from calque.engine.sides.journal_reads import reach
-from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import ASIDE, OUT, Tables
 from calque.engine.source.cascade_detection import cascaded
@@ -51,8 +50,9 @@ from calque.engine.window.view_order import Wave, bases_of, is_of_views, upto_dr
 from calque.errors import Forgotten, Refused, Unavailable, sentence
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Kind
-from calque.model.ledger import Epoch, TableRow, TableState, Why
+from calque.model.ledger import Epoch, TableState, Why
 from calque.model.names import EventId, Span, TableName
+from calque.model.records import BootstrapBeginning, ReadMode, ReadRequest, one_of
 from calque.ports import Conflict
 
 LOG = logging.getLogger(__name__)
@@ -166,24 +166,25 @@ class Replica:
 
     def take_up(self) -> None:
         """The same without a word to the target as long as it need not be asked."""
-        rows = self.side.ledger.tables()
+        records, rows = self.side.ledger.records(), self.side.ledger.tables()
         self.epochs.last = self.side.ledger.last_epoch()
-        mended = self.comparing.mended = gap_recovery.Mended.of(rows, self.epoch)
-        begun = self.epoch is not None or gap_recovery.BEGIN in rows
+        mended = self.comparing.mended = gap_recovery.recovery_of(records, self.epoch)
+        beginning = one_of(records, BootstrapBeginning)
+        begun = self.epoch is not None or beginning is not None
         start = self.side.policy.start if not begun else None
-        self.scanned.open(rows.values())
+        self.scanned.open(records)
         self.databases.adopt(rows.values())
         self.functions.adopt(rows.values())
-        self.epochs.cursor = gap_recovery.goes_on_from(rows, self.epoch) if start is None else start
-        if gap_recovery.BEGIN in rows and (self.epoch is None or mended.untold is not None):
-            self.epochs.listed = rows[gap_recovery.BEGIN].since_event or 0
+        self.epochs.cursor = gap_recovery.goes_on_from(records, self.epoch) if start is None else start
+        if beginning is not None and (self.epoch is None or mended.unpublished is not None):
+            self.epochs.listed = beginning.listed_by or 0
         before = self.cursor
         if not begun or self.gaps_behind() or self.own_gap():
             self.learn_once()
         if start is not None:
             self.start(start)
-        self.side.announced.load(rows.values(), self.cursor)
-        self.epochs.unpublished += self.policies.open(rows, self.cursor)
+        self.side.announced.load(records, self.cursor)
+        self.epochs.unpublished += self.policies.open(records, rows, self.cursor)
         if not begun and start is None:
             self.begun(found := self.afresh.bootstrap())
             LOG.info("%s: bootstrap of %d tables from event %d", self.name, found.tables, found.low)
@@ -194,17 +195,17 @@ class Replica:
             self.begun(found := self.afresh.again(again, gaps, mended, self.cursor, self.epoch))
             text = "%s starts again at event %d: %s; %d tables may have changed"
             LOG.warning(text, self.name, found.low, gap_recovery.said(gaps[-1]), found.tables)
-        elif mended.untold is not None:
+        elif mended.unpublished is not None:
             self.epochs.unpublished += unsure(rows.values(), self.cursor, self.source.journal.last() or 0)
         if self.learned and not (begun and self.cursor == before):
             # What was written down at the source since then, up to the cursor, comes in no window.
             self.learn()
-        rows = self.side.ledger.tables()
-        self.side.asked.load(rows.values())
+        records, rows = self.side.ledger.records(), self.side.ledger.tables()
+        self.side.asked.load(records)
         self.tried = self.source.journal.last() or 0
         self.unrecorded = max(self.tried, self.newest())
         self.tables.load(rows.values(), self.cursor)
-        self.side.announced.load(rows.values(), self.cursor)
+        self.side.announced.load(records, self.cursor)
         ahead = [name for name, shows in self.tables.apart.items() if shows > self.cursor]
         self.consistency.open(ahead, bootstrapping=self.epochs.bootstrapping(self.cursor))
         first = self.epoch is None and self.side.policy.start is None
@@ -230,7 +231,9 @@ class Replica:
         found = self.starting.tables(event_id)
         self.consistency.bootstrap({row.database for row in found if row.state is TableState.UNKNOWN})
         mended = self.comparing.mended = gap_recovery.before(self.source.gaps, event_id)
-        self.side.ledger.put_tables([*found, gap_recovery.begun_at(event_id), mended.row()])
+        # Two commits, in this order: without the records the next start comes here again, and makes the same rows.
+        self.side.ledger.put_tables(found)
+        self.side.ledger.put_records([BootstrapBeginning(event_id), mended])
         self.epochs.cursor = event_id
 
     def gaps_behind(self) -> list[Gap]:
@@ -290,7 +293,7 @@ class Replica:
         takes: Callable[[TableName], bool],
         reason: str,
         states: Collection[TableState],
-        how: How = How.READ,
+        how: ReadMode = ReadMode.READ,
     ) -> list[TableName]:
         """Tables in one of `states` that are chosen must be read again; which ones. Those whose drops wait for an
         operator do so still. Only between windows."""
@@ -299,10 +302,10 @@ class Replica:
         self.ask(found, reason, how)
         return found
 
-    def ask(self, names: Collection[TableName], reason: str, how: How) -> None:
+    def ask(self, names: Collection[TableName], reason: str, how: ReadMode) -> None:
         """The tables must be read again: now, or as soon as they are back from where they are copied, read or held."""
         beside = self.passed_by()
-        kept = names if how is not How.READ else [name for name in names if name in beside]
+        kept = names if how is not ReadMode.READ else [name for name in names if name in beside]
         self.side.asked.add(self.side.ledger, how, kept, reason)
         for name in names:
             if name not in beside:
@@ -314,7 +317,7 @@ class Replica:
         held, beside = {*self.comparing.held()}, self.passed_by()
         found = [name for name in self.tables.in_state(*SETTLED) if name not in held]
         self.comparing.begin_all()
-        self.side.asked.add(self.side.ledger, How.COUNT, [name for name in found if name in beside], reason)
+        self.side.asked.add(self.side.ledger, ReadMode.COUNT, [name for name in found if name in beside], reason)
         free = [name for name in found if name not in beside]
         for name in free:
             self.becomes_unknown(name, reason, self.cursor, Why.ALL)
@@ -384,7 +387,7 @@ class Replica:
     def land_finished(self, upto: EventId, window: Window) -> None:
         """Tables whose reads are finished, and exact at or before `upto`, rejoin."""
         self.take_compared()
-        ended: set[TableRow] = set()
+        ended: set[ReadRequest] = set()
         for outcome in self.reading.drain():
             name = outcome.table
             if outcome.broken is not None:

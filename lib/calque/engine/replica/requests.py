@@ -10,9 +10,9 @@ from calque.engine.replica.adopt import adopt
 from calque.engine.replica.release import release
 from calque.engine.replica.replay import replay
 from calque.engine.replica.replica import Replica
-from calque.engine.sides.read_requests import How
 from calque.errors import Forgotten
 from calque.model.names import TableName
+from calque.model.records import ReadMode
 from calque.model.requests import SETTLED, Action, Request
 
 
@@ -33,7 +33,7 @@ def take_up(replica: Replica, request: Request) -> Sequence[TableName] | None:
         case Action.BOOTSTRAP:
             return replica.reread(takes, reason, SETTLED)
         case Action.REPAIR:
-            return replica.reread(takes, reason, SETTLED, How.LOOK)
+            return replica.reread(takes, reason, SETTLED, ReadMode.LOOK)
         case Action.ADOPT:
             try:
                 return adopt(replica, takes, covering(request.tables), reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from calque.model.ledger import TableRow, TableState, Why
+from calque.model.ledger import StateKey, StateRow, TableRow, TableState, Why
 from calque.model.names import EventId, TableName
 
 TABLE = "table"
@@ -27,8 +27,8 @@ class Tables:
     not_live: set[TableName] = field(default_factory=set)
     """So that a window costs nothing that grows with all tables."""
 
-    def load(self, rows: Iterable[TableRow], cursor: EventId) -> None:
-        self.rows = {TableName(row.database, row.table): row for row in rows if row.kind == TABLE}
+    def load(self, rows: Iterable[StateRow], cursor: EventId) -> None:
+        self.rows = {row.name: row for row in rows if isinstance(row, TableRow)}
         self.not_live = {name for name, row in self.rows.items() if row.state is not TableState.LIVE}
         for name, row in self.rows.items():
             if row.state is TableState.WAITING or (row.state is TableState.LIVE and (row.shows or 0) > cursor):
@@ -102,11 +102,11 @@ class Tables:
         found[TableState.LIVE.value] = len(self.rows) - len(others)
         return found
 
-    def record(self, write: Callable[[list[TableRow], list[tuple[str, str, str]]], None]) -> None:
+    def record(self, write: Callable[[list[TableRow], list[StateKey]], None]) -> None:
         """Hand the rows to write and the keys to remove to `write`; they count as recorded when it returns."""
         names = set(self.changed)
         kept = [as_recorded(self.rows[name]) for name in sorted(names) if name in self.rows]
-        gone = [(TABLE, *name) for name in sorted(names) if name not in self.rows]
+        gone: list[StateKey] = [(TABLE, *name) for name in sorted(names) if name not in self.rows]
         write(kept, gone)
         self.changed -= names
 
