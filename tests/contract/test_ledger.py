@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
+import os
 import pickle
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +15,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from calque.adapters.delta import states
-from calque.adapters.delta.columns import EPOCHS, OBJECTS, TABLES, epoch_record, object_record, table_record
+from calque.adapters.delta import keyed
+from calque.adapters.delta.columns import (
+    EPOCHS,
+    INTERNAL,
+    LEDGER_FORMAT,
+    OBJECTS,
+    TABLES,
+    epoch_record,
+    object_record,
+    state_row,
+)
 from calque.adapters.delta.latest import FRESH, LatestEpochs, RecentRows
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.snapshot import Change
@@ -24,8 +35,39 @@ from calque.core.contents import contents, line_of
 from calque.core.digest import is_intact, sealed
 from calque.errors import Broken
 from calque.model.files import File
-from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
+from calque.model.ledger import (
+    Bridge,
+    DatabaseRow,
+    Epoch,
+    FunctionRow,
+    ObjectRow,
+    StateKey,
+    StateRow,
+    TableRow,
+    TableState,
+    Why,
+    state_key,
+)
 from calque.model.names import TableName
+from calque.model.records import (
+    AdmittedObject,
+    AnnouncedBridge,
+    AnnouncedParts,
+    BootstrapBeginning,
+    DropReview,
+    ForgottenSpan,
+    GapRecovery,
+    OriginNames,
+    PolicyTerms,
+    ReadMode,
+    ReadRequest,
+    Record,
+    RecordKind,
+    RetainedReplica,
+    ScanProgress,
+    TargetPolicies,
+    record_key,
+)
 from calque.ports import Ledger
 
 EARLIER = "6ff7972e12c2bd0c90638c4c0d2b7b278fe9d59d51e0d99f20608f1c42d40311"
@@ -46,7 +88,7 @@ class World:
     def open(self) -> Ledger:
         return DeltaLedger(self._folder, self._options, failpoint=self._pass) if self._folder else self._memory
 
-    def publish_and_die(self, at: str, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+    def publish_and_die(self, at: str, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[StateRow]) -> None:
         self._dies_at = at
         with pytest.raises(Died):
             self.open().publish(epoch, objects, tables)
@@ -85,8 +127,27 @@ def state(table: str, what: TableState = TableState.READING, **more: object) -> 
     return replace(TableRow("sales", table, what), **more)  # type: ignore[arg-type]
 
 
-def key(table: str, kind: str = "table") -> tuple[str, str, str]:
-    return kind, "sales", table
+def key(table: str) -> StateKey:
+    return "table", "sales", table
+
+
+T, ELSEWHERE = TableName("sales", "t"), TableName("sales_dr", "t_old")
+TERMS = PolicyTerms(("sales.*",), (), {"sales": "sales_dr"}, {"k": ""}, {}, "copy", "table", "file:/dr", "", False)
+RECORDS: tuple[Record, ...] = (
+    BootstrapBeginning(7, 9),
+    GapRecovery(2, (13, 17), 5, DropReview.HELD),
+    ForgottenSpan(3, 8, "2026-01-03T00:00:00+00:00", 1),
+    TargetPolicies((TERMS, PolicyTerms(include=("Straße 🐘.*",)))),
+    AdmittedObject(TableName("hr"), 12),
+    AdmittedObject(TableName("hr", "f"), 13),
+    RetainedReplica(T, ELSEWHERE, 21, "its name at the target is taken"),
+    OriginNames(("hq", "spoke")),
+    ScanProgress(4),
+    AnnouncedBridge(T, 5, 9),
+    AnnouncedParts(T, 5, 9),
+    *(ReadRequest(T, mode, 2, "asked for by repair") for mode in ReadMode),
+)
+"""Of each kind at least one."""
 
 
 def chained(*published: tuple[Epoch, Sequence[ObjectRow]]) -> tuple[Epoch, ...]:
@@ -102,6 +163,7 @@ def test_an_empty_ledger_has_nothing(ledger: Ledger) -> None:
     assert tuple(ledger.epochs()) == ()
     assert tuple(ledger.objects(1)) == ()
     assert ledger.tables() == {}
+    assert tuple(ledger.records()) == ()
     assert ledger.latest_objects([("sales", "t", "")]) == {}
     assert ledger.forget(5) == 0
 
@@ -279,10 +341,12 @@ def test_the_newest_state_of_a_table_wins(world: World) -> None:
     ledger.put_tables([state("t"), state("u")])
     assert other.tables() == {key("t"): state("t"), key("u"): state("u")}
     waiting = state("t", TableState.WAITING, shows=4, reason="Straße 🐘", since_event=9)
-    function = state("f", TableState.LIVE, kind="function", owned="sales_dr.f")
-    other.put_tables([waiting, function])
+    function = FunctionRow("sales", "f", TableState.LIVE, 3, "", 4, TableName("sales_dr", "f"))
+    nowhere = FunctionRow("sales", "g", TableState.QUARANTINED, None, "it is not ours", 5)
+    database = DatabaseRow("sales", TableState.QUARANTINED, "it is refused", 6)
+    other.put_tables([waiting, function, nowhere, database])
     ledger.put_tables([])
-    expected = {key("t"): waiting, key("u"): state("u"), key("f", "function"): function}
+    expected = {state_key(row): row for row in (waiting, state("u"), function, nowhere, database)}
     assert ledger.tables() == other.tables() == world.open().tables() == expected
 
 
@@ -309,9 +373,40 @@ def test_a_reader_of_states_that_lags_behind_misses_no_removal(world: World) -> 
     ledger.put_tables([state("t"), state("u")])
     assert len(other.tables()) == 2
     ledger.remove_tables([key("t")])
-    for number in range(2 * states.MANY):
+    for number in range(2 * keyed.MANY):
         ledger.put_tables([state("u", since_event=number)])
-    assert other.tables() == ledger.tables() == {key("u"): state("u", since_event=2 * states.MANY - 1)}
+    assert other.tables() == ledger.tables() == {key("u"): state("u", since_event=2 * keyed.MANY - 1)}
+
+
+def test_every_record_comes_back_as_it_was_put(world: World) -> None:
+    ledger, other = world.open(), world.open()
+    ledger.put_records(RECORDS)
+    for holder in (ledger, other, world.open()):
+        assert tuple(holder.records()) == RECORDS
+    assert {record_key(record).kind for record in RECORDS} == set(RecordKind)
+
+
+def test_the_newest_record_of_a_key_counts_until_it_is_removed(world: World) -> None:
+    ledger, other = world.open(), world.open()
+    bridge, parts = AnnouncedBridge(T, 5, 9), AnnouncedParts(T, 5, 9)
+    ledger.put_records([bridge, parts, ScanProgress(1)])
+    other.put_records([replace(bridge, to_event=12), ScanProgress(2)])
+    ledger.put_records([])
+    grown = {replace(bridge, to_event=12), parts, ScanProgress(2)}
+    assert {*ledger.records()} == {*other.records()} == {*world.open().records()} == grown
+    other.remove_records([record_key(bridge), record_key(OriginNames(()))])
+    assert {*ledger.records()} == {*other.records()} == {*world.open().records()} == {parts, ScanProgress(2)}
+    ledger.put_records([bridge])
+    assert {*other.records()} == {bridge, parts, ScanProgress(2)}
+
+
+def test_records_and_states_do_not_know_each_other(world: World) -> None:
+    ledger = world.open()
+    ledger.put_tables([state("t")])
+    ledger.put_records([ScanProgress(1)])
+    assert (world.open().tables(), tuple(world.open().records())) == ({key("t"): state("t")}, (ScanProgress(1),))
+    ledger.remove_tables([key("t")])
+    assert (world.open().tables(), tuple(world.open().records())) == ({}, (ScanProgress(1),))
 
 
 def test_states_put_by_several_threads_are_all_there(world: World) -> None:
@@ -403,6 +498,30 @@ class TestAsDeltaTables:
         objects = set(pa.table(DeltaTable(str(tmp_path / "objects")).scan(["epoch"]))["epoch"].to_pylist())
         assert objects == epochs == set(range(1, 20))
 
+    def test_forgetting_epochs_deletes_what_nobody_refers_to_in_every_table(self, tmp_path: Path) -> None:
+        ledger = DeltaLedger(str(tmp_path))
+        ledger.publish(epoch(1), [row("t", "", 1, "a")], [state("t")])
+        ledger.put_records([ScanProgress(1)])
+        litter = [tmp_path / table / "left.parquet" for table in ("epochs", "objects", "tables", "internal")]
+        for file in litter:
+            file.write_bytes(b"left by a crash")
+            os.utime(file, (0, 0))
+        ledger.forget(1)
+        assert [file for file in litter if file.exists()] == []
+        assert (len(ledger.epochs()), len(ledger.tables()), len(ledger.records())) == (1, 1, 1)
+
+    @pytest.mark.parametrize(
+        ("kind", "why"),
+        [("scan_progress", "newest_scan: Field required"), ("dream", "'dream' is not a valid RecordKind")],
+    )
+    def test_a_record_that_can_not_be_read_is_not_guessed(self, kind: str, why: str, tmp_path: Path) -> None:
+        table = RangedTable(f"{tmp_path}/internal", INTERNAL, ("sequence",), None, LEDGER_FORMAT)
+        plain = {"sequence": 1, "kind": kind, "key": "", "format": 2, "payload": "{}", "removed": False}
+        files = table.write([pa.Table.from_pylist([plain], schema=INTERNAL)])
+        table.commit(lambda _: Change(add=files, marks={"sequence": 1}))
+        with pytest.raises(Broken, match=rf"record {kind} can't be read\. {why}\. Restore"):
+            DeltaLedger(str(tmp_path)).records()
+
     def test_a_handle_survives_pickling(self, tmp_path: Path) -> None:
         ledger = DeltaLedger(str(tmp_path))
         ledger.publish(epoch(1), [row("t", "", 1, "a")], [state("t")])
@@ -466,7 +585,7 @@ def test_a_ledger_without_the_column_for_gaps_goes_on_and_gets_it(tmp_path: Path
         assert all(is_intact(one, ()) for one in reader.epochs())
     table = DeltaTable(f"{folder}/epochs").to_pyarrow_table().sort_by("epoch")
     assert table["gap"].to_pylist() == [None, {"from": 6, "to": 8}]
-    found = RangedTable(f"{folder}/epochs", EPOCHS, ("epoch",))
+    found = RangedTable(f"{folder}/epochs", EPOCHS, ("epoch",), None, LEDGER_FORMAT)
     assert found.merge(found.snapshot().files) == 2
     assert [one.gap for one in DeltaLedger(folder).epochs()] == [None, (6, 8)]
 
@@ -508,7 +627,7 @@ def test_a_ledger_whose_rows_do_not_say_why_tables_are_not_live_goes_on_and_says
         "e": "",
     }
     rows = [TableRow("d1", name, TableState.QUARANTINED, 7, reason) for name, reason in reasons.items()]
-    records = [{**table_record(row, number), "why": None} for number, row in enumerate(rows, 1)]
+    records = [{**state_row(row, number), "why": None} for number, row in enumerate(rows, 1)]
     old = RangedTable(f"{tmp_path}/tables", old_schema, ("sequence",), None)
     files = old.write([pa.Table.from_pylist(records, schema=old_schema)])
     old.commit(lambda _: Change(add=files, marks={"sequence": len(rows)}))
@@ -520,6 +639,134 @@ def test_a_ledger_whose_rows_do_not_say_why_tables_are_not_live_goes_on_and_says
     for reader in (ledger, DeltaLedger(str(tmp_path))):
         assert reader.tables()["table", "d1", "d"] == waits
     assert "why" in DeltaTable(f"{tmp_path}/tables").to_pyarrow_table().column_names
+
+
+OLD_POLICY = json.dumps([{"include": ["sales.*"], "rename": {"sales": "sales_dr"}, "data": "copy"}])
+OLD_ROWS: tuple[dict[str, object], ...] = (
+    {"kind": "cursor", "shows": 7, "since_event": 9},
+    {"kind": "gap", "shows": 2, "since_event": 5, "reason": "held", "owned": "13-17"},
+    {"kind": "behind", "shows": 3, "since_event": 8, "reason": "2026-01-03T00:00:00+00:00", "owned": "1"},
+    {
+        "kind": "policy",
+        "reason": OLD_POLICY,
+    },
+    {"kind": "admitted", "database": "hr", "table": "", "shows": 12},
+    {"kind": "admitted", "database": "hr", "table": "f", "shows": 13},
+    {"kind": "kept", "database": "sales", "table": "t", "shows": 21, "reason": "taken", "owned": "sales_dr.t_old"},
+    {"kind": "home", "reason": "hq,spoke"},
+    {"kind": "scan", "shows": 4},
+    {"kind": "bridge", "database": "sales", "table": "t", "shows": 5, "since_event": 9},
+    {"kind": "in_parts", "database": "sales", "table": "t", "shows": 5, "since_event": 9},
+    {"kind": "read_again", "database": "sales", "table": "t", "shows": 1, "reason": "repair"},
+    {"kind": "count_again", "database": "sales", "table": "t", "shows": 2, "reason": "bootstrap"},
+    {"kind": "look_again", "database": "sales", "table": "t", "shows": 3, "reason": "replay"},
+    {"kind": "adopt", "database": "sales", "table": "t", "shows": 4, "reason": "adopt"},
+)
+"""Rows of `tables` in a ledger of format 1 that are records."""
+OLD_RECORDS: tuple[Record, ...] = (
+    BootstrapBeginning(7, 9),
+    GapRecovery(2, (13, 17), 5, DropReview.HELD),
+    ForgottenSpan(3, 8, "2026-01-03T00:00:00+00:00", 1),
+    TargetPolicies((PolicyTerms(include=("sales.*",), rename={"sales": "sales_dr"}, data="copy"),)),
+    AdmittedObject(TableName("hr"), 12),
+    AdmittedObject(TableName("hr", "f"), 13),
+    RetainedReplica(T, ELSEWHERE, 21, "taken"),
+    OriginNames(("hq", "spoke")),
+    ScanProgress(4),
+    AnnouncedBridge(T, 5, 9),
+    AnnouncedParts(T, 5, 9),
+    ReadRequest(T, ReadMode.READ, 1, "repair"),
+    ReadRequest(T, ReadMode.COUNT, 2, "bootstrap"),
+    ReadRequest(T, ReadMode.LOOK, 3, "replay"),
+    ReadRequest(T, ReadMode.ADOPT, 4, "adopt"),
+)
+STATES: tuple[StateRow, ...] = (
+    state("t", TableState.WAITING, shows=4, reason="it waits", since_event=9, why=Why.GAP),
+    DatabaseRow("sales", TableState.LIVE, "it is dropped when it is empty"),
+    FunctionRow("sales", "f", TableState.LIVE, 3, "", None, TableName("sales_dr", "f")),
+)
+
+
+class TestOfFormatOne:
+    """A ledger as calque wrote it before records had a table of their own."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> str:
+        write_old(str(tmp_path), [*(state_row(row, 0) for row in STATES), *OLD_ROWS])
+        return str(tmp_path)
+
+    def test_it_is_read_as_it_is_and_reading_writes_nothing(self, folder: str) -> None:
+        before = sorted(Path(folder).rglob("*"))
+        ledger = DeltaLedger(folder)
+        assert (ledger.tables(), ledger.records()) == ({state_key(row): row for row in STATES}, OLD_RECORDS)
+        assert sorted(Path(folder).rglob("*")) == before
+
+    def test_it_is_taken_over_by_the_first_write_under_the_eyes_of_readers(self, folder: str) -> None:
+        ledger, reader = DeltaLedger(folder), DeltaLedger(folder)
+        assert reader.records() == OLD_RECORDS
+        ledger.take_over_format()
+        for holder in (ledger, reader, DeltaLedger(folder)):
+            assert (holder.tables(), holder.records()) == ({state_key(row): row for row in STATES}, OLD_RECORDS)
+        assert {row["kind"] for row in rows_of(folder, "tables")} == {"table", "database", "function"}
+        assert len(rows_of(folder, "internal")) == len(OLD_RECORDS)
+        ledger.put_records([ScanProgress(5)])
+        DeltaLedger(folder).take_over_format()
+        assert ScanProgress(5) in reader.records()
+        assert ScanProgress(4) not in reader.records()
+
+    @pytest.mark.parametrize(
+        "write",
+        [
+            lambda ledger: ledger.put_tables([state("u")]),
+            lambda ledger: ledger.remove_tables([key("u")]),
+            lambda ledger: ledger.put_records([ScanProgress(5)]),
+            lambda ledger: ledger.remove_records([record_key(OriginNames(()))]),
+            lambda ledger: ledger.publish(epoch(1), [], []),
+        ],
+    )
+    def test_every_write_takes_it_over_first(self, folder: str, write: Callable[[Ledger], None]) -> None:
+        write(DeltaLedger(folder))
+        found = DeltaLedger(folder)
+        assert BootstrapBeginning(7, 9) in found.records()
+        assert found.tables()[key("t")] == STATES[0]
+        assert "cursor" not in {row["kind"] for row in rows_of(folder, "tables")}
+
+    def test_a_death_between_the_two_commits_leaves_it_as_it_was_for_the_next_start(self, folder: str) -> None:
+        def dies(_: str) -> None:
+            raise Died
+
+        for _ in range(2):
+            with pytest.raises(Died):
+                DeltaLedger(folder, failpoint=dies).put_records([ScanProgress(5)])
+            found = DeltaLedger(folder)
+            assert (found.tables(), found.records()) == ({state_key(row): row for row in STATES}, OLD_RECORDS)
+        DeltaLedger(folder).put_records([ScanProgress(6)])
+        assert {record for record in DeltaLedger(folder).records() if isinstance(record, ScanProgress)} == {
+            ScanProgress(6)
+        }
+        assert len(rows_of(folder, "internal")) == len(OLD_RECORDS) + 1
+
+    def test_who_is_late_takes_nothing_over_that_another_has_taken_over_and_gone_on_with(self, folder: str) -> None:
+        def goes_first(_: str) -> None:
+            DeltaLedger(folder).put_records([ScanProgress(5)])
+
+        DeltaLedger(folder, failpoint=goes_first).take_over_format()
+        assert ScanProgress(5) in DeltaLedger(folder).records()
+        assert len(DeltaLedger(folder).records()) == len(OLD_RECORDS)
+
+
+def write_old(folder: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """The table `tables` of a ledger of format 1."""
+    plain = {"database": "*", "table": "*", "state": "live", "reason": "", "owned": "", "removed": False, "why": ""}
+    numbered = [{**plain, **row, "sequence": number} for number, row in enumerate(rows, 1)]
+    old = RangedTable(f"{folder}/tables", TABLES, ("sequence",), None, 1)
+    files = old.write([pa.Table.from_pylist(numbered, schema=TABLES)])
+    old.commit(lambda _: Change(add=files, marks={"sequence": len(rows)}))
+
+
+def rows_of(folder: str, table: str) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = DeltaTable(f"{folder}/{table}").to_pyarrow_table().to_pylist()
+    return rows
 
 
 def test_the_digest_of_an_epoch_without_a_gap_is_what_it_was_before_there_were_any() -> None:

@@ -20,6 +20,7 @@ from calque.demo.source import Source
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.model.records import ReadRequest, all_of
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
@@ -87,7 +88,9 @@ class Filled:
 
     def until_none(self, target: str, *states: TableState) -> None:
         deadline = time.monotonic() + 200
-        while any(row.state in states or row.kind == "adopt" for row in self.ledger(target).tables().values()):
+        while all_of(self.ledger(target).records(), ReadRequest) or any(
+            row.state in states for row in self.ledger(target).tables().values()
+        ):
             assert time.monotonic() < deadline, self.deployment.tail()
             time.sleep(0.2)
 

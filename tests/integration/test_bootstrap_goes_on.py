@@ -14,6 +14,7 @@ import pytest
 
 from calque.config import load
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.ledger import TableRow
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
@@ -76,7 +77,7 @@ def test_a_bootstrap_that_is_killed_goes_on_and_reads_only_what_was_not_exact(
 
 def landed(deployment: Deployment) -> set[str]:
     rows = Wiring(load(deployment.config)).ledger("dr").tables().values()
-    return {row.table for row in rows if row.kind == "table" and row.state in {"live", "staging"}}
+    return {row.table for row in rows if isinstance(row, TableRow) and row.state in {"live", "staging"}}
 
 
 def target(deployment: Deployment) -> Mapping[str, Any]:

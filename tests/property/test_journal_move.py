@@ -27,7 +27,7 @@ ROUNDS = st.lists(
 
 def needed(world: World) -> int:
     """The event above which the target needs events."""
-    return shown_by_all(world.ledger.last_epoch(), list(world.ledger.tables().values()))
+    return shown_by_all(world.ledger)
 
 
 def move_journal(world: World, to: Kept) -> None:

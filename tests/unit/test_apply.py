@@ -150,7 +150,7 @@ class Rig:
 
     def run(self, *hops: Hop | Operation, touched: Sequence[str] = ()) -> Applied:
         """Observe the tables, with the touched partitions, and apply the hops, in a process of its own."""
-        self.side.announced.load(self.ledger.tables().values(), 0)
+        self.side.announced.load(self.ledger.records(), 0)
         self.calls.clear()
         shown = observe(self.side, [ORDERS, PAST], {ORDERS: touched, PAST: touched})
         applied = Applied()
@@ -160,7 +160,7 @@ class Rig:
         return applied
 
     def land(self, exact: Exact) -> Advanced:
-        self.side.announced.load(self.ledger.tables().values(), 0)
+        self.side.announced.load(self.ledger.records(), 0)
         self.calls.clear()
         return land(self.side, exact)
 
@@ -521,7 +521,7 @@ def test_a_bridge_stands_in_the_ledger_before_its_first_effect_and_after_a_death
         rig.mortal = moment
         with pytest.raises(Died):
             rig.run(hop, touched=["p=doomed", "p=new"])
-        told = bridges(rig.ledger.tables().values())
+        told = bridges(rig.ledger.records())
         assert told in ((), (Bridge("sales.orders", 0, 21),))
         if rig.store.current() != before:
             assert told != ()
@@ -533,9 +533,9 @@ def test_what_is_done_in_parts_stands_in_the_ledger_and_what_is_not_does_not() -
     rig = Rig(GLUE_LIKE)
     built(rig)
     rig.run(Hop(20, AddPartitions(ORDERS, (rig.part(20, "1"),)), 1))
-    assert in_parts(rig.ledger.tables().values()) == ()
+    assert in_parts(rig.ledger.records()) == ()
     rig.run(Hop(30, AddPartitions(ORDERS, (rig.part(30, "2"), rig.part(30, "3"))), 2, in_parts=2))
-    assert in_parts(rig.ledger.tables().values()) == ("sales.orders",)
+    assert in_parts(rig.ledger.records()) == ("sales.orders",)
 
 
 def test_nothing_is_told_of_a_bridge_whose_files_were_gone_before_it_began() -> None:
@@ -549,7 +549,7 @@ def test_nothing_is_told_of_a_bridge_whose_files_were_gone_before_it_began() -> 
         rig.run(
             Hop(21, PrepareFlipSweep(ORDERS, ((name, part),), (), ("p=doomed",)), 2, bridge=True), touched=["p=doomed"]
         )
-    assert (rig.calls, bridges(rig.ledger.tables().values())) == ([], ())
+    assert (rig.calls, bridges(rig.ledger.records())) == ([], ())
 
 
 def columns_of(partition: Partition) -> list[str]:

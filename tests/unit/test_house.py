@@ -12,6 +12,7 @@ import pytest
 
 from calque import ports
 from calque.engine.failpoints import EFFECTS
+from calque.engine.replica.dry_run_ports import DryRunCatalog, DryRunLedger, DryRunStorage
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = sorted((ROOT / "lib").rglob("*.py"))
@@ -40,7 +41,7 @@ READS = {
     "evidence": {"considered", "evidence"},
     "pins": {"at", "events", "held"},
     "scans": {"last", "entries", "listings", "remembered"},
-    "ledger": {"last_epoch", "epochs", "objects", "tables", "latest_objects", "headers", "rows_of"},
+    "ledger": {"last_epoch", "epochs", "objects", "tables", "records", "latest_objects", "headers", "rows_of"},
     "storage": {"list", "exists", "checksums", "files", "read", "children", "entries", "modified"},
 }
 ONLY_READ = {
@@ -123,3 +124,10 @@ def test_an_entry_point_is_at_most_forty_lines(file: Path) -> None:
 
 def test_there_are_entry_points() -> None:
     assert [file.name for file in JOBS] == ["capture.py", "replicate.py"]
+
+
+@pytest.mark.parametrize(
+    ("port", "dry_run"), [("catalog", DryRunCatalog), ("ledger", DryRunLedger), ("storage", DryRunStorage)]
+)
+def test_a_dry_run_forwards_no_effect(port: str, dry_run: type[object]) -> None:
+    assert [method for method in EFFECTS[port] if method not in vars(dry_run)] == []

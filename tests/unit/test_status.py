@@ -20,9 +20,9 @@ from calque.control.processes import Presence
 from calque.control.status import snapshot
 from calque.control.status_records import CAPTURING, is_running, record_of, tell
 from calque.core.standing import PAUSED
-from calque.engine.exact_reads.gap_recovery import Mended
 from calque.model.gaps import Cause, Gap
-from calque.model.ledger import Epoch, TableRow, TableState
+from calque.model.ledger import DatabaseRow, Epoch, FunctionRow, StateRow, TableRow, TableState
+from calque.model.records import GapRecovery
 from calque.serve.lag_clock import Heads
 from calque.wiring.wiring import Wiring
 
@@ -238,7 +238,7 @@ def test_a_journal_that_can_not_be_read_is_told_of_beside_what_is_known(wiring: 
     assert document["capture"]["last_error"] == "The journal can't be written. It is a file. Put it back."
 
 
-def row_states(wiring: Wiring, *rows: TableRow) -> Mapping[str, Any]:
+def row_states(wiring: Wiring, *rows: StateRow) -> Mapping[str, Any]:
     """The target's, with a position of 9, when its ledger says that."""
     wiring.ledger("dr").publish(Epoch(1, 9, 0, "2026-11-22T00:00:00.000", "bootstrap"), [], list(rows))
     return target_of(wiring)
@@ -248,8 +248,8 @@ def test_quarantined_tables_databases_and_functions_say_why_and_since_when(wirin
     found = row_states(
         wiring,
         TableRow("sales", "x", TableState.QUARANTINED, 7, "it is broken", 8),
-        TableRow("sales", "", TableState.QUARANTINED, None, "it is refused", 5, "database"),
-        TableRow("sales", "f", TableState.QUARANTINED, None, "it is not ours", 6, "function"),
+        DatabaseRow("sales", TableState.QUARANTINED, "it is refused", 5),
+        FunctionRow("sales", "f", TableState.QUARANTINED, None, "it is not ours", 6),
         TableRow("sales", "y", TableState.LIVE, 9),
     )
     assert (found["tables"]["quarantined"], found["tables"]["live"], found["set_aside"]) == (1, 1, [])
@@ -285,7 +285,8 @@ def test_a_table_that_the_process_reads_or_copies_is_told_of_as_that(wiring: Wir
 def test_a_gap_is_told_of_with_what_became_of_it(wiring: Wiring, settled: int, state: str) -> None:
     wiring.gaps().add(Gap(1, 3, 7, Cause.PURGED, "2026-11-22T00:00:00+00:00"))
     wiring.gaps().settle(1)
-    wiring.ledger("dr").put_tables([TableRow("sales", "x", TableState.LIVE, 3), Mended(settled).row()])
+    wiring.ledger("dr").put_tables([TableRow("sales", "x", TableState.LIVE, 3)])
+    wiring.ledger("dr").put_records([GapRecovery(settled)])
     [gap] = snapshot(wiring)["journal"]["gaps"]
     assert (gap["from"], gap["to"], gap["state"]) == (4, 7, state)
 

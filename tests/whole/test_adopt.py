@@ -14,10 +14,10 @@ from calque.core.image import EVENT, INCARNATION, SOURCE, TYPE
 from calque.core.layout import join
 from calque.core.lifecycle import State
 from calque.engine.files.content_proof import prove
-from calque.engine.sides.read_requests import How
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.model.records import ReadMode, ReadRequest, all_of
 from support.worlds.handmade import REPL, copy_by_hand
 from support.worlds.histories import PLAIN, differences
 from support.worlds.worlds import World
@@ -200,7 +200,7 @@ def test_a_table_that_is_being_read_when_it_is_asked_for_is_taken_over() -> None
     world.settle()
     assert world.quarantined() == {}
     assert world.copied() == len(DAYS)
-    assert not world.replica.side.asked.rows
+    assert not world.replica.side.asked.requests
 
 
 def test_a_request_outlives_whoever_took_it() -> None:
@@ -213,7 +213,7 @@ def test_a_request_outlives_whoever_took_it() -> None:
     world.settle()
     assert world.quarantined() == {}
     assert SOURCE in (world.at_target().parameters or {})
-    assert not [row for row in world.ledger.tables().values() if row.kind in set(How)]
+    assert not all_of(world.ledger.records(), ReadRequest)
 
 
 def test_databases_and_functions_are_taken_over_with_a_pattern_for_all_of_them() -> None:
@@ -314,7 +314,7 @@ def test_files_that_differ_in_no_size_and_no_time_are_found_where_it_is_asked_fo
     world.settle()
     assert world.storage.read(path) == b"?"
     assert location_of(world.at_target()) == "file:/target/d1.db/plain"
-    world.replica.reads.reread(lambda _: True, "repair", {State.LIVE}, How.LOOK)
+    world.replica.reads.reread(lambda _: True, "repair", {State.LIVE}, ReadMode.LOOK)
     world.settle()
     assert world.target_states()[PLAIN_TABLE] == world.source_states()[PLAIN_TABLE]
     assert location_of(world.at_target()) != "file:/target/d1.db/plain"
@@ -332,7 +332,7 @@ def test_a_damaged_file_that_can_not_be_dated_is_refused() -> None:
     date: Callable[..., None] = world.storage.date
     world.storage.date = lambda _times: None
     try:
-        world.replica.reads.reread(lambda name: name == PLAIN_TABLE, "repair", {State.LIVE}, How.LOOK)
+        world.replica.reads.reread(lambda name: name == PLAIN_TABLE, "repair", {State.LIVE}, ReadMode.LOOK)
         world.settle()
     finally:
         world.storage.date = date

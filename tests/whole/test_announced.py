@@ -8,10 +8,11 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
 from calque.core.layout import join
 from calque.core.lifecycle import State
-from calque.engine.sides.announced_exceptions import BRIDGE, IN_PARTS, Announced, bridges, in_parts
+from calque.engine.sides.announced_exceptions import Announced, bridges, in_parts
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.ledger import Bridge, TableRow, TableState
+from calque.model.ledger import Bridge
 from calque.model.names import TableName
+from calque.model.records import AnnouncedBridge, AnnouncedParts
 from support.worlds.worlds import World
 
 ORDERS, PAST = TableName("d1", "orders"), TableName("d1", "past")
@@ -22,26 +23,26 @@ def test_what_waits_to_be_told_survives_a_restart_and_is_told_once() -> None:
     ledger = MemoryLedger()
     announced = Announced()
     announced.load((), 5)
-    announced.add(ledger, BRIDGE, [ORDERS], 9)
-    announced.add(ledger, BRIDGE, [ORDERS], 7)
-    announced.add(ledger, IN_PARTS, [PAST], 8)
+    announced.add(ledger, AnnouncedBridge, [ORDERS], 9)
+    announced.add(ledger, AnnouncedBridge, [ORDERS], 7)
+    announced.add(ledger, AnnouncedParts, [PAST], 8)
     after = Announced()
-    after.load(ledger.tables().values(), 6)
+    after.load(ledger.records(), 6)
     waiting = after.waiting()
     assert (bridges(waiting), in_parts(waiting)) == ((Bridge("d1.orders", 5, 9),), ("d1.past",))
     after.told(ledger, waiting, 9)
-    assert (after.waiting(), ledger.tables()) == ((), {})
+    assert (after.waiting(), ledger.records()) == ((), ())
 
 
 def test_what_grows_while_an_epoch_is_written_is_told_by_the_next_one() -> None:
     ledger = MemoryLedger()
     announced = Announced()
-    announced.add(ledger, BRIDGE, [ORDERS], 9)
+    announced.add(ledger, AnnouncedBridge, [ORDERS], 9)
     waiting = announced.waiting()
-    announced.add(ledger, BRIDGE, [ORDERS], 12)
+    announced.add(ledger, AnnouncedBridge, [ORDERS], 12)
     announced.told(ledger, waiting, 9)
-    row = TableRow(*ORDERS, TableState.LIVE, 0, "", 12, BRIDGE)
-    assert (announced.waiting(), list(ledger.tables().values())) == ((row,), [row])
+    grown = (AnnouncedBridge(ORDERS, 0, 12),)
+    assert (announced.waiting(), ledger.records()) == (grown, grown)
 
 
 def test_a_bridge_that_a_death_cut_short_is_told_of_by_an_epoch() -> None:
@@ -56,7 +57,7 @@ def test_a_bridge_that_a_death_cut_short_is_told_of_by_an_epoch() -> None:
         planned = any(hop.bridge for window in world.windows for plan in window.plans for hop in plan.hops)
         shown = world.judged(world.looks)
         assert told == {"d1.orders"} if shown else told <= {"d1.orders"}
-        assert {bridge.table for bridge in bridges(world.ledger.tables().values())} <= told
+        assert {bridge.table for bridge in bridges(world.ledger.records())} <= told
         finished_by_others += bool(shown) and not planned
         if not world.deaths:
             assert finished_by_others > 0
@@ -79,7 +80,7 @@ def test_a_bridge_of_which_an_epoch_told_before_it_was_made_is_told_of_by_the_ne
     world.settle()
     epochs = world.ledger.epochs()[published[0] :]
     assert [[bridge.table for bridge in epoch.bridges] for epoch in epochs] == [["d1.orders"], ["d1.orders"]]
-    assert bridges(world.ledger.tables().values()) == ()
+    assert bridges(world.ledger.records()) == ()
 
 
 def with_a_hole() -> World:

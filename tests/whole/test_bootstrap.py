@@ -18,6 +18,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.model.records import record_key
 from support.worlds.bootstraps import Bootstrap
 from support.worlds.histories import PLAIN, differences
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, Died, World
@@ -152,6 +153,7 @@ def test_a_database_that_an_attempt_made_is_dropped_by_the_next_one() -> None:
     case.source.drop_database("d2")
     case.world.append_log()
     case.world.ledger.remove_tables(list(case.world.ledger.tables()))
+    case.world.ledger.remove_records(list(map(record_key, case.world.ledger.records())))
     case.world.restart_replica(case.world.ledger)
     case.settle()
     assert case.world.target_store.databases() == ["d1", "default"]

@@ -68,7 +68,7 @@ class WholeWorld(World):
         self.whole_seen_at = now
         with self.uninterrupted():
             states = self.target_states()
-        bridged = {row.database for row in self.side.announced.waiting()}
+        bridged = {one.table.database for one in self.side.announced.waiting()}
         for database, known in self.databases.items():
             if database in bridged or self.says(database):
                 continue

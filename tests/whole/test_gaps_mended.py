@@ -13,10 +13,11 @@ from calque.core.lifecycle import State
 from calque.engine.exact_reads.bulk_compare import BATCH, PAGE
 from calque.model.facets import PrimaryKey
 from calque.model.hive import Database, Function, location_of
-from calque.model.ledger import TableState, Why
+from calque.model.ledger import TableRow, TableState, Why
 from calque.model.names import TableName
+from calque.model.records import DropReview
 from calque.model.requests import Action, Request
-from support.worlds.gapped import POLICY, add, at_target, counted, create, drop, held, world_of
+from support.worlds.gapped import POLICY, add, at_target, counted, create, drop, drops_of, held, world_of
 from support.worlds.histories import differences
 from support.worlds.worlds import Backup, World
 
@@ -186,7 +187,7 @@ def test_many_drops_by_difference_wait_for_an_operator_and_everything_else_goes_
     assert "12 of " in row.reason
     add(world, "t3", "more")
     world.settle()
-    assert world.ledger.tables()["gap", "*", "*"].reason == "held"
+    assert drops_of(world) is DropReview.HELD
     world.replica.reads.reread(lambda _: True, "an operator wants it", {State.QUARANTINED})
     world.restart()
     world.settle()
@@ -194,13 +195,13 @@ def test_many_drops_by_difference_wait_for_an_operator_and_everything_else_goes_
     assert world.replica.reads.release_drops(lambda name: name.table == "t1") == [TableName("d1", "t1")]
     world.settle()
     assert held(world) == ["t0", "t2"]
-    assert world.ledger.tables()["gap", "*", "*"].reason == "held"
+    assert drops_of(world) is DropReview.HELD
     world.replica.reads.release_drops(lambda _: True)
     world.settle()
     world.settle()
     assert at_target(world) == ["plain", "t3", "t4", "t5"]
     assert differences(world) == []
-    assert world.ledger.tables()["gap", "*", "*"].reason == "repaired"
+    assert drops_of(world) is DropReview.REPAIRED
 
 
 def test_what_operators_ask_for_leaves_drops_alone_that_wait_for_an_operator() -> None:
@@ -260,7 +261,7 @@ def test_a_held_table_that_an_event_drops_is_dropped() -> None:
     world.settle()
     world.settle()
     assert at_target(world) == ["plain", "t1"]
-    assert world.ledger.tables()["gap", "*", "*"].reason == "repaired"
+    assert drops_of(world) is DropReview.REPAIRED
 
 
 def test_functions_and_databases_follow_a_gap() -> None:
@@ -416,7 +417,7 @@ def test_the_share_of_drops_is_that_of_all_objects_and_each_counts_once(tables: 
     world.lose()
     if dead:
         world.open()
-        rows = [row for row in world.ledger.tables().values() if row.kind == "table" and row.table < f"u{BATCH}"]
+        rows = [row for row in world.ledger.tables().values() if isinstance(row, TableRow) and row.table < f"u{BATCH}"]
         at = world.source.current()
         world.ledger.put_tables([replace(row, state=TableState.LIVE, shows=at, reason="", why=Why.OWN) for row in rows])
         world.restart()
@@ -431,6 +432,6 @@ def test_what_tables_show_after_a_log_went_back_is_an_event_that_it_has() -> Non
     world.settle()
     world.go_back(backup)
     world.open()
-    rows = [row for row in world.ledger.tables().values() if row.kind == "table"]
-    assert {row.state for row in rows} == {TableState.UNKNOWN}
+    rows = [row for row in world.ledger.tables().values() if isinstance(row, TableRow)]
+    assert {row.state for row in rows} == {State.UNKNOWN}
     assert max(row.shows or 0 for row in rows) == world.source.current()

@@ -7,10 +7,10 @@ from dataclasses import replace
 from calque.core.image import ORIGIN, SOURCE
 from calque.core.lifecycle import State
 from calque.engine.check.check import Findings, Severity, Source, Target, carried_to
-from calque.engine.sides.read_requests import How
 from calque.engine.target.origin_registry import PREFIX, known_at
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
+from calque.model.records import ReadMode
 from calque.ports.services import Listeners
 from support.worlds.rings import Link, Metastores
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
@@ -104,7 +104,7 @@ def test_taking_over_one_of_two_namesakes_makes_it_a_replica_for_both() -> None:
     create(world, "a")
     create(world, "b")
     world.settle()
-    there.replica.reads.reread(lambda name: name == T, "it is taken over", State, How.ADOPT)
+    there.replica.reads.reread(lambda name: name == T, "it is taken over", State, ReadMode.ADOPT)
     world.settle()
     assert parameters(world, "b")["made"] == "a"
     assert parameters(world, "b")[SOURCE] == "a:d.t"

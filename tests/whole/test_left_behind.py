@@ -12,8 +12,8 @@ import pytest
 from calque.cli import main
 from calque.config import load
 from calque.core.lifecycle import State
-from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, own_gap
-from calque.engine.exact_reads.gap_recovery import behind_row
+from calque.core.mended import own_gap
+from calque.engine.exact_reads.gap_recovery import forgotten_span
 from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.source.evidence import Gatherer
 from calque.errors import Forgotten, Refused, Unavailable
@@ -21,6 +21,7 @@ from calque.model.gaps import Cause, Gap
 from calque.model.hive import Database
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import Span, TableName
+from calque.model.records import DropReview, GapRecovery, one_of
 from calque.model.requests import Action, Request
 from calque.wiring.wiring import Wiring
 from support.worlds.gapped import POLICY, add, at_target, counted, create, drop, held, world_of
@@ -90,7 +91,7 @@ def test_a_stopped_target_finds_it_at_its_next_start(keep: int) -> None:
     first, last = fall_behind(world, keep)
     world.restart()
     assert world.replica.cursor == world.source.current()
-    gap = own_gap(list(world.ledger.tables().values()))
+    gap = own_gap(world.ledger.records())
     assert gap is not None
     assert (gap.number, gap.span, gap.cause) == (0, (first, last), Cause.FORGOTTEN)
     world.restart()
@@ -233,7 +234,7 @@ def test_a_gap_in_the_log_at_the_same_time_is_dealt_with_by_the_same_start() -> 
     world.settle()
     assert differences(world) == []
     assert len([epoch for epoch in world.ledger.epochs() if epoch.gap]) == 1
-    assert own_gap(list(world.ledger.tables().values())) is None
+    assert own_gap(world.ledger.records()) is None
 
 
 def test_a_gap_in_the_log_after_it_is_dealt_with_once_more() -> None:
@@ -313,25 +314,26 @@ def test_a_death_right_after_all_were_counted_compares_facets_all_the_same() -> 
     create(world, "late")
     fall_behind(world)
     world.settle()
-    row = world.ledger.tables()[KIND, "*", "*"]
-    assert row.reason == REPAIRED
-    world.ledger.put_tables([replace(row, reason=COUNTED)])
+    recovery = one_of(world.ledger.records(), GapRecovery)
+    assert recovery is not None
+    assert recovery.drops is DropReview.REPAIRED
+    world.ledger.put_records([replace(recovery, drops=DropReview.COUNTED)])
     world.between = fell.append
     world.restart()
     world.settle()
     assert "constraints" in fell
-    assert world.ledger.tables()[KIND, "*", "*"].reason == REPAIRED
+    assert one_of(world.ledger.records(), GapRecovery) == recovery
 
 
 def test_looking_at_what_the_next_window_would_do_starts_nothing_again() -> None:
     world = world_of()
     add(world, "t0", "new")
     fall_behind(world)
-    before = dict(world.ledger.tables())
+    before = dict(world.ledger.tables()), world.ledger.records()
     found = explain_next_window(world.source_side, world.side, world.beginning, None)
     assert {row.why for row in found.reads} == {Why.GAP}
     assert len(found.reads) == 5
-    assert dict(world.ledger.tables()) == before
+    assert (dict(world.ledger.tables()), world.ledger.records()) == before
 
 
 def test_events_that_the_journal_let_go_of_are_not_replayed() -> None:
@@ -410,26 +412,23 @@ LOGS = [Gap(1, 100, 120, Cause.PURGED, "2026-01-01T00:00:00+00:00")]
 AFTER = Gap(2, 950, 960, Cause.PURGED, "2026-01-04T00:00:00+00:00")
 
 
-def dealt(number: int, drops: str = REPAIRED) -> TableRow:
-    return TableRow("*", "*", TableState.LIVE, number, drops, kind=KIND)
-
-
 READ = TableRow("d1", "t", TableState.UNKNOWN, 800, "the journal has no events", why=Why.GAP)
 
 
 @pytest.fixture
 def status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., list[tuple[str, int, str]]]:
-    """The gaps that the status tells of, when a target's ledger has these rows: whose, its last event, its state."""
+    """The gaps that the status tells of, when a target has come so far: whose, its last event, its state."""
     (tmp_path / "calque.toml").write_text(TEXT.format(folder=tmp_path))
     wiring = Wiring(load(str(tmp_path / "calque.toml")))
 
-    def told(gaps: list[Gap], *rows: TableRow) -> list[tuple[str, int, str]]:
+    def told(gaps: list[Gap], recovery: GapRecovery, *rows: TableRow) -> list[tuple[str, int, str]]:
         for gap in gaps:
             wiring.gaps().add(gap)
-        for target, found in {"dr": rows, "far": (dealt(len(gaps)),)}.items():
+        for target, records in {"dr": [recovery, forgotten_span(OWN)], "far": [GapRecovery(len(gaps))]}.items():
             ledger = wiring.ledger(target)
             ledger.publish(Epoch(1, 812, 0, "2026-01-01T00:00:00+00:00", "bootstrap"), [], [])
-            ledger.put_tables(found)
+            ledger.put_records(records)
+        wiring.ledger("dr").put_tables(rows)
         assert main(["status", "-c", str(tmp_path / "calque.toml")]) == 0
         assert "gap of dr: events 813 to 900 (forgotten)" in capsys.readouterr().out
         assert main(["status", "--json", "-c", str(tmp_path / "calque.toml")]) == 0
@@ -442,15 +441,19 @@ def status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
 @pytest.mark.parametrize(
     ("gaps", "rows", "told"),
     [
-        (LOGS, [dealt(1, ""), READ], [("", 120, "repaired"), ("dr", 900, "repairing")]),
-        (LOGS, [dealt(1, COUNTED)], [("", 120, "repaired"), ("dr", 900, "repairing")]),
-        (LOGS, [dealt(1, HELD)], [("", 120, "repaired"), ("dr", 900, "held")]),
-        (LOGS, [dealt(1)], [("", 120, "repaired"), ("dr", 900, "repaired")]),
-        ([*LOGS, AFTER], [dealt(1)], [("", 120, "repaired"), ("", 960, "repairing"), ("dr", 900, "repaired")]),
-        ([*LOGS, AFTER], [dealt(2, HELD)], [("", 120, "repaired"), ("", 960, "held"), ("dr", 900, "repaired")]),
+        (LOGS, [GapRecovery(1, drops=DropReview.COMPARING), READ], [("", 120, "repaired"), ("dr", 900, "repairing")]),
+        (LOGS, [GapRecovery(1, drops=DropReview.COUNTED)], [("", 120, "repaired"), ("dr", 900, "repairing")]),
+        (LOGS, [GapRecovery(1, drops=DropReview.HELD)], [("", 120, "repaired"), ("dr", 900, "held")]),
+        (LOGS, [GapRecovery(1)], [("", 120, "repaired"), ("dr", 900, "repaired")]),
+        ([*LOGS, AFTER], [GapRecovery(1)], [("", 120, "repaired"), ("", 960, "repairing"), ("dr", 900, "repaired")]),
+        (
+            [*LOGS, AFTER],
+            [GapRecovery(2, drops=DropReview.HELD)],
+            [("", 120, "repaired"), ("", 960, "held"), ("dr", 900, "repaired")],
+        ),
     ],
 )
 def test_the_status_lists_it_with_its_target_and_its_state(
-    status: Callable[..., object], gaps: list[Gap], rows: list[TableRow], told: list[tuple[str, int, str]]
+    status: Callable[..., object], gaps: list[Gap], rows: list[object], told: list[tuple[str, int, str]]
 ) -> None:
-    assert status(gaps, behind_row(OWN), *rows) == told
+    assert status(gaps, *rows) == told

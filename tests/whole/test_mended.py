@@ -11,10 +11,11 @@ import pytest
 
 from calque.adapters.control import ControlGaps
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.memory.ledger import MemoryLedger
 from calque.cli import main
 from calque.config import load
 from calque.control.requests import ask, asked
-from calque.core.mended import COUNTED, HELD, KIND, REPAIRED, Mending, dealt_with, states_of
+from calque.core.mended import Mending, TargetGaps, dealt_with, states_of
 from calque.core.standing import Standing
 from calque.engine.sweep.retention import Limits, release, shown_by_all
 from calque.model.gaps import Cause, Gap
@@ -22,6 +23,7 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.ledger import Epoch, TableRow, TableState, Why
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.model.records import DropReview, GapRecovery
 from calque.model.requests import Action
 from calque.streams.beginning import Beginning
 from calque.streams.run import Run
@@ -47,8 +49,9 @@ path = "{folder}/state"
 """
 
 
-def dealt(number: int, reason: str = REPAIRED) -> TableRow:
-    return TableRow("*", "*", TableState.LIVE, number, reason, kind=KIND)
+def of(row: TableRow, number: int, drops: DropReview = DropReview.REPAIRED) -> TargetGaps:
+    """What a ledger with this row says that has dealt with the gap of that number."""
+    return TargetGaps.of([GapRecovery(number, drops=drops)], [row])
 
 
 @pytest.fixture
@@ -60,20 +63,20 @@ def wiring(tmp_path: Path) -> Wiring:
 @pytest.mark.parametrize(
     ("targets", "first", "second"),
     [
-        ([[LIVE]], Mending.REPAIRING, Mending.REPAIRING),
-        ([[LIVE, dealt(1)]], Mending.REPAIRED, Mending.REPAIRING),
-        ([[LIVE, dealt(2)]], Mending.REPAIRED, Mending.REPAIRED),
-        ([[READ, dealt(2)]], Mending.REPAIRED, Mending.REPAIRING),
-        ([[LIVE, dealt(2, COUNTED)]], Mending.REPAIRED, Mending.REPAIRING),
-        ([[replace(READ, why=Why.ALL), dealt(2)]], Mending.REPAIRED, Mending.REPAIRED),
-        ([[LIVE, dealt(2, HELD)]], Mending.REPAIRED, Mending.HELD),
-        ([[LIVE, dealt(2, HELD)], [LIVE, dealt(2)]], Mending.REPAIRED, Mending.HELD),
-        ([[LIVE, dealt(2, HELD)], [LIVE, dealt(1)]], Mending.REPAIRED, Mending.REPAIRING),
+        ([TargetGaps.of([], [LIVE])], Mending.REPAIRING, Mending.REPAIRING),
+        ([of(LIVE, 1)], Mending.REPAIRED, Mending.REPAIRING),
+        ([of(LIVE, 2)], Mending.REPAIRED, Mending.REPAIRED),
+        ([of(READ, 2)], Mending.REPAIRED, Mending.REPAIRING),
+        ([of(LIVE, 2, DropReview.COUNTED)], Mending.REPAIRED, Mending.REPAIRING),
+        ([of(replace(READ, why=Why.ALL), 2)], Mending.REPAIRED, Mending.REPAIRED),
+        ([of(LIVE, 2, DropReview.HELD)], Mending.REPAIRED, Mending.HELD),
+        ([of(LIVE, 2, DropReview.HELD), of(LIVE, 2)], Mending.REPAIRED, Mending.HELD),
+        ([of(LIVE, 2, DropReview.HELD), of(LIVE, 1)], Mending.REPAIRED, Mending.REPAIRING),
         ([], Mending.REPAIRED, Mending.REPAIRED),
     ],
 )
 def test_a_gap_is_repaired_when_no_target_has_to_do_with_it_any_more(
-    targets: Sequence[Sequence[TableRow]], first: Mending, second: Mending
+    targets: Sequence[TargetGaps], first: Mending, second: Mending
 ) -> None:
     assert states_of(GAPS, targets) == {1: first, 2: second}
 
@@ -85,7 +88,8 @@ def test_the_status_lists_gaps_with_their_states(
     for gap in GAPS:
         gaps.add(gap)
     wiring.source().journal.restart(700)
-    wiring.ledger("dr").put_tables([LIVE, dealt(1)])
+    wiring.ledger("dr").put_tables([LIVE])
+    wiring.ledger("dr").put_records([GapRecovery(1)])
     assert main(["status", "--json", "-c", str(tmp_path / "calque.toml")]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [(gap["from"], gap["to"], gap["state"]) for gap in document["journal"]["gaps"]] == [
@@ -106,18 +110,23 @@ def test_a_target_behind_a_gap_with_nothing_in_the_journal_yet_has_a_status(wiri
 
 def test_nobody_is_told_that_a_target_shows_an_event_of_another_history(wiring: Wiring, tmp_path: Path) -> None:
     ledger, arguments = wiring.ledger("dr"), ["wait", "--target", "dr", "--event-id", "720", "--timeout", "0"]
-    ledger.publish(Epoch(1, 950, 0, "2026-01-01T00:00:00+00:00", "bootstrap"), [], [LIVE, dealt(1)])
+    ledger.publish(Epoch(1, 950, 0, "2026-01-01T00:00:00+00:00", "bootstrap"), [], [LIVE])
+    ledger.put_records([GapRecovery(1)])
     for gap in GAPS:
         wiring.gaps().add(gap)
     assert main([*arguments, "-c", str(tmp_path / "calque.toml")]) == 75
-    ledger.put_tables([dealt(2)])
+    ledger.put_records([GapRecovery(2)])
     assert main([*arguments, "-c", str(tmp_path / "calque.toml")]) == 0
 
 
 def test_nothing_is_forgotten_because_a_target_showed_it_in_another_history() -> None:
     epoch = Epoch(1, 950, 0, "2026-01-01T00:00:00+00:00", "bootstrap")
-    assert shown_by_all(epoch, [LIVE, dealt(1)], 2) == 0
-    assert shown_by_all(epoch, [LIVE, dealt(2)], 2) == 950
+    ledger = MemoryLedger()
+    ledger.publish(epoch, [], [LIVE])
+    ledger.put_records([GapRecovery(1)])
+    assert shown_by_all(ledger, 2) == 0
+    ledger.put_records([GapRecovery(2)])
+    assert shown_by_all(ledger, 2) == 950
     world = World(1, pins=True)
     pins = world.source_side.pins
     assert pins is not None
@@ -157,7 +166,7 @@ def test_a_part_is_behind_from_the_gap_on_and_reaches_nothing_until_the_target_h
     assert part.standing(0) is Standing.GOING
     part.gap = 1
     assert part.standing(0) is Standing.GOING
-    wiring.ledger("dr").put_tables([dealt(1)])
+    wiring.ledger("dr").put_records([GapRecovery(1)])
     assert part.standing(0) is Standing.REACHED
     assert part.replica is not None
     part.replica.tables.need_read(TableName("d1", "t"), "asked for", 9)

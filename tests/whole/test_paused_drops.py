@@ -8,10 +8,10 @@ import pytest
 
 from calque.engine.exact_reads.coordinator import SETTLED
 from calque.engine.replica.replica import Replica
-from calque.engine.sides.read_requests import How
 from calque.model.hive import Function
 from calque.model.names import TableName
-from support.worlds.gapped import POLICY, add, at_target, create, drop, filled, held
+from calque.model.records import DropReview, ReadMode
+from support.worlds.gapped import POLICY, add, at_target, create, drop, drops_of, filled, held
 from support.worlds.histories import differences
 from support.worlds.worlds import World
 
@@ -123,9 +123,8 @@ def test_what_goes_on_beside_a_comparison_is_counted_after_it(world: Pausing) ->
 
 
 def test_what_was_asked_for_while_they_were_paused_does_not_let_drops_go(world: Pausing) -> None:
-    assert (
-        len(world.replica.reads.reread(lambda name: name.table == "t0", "asked for by repair", SETTLED, How.LOOK)) == 1
-    )
+    read = world.replica.reads.reread(lambda name: name.table == "t0", "asked for by repair", SETTLED, ReadMode.LOOK)
+    assert len(read) == 1
     drop(world, *PAUSED)
     world.lose()
     world.pause()
@@ -149,7 +148,7 @@ def test_while_drops_wait_a_second_count_does_not_end_it(world: Pausing) -> None
     world.replica.reads.read_all_again("asked for by bootstrap")
     world.go()
     assert (held(world), world.target_store.functions("d1")) == (list(PAUSED), ["f"])
-    assert world.ledger.tables()["gap", "*", "*"].reason == "held"
+    assert drops_of(world) is DropReview.HELD
     world.replica.reads.release_drops(lambda _: True)
     world.settle()
     world.settle()

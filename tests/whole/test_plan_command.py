@@ -59,7 +59,8 @@ def everything(world: World) -> object:
     files = {path: world.storage.read(path) for path in world.storage.paths()}
     epochs = [(epoch, world.ledger.objects(epoch.epoch)) for epoch in world.ledger.epochs()]
     at = world.target_store.current(), world.target_states(), world.target_store.databases()
-    return at, files, epochs, dict(world.ledger.tables()), world.evidence.considered(), world.background.waiting[:]
+    ledger = dict(world.ledger.tables()), world.ledger.records()
+    return at, files, epochs, ledger, world.evidence.considered(), world.background.waiting[:]
 
 
 def captured(world: World) -> None:

@@ -20,6 +20,7 @@ from calque.model.hive import Column, Database, Function, Partition, SerDe, Stor
 from calque.model.names import TableName
 from calque.model.plan import AlterPartitions
 from calque.model.policy import Policy
+from support.faults.fragile import FragileLedger
 from support.worlds.policies import PolicyWorld
 from support.worlds.worlds import Died
 
@@ -160,6 +161,32 @@ def test_what_half_a_change_dropped_is_read_again_when_the_change_is_taken_back(
         world.settle()
         assert at_target(world) == {"d1": ["a", "b"], "d2": ["c"]}
         assert (world.misplaced, world.problems) == ([], [])
+
+
+def test_a_change_that_dies_before_any_of_its_writes_is_made_good_by_the_next_start() -> None:
+    narrow = replace(PLAIN, include=("d1.a", "x.*"), properties={"k": "v"})
+    for writes in range(30):
+        world, ledger = world_of(narrow, PLAIN), FragileLedger()
+        ledger.put_tables(list(world.ledger.tables().values()))
+        ledger.put_records(world.ledger.records())
+        for epoch in world.ledger.epochs():
+            ledger.publish(epoch, world.ledger.objects(epoch.epoch), [])
+        world.ledger, ledger.writes_left = ledger, writes
+        with suppress(Died):
+            world.change(1)
+        lives, ledger.writes_left = ledger.writes_left is not None, None
+        world.change(1)
+        world.settle()
+        assert at_target(world) == {"d1": ["a", "b"], "d2": ["c"]}
+        assert (function_names(world), world.misplaced, world.problems) == (["f"], [], [])
+        if lives:
+            assert writes >= 5
+            return
+    raise AssertionError("it never came to an end")
+
+
+def function_names(world: PolicyWorld) -> list[str]:
+    return list(world.target_store.functions("d2"))
 
 
 def dies_after(world: PolicyWorld, points: int, work: Callable[[], None]) -> None:

@@ -72,7 +72,7 @@ def settled(world: World, rounds: int = 200) -> None:
 def aside(world: World) -> dict[str, tuple[str, int | None]]:
     """What the ledger says is quarantined: why, and since when."""
     return {
-        str(TableName(row.database, row.table)) if row.table else row.database: (row.reason, row.since_event)
+        str(row.name): (row.reason, row.since_event)
         for row in world.ledger.tables().values()
         if row.state == TableState.QUARANTINED
     }
@@ -545,7 +545,7 @@ def test_a_ledger_that_can_not_be_written_for_a_while_holds_everything_up_and_lo
 
 
 def writes_rows(method: str, _: tuple[Any, ...]) -> bool:
-    return method in {"publish", "put_tables", "remove_tables"}
+    return method in {"publish", "put_tables", "remove_tables", "put_records", "remove_records"}
 
 
 def test_a_journal_that_can_not_be_written_for_a_while_is_taken_up_where_it_ends() -> None:

@@ -9,11 +9,10 @@ import pytest
 
 from calque.core.layout import join
 from calque.core.lifecycle import State
-from calque.engine.sides.read_requests import How
 from calque.errors import Refused
 from calque.model.hive import location_of
-from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.model.records import ReadMode, ReadRequest, all_of
 from support.worlds.histories import differences
 from whole.test_adopt import PARTED, PLAIN_TABLE, HandWorld
 from whole.test_staging import LARGE, SIZE, SlowWorld
@@ -55,7 +54,7 @@ def test_what_was_touched_since_is_looked_at_and_mended_and_nothing_else() -> No
     world.settle()
     assert world.target_states()[PLAIN_TABLE] == world.source_states()[PLAIN_TABLE]
     assert world.target_states()[PARTED] != world.source_states()[PARTED]
-    assert world.replica.reads.reread(lambda name: name == PARTED, "repair", {State.LIVE}, How.LOOK) == [PARTED]
+    assert world.replica.reads.reread(lambda name: name == PARTED, "repair", {State.LIVE}, ReadMode.LOOK) == [PARTED]
     world.settle()
     assert differences(world) == []
 
@@ -68,7 +67,7 @@ def test_doing_it_again_changes_nothing() -> None:
         world.settle()
     assert (world.copied(), world.target_store.current()) == (before, changes)
     assert world.problems == []
-    assert not world.replica.side.asked.rows
+    assert not world.replica.side.asked.requests
 
 
 def test_a_table_counts_under_every_name_that_it_had() -> None:
@@ -120,12 +119,12 @@ def test_a_table_that_is_being_copied_is_read_when_it_is_back_whoever_dies_meanw
     world.insert(LARGE, b"x" * SIZE)
     world.go_on()
     assert world.replica.requests.replay.tables(after, lambda _: True, "asked for") == [LARGE]
-    assert not world.replica.tables.is_(LARGE, {TableState.UNKNOWN})
+    assert not world.replica.tables.is_(LARGE, {State.UNKNOWN})
     world.restart_replica(world.ledger)
-    assert world.replica.tables.is_(LARGE, {TableState.UNKNOWN})
+    assert world.replica.tables.is_(LARGE, {State.UNKNOWN})
     world.settle()
     assert world.shows(LARGE) == SIZE
-    assert not [row for row in world.ledger.tables().values() if row.kind in set(How)]
+    assert not all_of(world.ledger.records(), ReadRequest)
 
 
 def test_what_is_asked_for_while_a_table_is_read_is_done_by_another_read() -> None:

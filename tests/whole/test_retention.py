@@ -8,12 +8,11 @@ from dataclasses import replace
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.scans import MemoryScans
 from calque.engine.sweep.retention import LetGo, Limits, forget_journal, is_left_behind, keep, let_go
-from calque.engine.window.scan_backlog import TAKEN
 from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.journal import Shape
-from calque.model.ledger import TableRow, TableState
 from calque.model.names import TableName
+from calque.model.records import ScanProgress
 from calque.model.scan import Scan
 from support.worlds.gapped import POLICY, add, create, world_of
 from support.worlds.histories import differences
@@ -67,8 +66,7 @@ def test_pins_and_scans_do_not_wait_for_a_target_that_starts_again_anyway() -> N
     epoch = world.ledger.last_epoch()
     assert epoch is not None
     fast.publish(replace(epoch, epoch=1, event_id=last), [], [])
-    kind, database, table = TAKEN
-    fast.put_tables([TableRow(database, table, TableState.LIVE, 1, kind=kind)])
+    fast.put_records([ScanProgress(1)])
     ledgers = [world.ledger, fast]
     let_go(source, ledgers, DAY, WIDE)
     assert (list(pins.events()), len(scans.entries(0))) == ([last], 1)

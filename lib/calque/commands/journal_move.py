@@ -111,8 +111,7 @@ def needed(wiring: Wiring) -> int:
     from calque.engine.sweep.retention import shown_by_all
 
     gap = newest(wiring.gaps())
-    ledgers = [wiring.ledger(name) for name in wiring.config.targets]
-    return min(shown_by_all(ledger.last_epoch(), list(ledger.tables().values()), gap) for ledger in ledgers)
+    return min(shown_by_all(wiring.ledger(name), gap) for name in wiring.config.targets)
 
 
 def create(settings: Settings, config: Config) -> int:

@@ -8,7 +8,6 @@ import click
 
 from calque.commands.groups import Commands, need_command
 from calque.commands.options import Settings, examples, shared, tables_option, targets_option
-from calque.model.names import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +61,7 @@ def show(settings: Settings, config: Config, targets: Sequence[str], tables: Seq
         {**quarantined(row), "target": name}
         for name in targets
         for row in wiring.ledger(name).tables().values()
-        if row.state.value == "quarantined" and takes(TableName(row.database, row.table))
+        if row.state.value == "quarantined" and takes(row.name)
     ]
     if settings.json:
         print_json(rows)

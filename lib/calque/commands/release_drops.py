@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
-    from calque.model.ledger import TableRow
 
 
 @click.command(
@@ -40,14 +39,13 @@ def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) 
     from calque.commands.output import print_json, print_line
     from calque.control.requests import ask
     from calque.core.patterns import chosen
-    from calque.model.ledger import Why
-    from calque.model.names import TableName
+    from calque.model.ledger import TableRow, Why
     from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     wiring, takes = Wiring(config), chosen(tables)
-    rows: Sequence[TableRow] = list(wiring.ledger(target).tables().values())
-    names = sorted(name for row in rows if row.why is Why.HELD and takes(name := TableName(row.database, row.table)))
+    rows = [row for row in wiring.ledger(target).tables().values() if isinstance(row, TableRow)]
+    names = sorted(row.name for row in rows if row.why is Why.HELD and takes(row.name))
     ask(wiring, target, Action.RELEASE_DROPS, tables)
     if settings.json:
         print_json({"target": target, "tables": [str(name) for name in names]})

@@ -52,8 +52,9 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     while True:
         epoch = ledger.last_epoch()
         position = position_of(wiring, target, epoch)
+        # Records first: behind a gap the rows of all tables are written before the record that it is dealt with.
+        mended = dealt_with(ledger.records()) >= newest(gaps)
         rows = ledger.tables().values()
-        mended = dealt_with(rows) >= newest(gaps)
         found = standing(position, rows, event_id) if mended else Reached(Standing.GOING)
         if found.standing is Standing.REACHED:
             if settings.json:

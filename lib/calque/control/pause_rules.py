@@ -9,7 +9,7 @@ from pathlib import Path
 from calque.adapters.control import ControlStore, Stamp, locked, unavailable
 from calque.core.patterns import matches, parse_pattern
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
-from calque.model.ledger import TableRow
+from calque.model.ledger import StateRow
 from calque.model.names import TableName
 from calque.wiring.wiring import Wiring
 
@@ -48,10 +48,10 @@ def chosen_by(rules: Rules) -> Callable[[TableName], bool]:
     return takes
 
 
-def goes_on_soon(control: ControlStore, target: str, rows: Iterable[TableRow]) -> bool:
+def goes_on_soon(control: ControlStore, target: str, rows: Iterable[StateRow]) -> bool:
     """Whether a table that the ledger says is held back is not any more, and no window has taken that up."""
     takes = chosen_by(rules_of(control, target))
-    return any(row.reason == PAUSED_BY_OPERATOR and not takes(TableName(row.database, row.table)) for row in rows)
+    return any(row.reason == PAUSED_BY_OPERATOR and not takes(row.name) for row in rows)
 
 
 def with_rules(rules: Rules, rule: Rule, patterns: Sequence[str]) -> Rules:

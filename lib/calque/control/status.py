@@ -18,13 +18,13 @@ from calque.adapters.metastore.log import HiveLog
 from calque.control.pause_rules import is_paused as is_target_paused
 from calque.control.processes import processes
 from calque.control.status_records import HELD_BACK, position_of, told_of_capture, told_of_target
-from calque.core.mended import Mending, own_gap, state_of_own, states_of
-from calque.core.standing import NO_OBJECTS, is_paused
+from calque.core.mended import Mending, TargetGaps, states_of
+from calque.core.standing import is_paused
 from calque.errors import CalqueError, Unavailable
 from calque.model.gaps import Gap
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import StateRow, TableRow, TableState
 from calque.model.names import EventId, Span
-from calque.ports import EventLog
+from calque.ports import EventLog, Ledger
 from calque.wiring.wiring import Wiring
 
 OUT = (TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING)
@@ -72,13 +72,22 @@ def gaps_of(wiring: Wiring) -> list[Document]:
     """Where the journal did not continue the log, and what became of it at the targets; then, with the target, where
     the journal did not wait for one. A target that has no ledger yet begins behind them all."""
     gaps = wiring.gaps().found()
-    rows = {name: list(wiring.ledger(name).tables().values()) for name in wiring.config.targets}
-    states = states_of(gaps, filter(None, rows.values()))
-    own = {name: gap for name, found in rows.items() if (gap := own_gap(found)) is not None}
+    targets = {name: found for name in wiring.config.targets if (found := target_gaps(wiring.ledger(name))) is not None}
+    states = states_of(gaps, targets.values())
     return [
         *(gap_of(gap, states[gap.number]) for gap in gaps),
-        *({**gap_of(gap, state_of_own(gap, gaps, rows[name])), "target": name} for name, gap in own.items()),
+        *(
+            {**gap_of(target.own, target.state_of_own(target.own, gaps)), "target": name}
+            for name, target in targets.items()
+            if target.own is not None
+        ),
     ]
+
+
+def target_gaps(ledger: Ledger) -> TargetGaps | None:
+    """None of a target that has no ledger yet."""
+    records, rows = ledger.records(), ledger.tables()
+    return TargetGaps.of(records, rows.values()) if records or rows else None
 
 
 def gap_of(gap: Gap, state: Mending) -> Document:
@@ -111,10 +120,10 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
     ledger = wiring.ledger(name)
     epoch = ledger.last_epoch()
     position = position_of(wiring, name, epoch)
-    rows = [row for row in ledger.tables().values() if row.kind not in NO_OBJECTS]
+    rows = ledger.tables().values()
     told = told_of_target(wiring, name)
     busy = told.get("states", {})
-    tables = [row for row in rows if row.kind == "table"]
+    tables = [row for row in rows if isinstance(row, TableRow)]
     states = {row: state_of_table(row, busy) for row in tables}
     counts = {state.value: 0 for state in TableState} | Counter(states.values())
     newest = max([event for event in (head, wiring.source().journal.last()) if event is not None], default=None)
@@ -186,13 +195,12 @@ def state_of_table(row: TableRow, busy: Mapping[str, str]) -> str:
     """As the ledger has it, or as the process tells that is at it; what an operator holds back waits."""
     if is_paused(row):
         return TableState.WAITING.value
-    return busy.get(f"{row.database}.{row.table}", row.state.value)
+    return busy.get(str(row.name), row.state.value)
 
 
 def set_aside(row: TableRow, state: str) -> Document:
-    return {"table": f"{row.database}.{row.table}", "state": state, "shows": row.shows, "reason": row.reason}
+    return {"table": str(row.name), "state": state, "shows": row.shows, "reason": row.reason}
 
 
-def quarantined(row: TableRow) -> Document:
-    name = f"{row.database}.{row.table}" if row.table else row.database
-    return {"table": name, "since_event": row.since_event, "reason": row.reason}
+def quarantined(row: StateRow) -> Document:
+    return {"table": str(row.name), "since_event": row.since_event, "reason": row.reason}

@@ -1,22 +1,47 @@
-"""How far targets have dealt with gaps in the log, from their ledgers' rows."""
+"""How far targets have dealt with gaps in the log, from their ledgers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from calque.model.gaps import Cause, Gap
-from calque.model.ledger import TableRow, TableState, Why
+from calque.model.ledger import StateRow, TableRow, TableState, Why
+from calque.model.records import DropReview, ForgottenSpan, GapRecovery, Record, one_of
 
-KIND = "gap"
-"""Of the row that says with `shows` which gap a target has dealt with last, and with its reason how far that is."""
-BEHIND = "behind"
-"""Of the row that has the newest gap of a target's own: its first event is `shows`, its last one `since_event`, when it
-was found `reason`; `owned` is the number of the log's newest gap by then."""
-COUNTED, HELD, REPAIRED = "counted", "held", "repaired"
-"""What became of the drops that were found by difference: they were few enough, or wait for an operator; in the end
-facets were compared, too."""
 ASIDE = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING})
+
+
+@dataclass(frozen=True, slots=True)
+class TargetGaps:
+    """What one target's ledger says of gaps: how far it has come, the newest one of its own, and whether tables are set
+    aside because of one."""
+
+    recovery: GapRecovery | None = None
+    own: Gap | None = None
+    reads: bool = False
+
+    @staticmethod
+    def of(records: Collection[Record], rows: Iterable[StateRow]) -> TargetGaps:
+        reads = any(isinstance(row, TableRow) and row.state in ASIDE and row.why is Why.GAP for row in rows)
+        return TargetGaps(one_of(records, GapRecovery), own_gap(records), reads)
+
+    def is_under_way(self) -> bool:
+        """Whether something is still compared, or tables are set aside because of a gap."""
+        settled = DropReview.HELD, DropReview.REPAIRED
+        return self.reads or (self.recovery is not None and self.recovery.drops not in settled)
+
+    def state(self) -> Mending:
+        """What became of the target's newest gap."""
+        if self.is_under_way():
+            return Mending.REPAIRING
+        held = self.recovery is not None and self.recovery.drops is DropReview.HELD
+        return Mending.HELD if held else Mending.REPAIRED
+
+    def state_of_own(self, gap: Gap, gaps: Sequence[Gap]) -> Mending:
+        """What became of a gap of the target's own: it is of no account behind the log's next one."""
+        return self.state() if gap.number == len(gaps) else Mending.REPAIRED
 
 
 class Mending(StrEnum):
@@ -28,34 +53,30 @@ class Mending(StrEnum):
     """All that changed was read; drops wait for an operator."""
 
 
-def dealt_with(rows: Iterable[TableRow]) -> int:
+def dealt_with(records: Iterable[Record]) -> int:
     """The newest gap that a target has dealt with; 0 for none."""
-    return max((row.shows or 0 for row in rows if row.kind == KIND), default=0)
+    recovery = one_of(records, GapRecovery)
+    return recovery.newest_gap if recovery is not None else 0
 
 
-def states_of(gaps: Sequence[Gap], targets: Iterable[Sequence[TableRow]]) -> Mapping[int, Mending]:
+def states_of(gaps: Sequence[Gap], targets: Iterable[TargetGaps]) -> Mapping[int, Mending]:
     """Each gap's state by its number. What is still being read because of a gap counts for the newest one, or for a
     gap of a target's own that came after it."""
-    rows = list(targets)
+    targets = list(targets)
     states = {}
     for gap in gaps:
-        late = any(dealt_with(found) < gap.number for found in rows)
-        last = [found for found in rows if gap.number == len(gaps) > number_of(own_gap(found))]
-        states[gap.number] = Mending.REPAIRING if late else worst(map(state_of, last))
+        late = any((target.recovery.newest_gap if target.recovery else 0) < gap.number for target in targets)
+        last = [target for target in targets if gap.number == len(gaps) > number_of(target.own)]
+        states[gap.number] = Mending.REPAIRING if late else worst(target.state() for target in last)
     return states
 
 
-def own_gap(rows: Iterable[TableRow]) -> Gap | None:
+def own_gap(records: Iterable[Record]) -> Gap | None:
     """The newest gap that is the target's own."""
-    row = next((row for row in rows if row.kind == BEHIND), None)
-    if row is None:
+    span = one_of(records, ForgottenSpan)
+    if span is None:
         return None
-    return Gap(int(row.owned), (row.shows or 1) - 1, row.since_event or 0, Cause.FORGOTTEN, row.reason)
-
-
-def state_of_own(gap: Gap, gaps: Sequence[Gap], rows: Sequence[TableRow]) -> Mending:
-    """What became of a gap of the target's own: it is of no account behind the log's next one."""
-    return state_of(rows) if gap.number == len(gaps) else Mending.REPAIRED
+    return Gap(span.after_gap, span.first_event - 1, span.last_event, Cause.FORGOTTEN, span.found_at)
 
 
 def number_of(gap: Gap | None) -> int:
@@ -65,20 +86,3 @@ def number_of(gap: Gap | None) -> int:
 def worst(states: Iterable[Mending]) -> Mending:
     found = {*states}
     return next((one for one in (Mending.REPAIRING, Mending.HELD) if one in found), Mending.REPAIRED)
-
-
-def state_of(rows: Sequence[TableRow]) -> Mending:
-    """What became of the target's newest gap."""
-    if is_under_way(rows):
-        return Mending.REPAIRING
-    held = any(row.kind == KIND and row.reason == HELD for row in rows)
-    return Mending.HELD if held else Mending.REPAIRED
-
-
-def is_under_way(rows: Iterable[TableRow]) -> bool:
-    """Whether something is still compared, or tables are set aside because of a gap."""
-    return any(
-        (row.kind == KIND and row.reason not in (HELD, REPAIRED))
-        or (row.kind == "table" and row.state in ASIDE and row.why is Why.GAP)
-        for row in rows
-    )

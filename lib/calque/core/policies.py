@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 from calque.core.admit import Admission
 from calque.core.image import source_mark
 from calque.model.names import TableName, table_name
 from calque.model.policy import Policy
+from calque.model.records import PolicyTerms
 
-LISTS = ("include", "exclude")
-MAPPINGS = ("rename", "properties", "locations")
-WORDS = ("data", "consistency", "warehouse", "external_base", "strict_locations")
+TERMS = tuple(field.name for field in fields(PolicyTerms))
 Steps = list[tuple[TableName, TableName]]
 
 
-def written(policies: Sequence[Policy]) -> str:
-    """The policies in one text that `policies_of` reads."""
-    return json.dumps([recorded(policy) for policy in policies], sort_keys=True)
+def terms_of(policy: Policy) -> PolicyTerms:
+    return PolicyTerms(**{name: getattr(policy, name) for name in TERMS})
 
 
-def recorded(policy: Policy) -> dict[str, Any]:
-    """What of the policy can be seen at the target."""
-    found: dict[str, Any] = {key: list(getattr(policy, key)) for key in LISTS}
-    found |= {key: dict(getattr(policy, key)) for key in MAPPINGS}
-    return found | {key: getattr(policy, key) for key in WORDS}
-
-
-def policies_of(text: str, now: Policy) -> tuple[Policy, ...]:
-    """The policies in the text; what it does not say they have in common with `now`."""
-    return tuple(policy_of(found, now) for found in json.loads(text))
-
-
-def policy_of(found: Mapping[str, Any], now: Policy) -> Policy:
-    known: dict[str, Any] = {key: found[key] for key in (*MAPPINGS, *WORDS) if key in found}
-    known |= {key: tuple(found[key]) for key in LISTS if key in found}
-    return replace(now, **known)
+def policy_of(terms: PolicyTerms, now: Policy) -> Policy:
+    """The policy with these terms; what they do not say it has in common with `now`."""
+    return replace(now, **{name: term for name in TERMS if (term := getattr(terms, name)) is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +38,7 @@ class Change:
 
     def differs(self, *keys: str) -> bool:
         """Whether one of the policies had another value for one of the keys."""
-        wanted = [recorded(self.now.policy)[key] for key in keys]
-        return any([recorded(one.policy)[key] for key in keys] != wanted for one in self.before)
+        return any(getattr(one.policy, key) != getattr(self.now.policy, key) for one in self.before for key in keys)
 
     @property
     def admits_others(self) -> bool:

@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from calque.core.mended import BEHIND, KIND
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import StateRow, TableState, shown_event
 from calque.model.names import EventId
 
-NO_OBJECTS = frozenset({"cursor", KIND, BEHIND})
 PAUSED = "paused"
 """What the reasons of tables begin with that an operator holds back, and of those that wait for these."""
 
@@ -28,21 +26,21 @@ class Reached:
     missing: tuple[str, ...] = ()
 
 
-def standing(position: EventId | None, rows: Iterable[TableRow], event_id: EventId) -> Reached:
+def standing(position: EventId | None, rows: Iterable[StateRow], event_id: EventId) -> Reached:
     """How a target stands to `event_id`. Rows are the ledger's; tables being read or copied are waited for, and so are
     waiting ones that nobody holds back: they are read, or quarantined, after a while."""
     if position is None or position < event_id:
         return Reached(Standing.GOING)
     missing = []
     for row in rows:
-        if row.kind in NO_OBJECTS or row.state is TableState.LIVE or (row.shows or 0) >= event_id:
+        if row.state is TableState.LIVE or (shown_event(row) or 0) >= event_id:
             continue
         if row.state is not TableState.QUARANTINED and not is_paused(row):
             return Reached(Standing.GOING)
-        missing.append(f"{row.database}.{row.table}" if row.table else row.database)
+        missing.append(str(row.name))
     return Reached(Standing.WITHOUT if missing else Standing.REACHED, tuple(sorted(missing)))
 
 
-def is_paused(row: TableRow) -> bool:
+def is_paused(row: StateRow) -> bool:
     """Whether the table stays as it is until an operator lets it go on."""
     return row.state not in (TableState.LIVE, TableState.QUARANTINED) and row.reason.startswith(PAUSED)

@@ -58,7 +58,7 @@ EFFECTS = {
     "evidence": ("append", "forget", "restart"),
     "pins": ("keep", "release"),
     "scans": ("append", "forget", "remember"),
-    "ledger": ("publish", "put_tables", "remove_tables", "forget"),
+    "ledger": ("publish", "put_tables", "remove_tables", "put_records", "remove_records", "forget"),
     "storage": ("copy", "publish", "make_directories", "date", "write", "remove"),
 }
 """The methods of each port that leave something behind."""

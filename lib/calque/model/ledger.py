@@ -1,15 +1,18 @@
-"""What a target remembers: epochs, the objects each epoch changed, and the state of tables that are not plainly live.
+"""What a target's ledger promises readers: epochs, the objects that each epoch changed, and the states of tables,
+databases and functions.
 
-The contract fixes the columns (`Ledger`). Times are ISO-8601 in UTC.
+The contract fixes the columns (`Ledger`). Times are ISO-8601 in UTC. What calque remembers for itself is
+`model.records`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import assert_never
 
 from calque.model.files import File
-from calque.model.names import EventId
+from calque.model.names import EventId, TableName
 
 
 class TableState(StrEnum):
@@ -39,7 +42,7 @@ class Why(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TableRow:
     """A table's state. `shows` is the event id that the target shows of it (None: nothing yet); of a live table it is
-    the position. `exact_at` is where a finished exact read left it."""
+    the position. `since_event` is the event at which it came into its state (None: no event is the cause)."""
 
     database: str
     table: str
@@ -47,15 +50,73 @@ class TableRow:
     shows: EventId | None = None
     reason: str = ""
     since_event: EventId | None = None
-    kind: str = "table"
-    """"table", "database" or "function"; "cursor" where a bootstrap began; "gap" and "behind"
-    (`engine.exact_reads.gap_recovery`);
-    "policy", "admitted" and "kept" (`engine.policy.change`); "bridge" or "in_parts" is for the next epoch to list
-    (`engine.sides.announced_exceptions`); "read_again", "count_again", "look_again" or "adopt" is asked for
-    (`engine.sides.read_requests`)."""
-    owned: str = ""
-    """The name at the target, of things that carry no parameters (functions)."""
     why: Why = Why.OWN
+
+    @property
+    def name(self) -> TableName:
+        return TableName(self.database, self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseRow:
+    """A database that the target does not take as it is (`QUARANTINED`), or that the source dropped and that is dropped
+    when it is empty (`LIVE`); all others have no row."""
+
+    database: str
+    state: TableState
+    reason: str = ""
+    since_event: EventId | None = None
+
+    @property
+    def name(self) -> TableName:
+        return TableName(self.database)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """A function that is calque's at the target, or that is set aside. Functions carry no parameters: `at_target` is
+    the name under which the one that stands at the target is calque's (None: none does)."""
+
+    database: str
+    function: str
+    state: TableState
+    shows: EventId | None = None
+    reason: str = ""
+    since_event: EventId | None = None
+    at_target: TableName | None = None
+
+    @property
+    def name(self) -> TableName:
+        return TableName(self.database, self.function)
+
+
+StateRow = TableRow | DatabaseRow | FunctionRow
+"""A row of the ledger's `tables`."""
+StateKey = tuple[str, str, str]
+"""What kind of object it is, and its name at the source."""
+
+
+def state_key(row: StateRow) -> StateKey:
+    match row:
+        case TableRow():
+            return "table", *row.name
+        case DatabaseRow():
+            return "database", *row.name
+        case FunctionRow():
+            return "function", *row.name
+        case other:
+            assert_never(other)
+
+
+def shown_event(row: StateRow) -> EventId | None:
+    """The event id that the target shows of the object; no ledger has that of a database."""
+    match row:
+        case TableRow() | FunctionRow():
+            return row.shows
+        case DatabaseRow():
+            return None
+        case other:
+            assert_never(other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from calque.model.gaps import Gap
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Entry, Event
 from calque.model.lease import Generation
-from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
 from calque.model.names import EventId, Span, TableName
 from calque.model.policy import Abilities
+from calque.model.records import Record, RecordKey
 from calque.model.scan import Memory, Scan
 from calque.ports import (
     Catalog,
@@ -358,17 +359,26 @@ class ForwardingLedger:
     def objects(self, epoch: int) -> Sequence[ObjectRow]:
         return self._intercept("objects", self._ledger.objects, epoch)
 
-    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[StateRow]) -> None:
         self._intercept("publish", self._ledger.publish, epoch, objects, tables)
 
-    def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
+    def tables(self) -> Mapping[StateKey, StateRow]:
         return self._intercept("tables", self._ledger.tables)
 
-    def put_tables(self, rows: Sequence[TableRow]) -> None:
+    def put_tables(self, rows: Sequence[StateRow]) -> None:
         self._intercept("put_tables", self._ledger.put_tables, rows)
 
-    def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None:
+    def remove_tables(self, keys: Sequence[StateKey]) -> None:
         self._intercept("remove_tables", self._ledger.remove_tables, keys)
+
+    def records(self) -> Sequence[Record]:
+        return self._intercept("records", self._ledger.records)
+
+    def put_records(self, records: Sequence[Record]) -> None:
+        self._intercept("put_records", self._ledger.put_records, records)
+
+    def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        self._intercept("remove_records", self._ledger.remove_records, keys)
 
     def latest_objects(self, keys: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], ObjectRow]:
         return self._intercept("latest_objects", self._ledger.latest_objects, keys)

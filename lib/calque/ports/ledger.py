@@ -1,16 +1,20 @@
-"""What a target remembers: epochs, the objects that each changed, and the states of tables."""
+"""What a target remembers: epochs, the objects that each changed, the states of tables, and records of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
 from calque.model.names import TableName
+from calque.model.records import Record, RecordKey
 
 
 class Ledger(Protocol):
-    """The truth about one target's progress. Only an epoch row makes the object rows of its number count."""
+    """The truth about one target's progress. Only an epoch row makes the object rows of its number count.
+
+    States and records are written by separate commits. Who writes both writes states first; who reads both reads
+    records first: a record that says what was done to all tables never comes before their rows."""
 
     def last_epoch(self) -> Epoch | None: ...
 
@@ -19,16 +23,24 @@ class Ledger(Protocol):
 
     def objects(self, epoch: int) -> Sequence[ObjectRow]: ...
 
-    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[StateRow]) -> None:
         """Objects and table rows first, the epoch row last. Publishing a number again replaces what did not count."""
 
-    def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
-        """The newest row of each (kind, database, table)."""
+    def tables(self) -> Mapping[StateKey, StateRow]:
+        """The newest row of each table, database and function."""
 
-    def put_tables(self, rows: Sequence[TableRow]) -> None:
-        """Record states between epochs; a row with state `dropped` semantics is removed by `remove_tables`."""
+    def put_tables(self, rows: Sequence[StateRow]) -> None:
+        """Record states between epochs, in one commit."""
 
-    def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None: ...
+    def remove_tables(self, keys: Sequence[StateKey]) -> None: ...
+
+    def records(self) -> Sequence[Record]:
+        """The newest record of each key."""
+
+    def put_records(self, records: Sequence[Record]) -> None:
+        """Remember what is for calque alone, in one commit."""
+
+    def remove_records(self, keys: Sequence[RecordKey]) -> None: ...
 
     def latest_objects(self, keys: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], ObjectRow]:
         """The newest counted row of each (database, table, partition) at the source that carries files."""

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from calque.config import load
@@ -54,6 +54,7 @@ def run_job(
         for role in roles(targets, capture=capture):
             held.take(role)
         agree(wiring.config, wiring.control)
+        require_known_ledgers(wiring, targets)
         goal = goal_of(wiring, until)
         run = Run(wiring, targets, capture, held, reread, stopping=stopping)
         with (
@@ -74,6 +75,13 @@ def run_job(
             if not run.stop():
                 leave(0)
     return 0
+
+
+def require_known_ledgers(wiring: Wiring, targets: Sequence[str]) -> None:
+    """`Refused` where a newer calque has written a target's ledger. One that does not answer is waited for later."""
+    for name in targets:
+        with suppress(Unavailable):
+            wiring.ledger(name).require_known_format()
 
 
 def missing(run: Run, goal: EventId) -> Unavailable:

@@ -163,6 +163,7 @@ class TargetPart(Part):
     def replicate(self, after: EventId) -> None:
         """Run the query over the journal, which begins after that event, until it ends."""
         side = self.wiring.target(self.name)
+        self.wiring.ledger(self.name).take_over_format()
         self.replica = Replica(
             ending_source(fenced(self.wiring.source()), side.stopping),
             side,
@@ -283,7 +284,7 @@ class TargetPart(Part):
     def is_mended(self) -> bool:
         """Whether the target has dealt with every gap: until then its position is of another history."""
         if self.mended < self.gap:
-            self.mended = dealt_with(self.wiring.ledger(self.name).tables().values())
+            self.mended = dealt_with(self.wiring.ledger(self.name).records())
         return self.mended >= self.gap
 
     def reached(self) -> Mapping[str, Json]:

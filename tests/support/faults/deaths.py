@@ -32,7 +32,7 @@ from calque.wiring.wiring import Wiring
 from support.services.deployments import Deployment
 
 COLUMNS, DAY = (Column("id", "bigint"), Column("name", "string")), (Column("day", "string"),)
-SPARE = 6
+SPARE = 10
 """What is to be dropped, that often."""
 RUN, UNTIL = ("run",), ("run", "--until", "head")
 SWEEP = ("sweep",)
@@ -281,7 +281,9 @@ REACHES: Mapping[str, Reach] = {
     "evidence.append": Reach(insert),
     "ledger.publish": Reach(insert),
     "ledger.put_tables": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
-    "ledger.remove_tables": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
+    "ledger.remove_tables": Reach(lambda s: s.source.drop_table(TableName(s.database, s.drop("table")))),
+    "ledger.put_records": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
+    "ledger.remove_records": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
     "storage.copy": Reach(insert),
     "storage.publish": Reach(insert),
     "storage.make_directories": Reach(table),

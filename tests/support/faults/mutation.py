@@ -46,7 +46,7 @@ BY_HAND = ("whole/test_adopt.py", "whole/test_start.py")
 NEARER = {
     "engine/capture/continuity.py": ("whole/test_gaps_found.py",),
     "engine/exact_reads/drop_guard.py": ("whole/test_gaps_mended.py",),
-    "engine/exact_reads/bootstrap.py": ("whole/test_bootstrap.py",),
+    "engine/exact_reads/bootstrap.py": ("whole/test_bootstrap.py", "whole/test_records.py"),
     "engine/exact_reads/gap_recovery.py": ("whole/test_gaps_mended.py",),
     "engine/exact_reads/bulk_compare.py": ("whole/test_gaps_mended.py",),
     "engine/exact_reads/bulk_compare_pool.py": ("whole/test_gaps_mended.py",),

@@ -10,6 +10,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Why
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.model.records import DropReview, GapRecovery, one_of
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, World
 
 POLICY = Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target")
@@ -66,6 +67,13 @@ def counted(world: World) -> Counter[str]:
     world.between = lambda method: calls.update([method])
     world.storage.before = stored
     return calls
+
+
+def drops_of(world: World) -> DropReview:
+    """What became of drops by difference, as the ledger has it."""
+    recovery = one_of(world.ledger.records(), GapRecovery)
+    assert recovery is not None
+    return recovery.drops
 
 
 def held(world: World) -> list[str]:

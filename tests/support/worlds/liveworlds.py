@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from calque.adapters.memory.metastore import MemoryLog, MemoryReader
-from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.model.records import AnnouncedBridge, all_of
 from support.judges.proof import Proof, Reader, touched, with_rows
 from support.sources.writers import OPERATIONS
 from support.worlds.worlds import World
@@ -58,9 +58,8 @@ class Watched(World):
             self.reader.event_id = None
             if (look := self.reader.look()) is not None:
                 self.proof.see(look.event_id, len(self.bridges), look.states(self.looker), look.vague)
-        rows = [row for row in self.side.announced.waiting() if row.kind == BRIDGE]
-        tables = {TableName(row.database, row.table) for row in rows}
-        self.bridges.append(frozenset(tables | {TableName(row.database) for row in rows}))
+        tables = {one.table for one in all_of(self.side.announced.waiting(), AnnouncedBridge)}
+        self.bridges.append(frozenset(tables | {TableName(table.database) for table in tables}))
 
     def problems_seen(self) -> list[str]:
         return self.proof.problems(lambda name, at: name in self.bridges[int(at)])

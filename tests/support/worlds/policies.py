@@ -10,12 +10,12 @@ from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.admit import Admission
 from calque.core.image import SOURCE, Imaging
 from calque.core.policies import marked
-from calque.engine.policy.retained import KEPT
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.hive import Partition, Table
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
+from calque.model.records import RetainedReplica, all_of
 from support.worlds.histories import QUIET, Meanwhile, Player, Story
 from support.worlds.worlds import ABSENT, Died, Look, Looker, Recall, State, World, nothing
 
@@ -114,7 +114,7 @@ class PolicyWorld(World):
         if looker is not None:
             return super().target_states(looker)
         found: dict[TableName, State] = {name: (ABSENT, self.may_be_absent(name)) for name in self.history.states}
-        kept = {row.owned for row in self.ledger.tables().values() if row.kind == KEPT}
+        kept = {str(one.at_target) for one in all_of(self.ledger.records(), RetainedReplica)}
         seen: set[TableName] = set()
         for database in self.target_store.databases():
             for table in self.target_store.tables(database) if database != OURS else ():

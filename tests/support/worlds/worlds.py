@@ -52,7 +52,6 @@ from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
-from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.evidence import Gatherer
 from calque.engine.window.long_copies import PATIENCE
@@ -62,6 +61,7 @@ from calque.model.gaps import Cause, Gap
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
+from calque.model.records import AnnouncedBridge, all_of
 from calque.ports import Scans
 from support.sources.writers import INPUT, OUTPUT, SERDE, Directories, Noting, Writer
 
@@ -572,7 +572,7 @@ class World:
         self.seen_at = now
         with self.uninterrupted():
             states = self.target_states()
-        bridged = {TableName(row.database, row.table) for row in self.side.announced.waiting() if row.kind == BRIDGE}
+        bridged = {one.table for one in all_of(self.side.announced.waiting(), AnnouncedBridge)}
         for name, state in states.items():
             if self.seen.get(name, (ABSENT, False)) != (state, name in bridged):
                 self.seen[name] = (state, name in bridged)

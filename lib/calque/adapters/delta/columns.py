@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 
 from calque.core.continuity import carries_files
+from calque.errors import Broken
 from calque.model.files import File
-from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState, Why
+from calque.model.ledger import (
+    Bridge,
+    DatabaseRow,
+    Epoch,
+    FunctionRow,
+    ObjectRow,
+    StateKey,
+    StateRow,
+    TableRow,
+    TableState,
+    Why,
+    state_key,
+)
+from calque.model.names import TableName
 
 Row = Mapping[str, Any]
 
@@ -79,6 +93,19 @@ TABLES = pa.schema(
     ]
 )
 """Of several rows for one (kind, database, table) the one with the greatest `sequence` counts, unless `removed`."""
+INTERNAL = pa.schema(
+    [
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("kind", pa.string()),
+        pa.field("key", pa.string()),
+        pa.field("format", pa.int64()),
+        pa.field("payload", pa.string()),
+        pa.field("removed", pa.bool_()),
+    ]
+)
+"""The same of each (kind, key); `adapters.delta.record_codec` says what is in the payload."""
+LEDGER_FORMAT = 2
+"""Of a ledger's rows. In format 1 `tables` had what is in `internal` (`adapters.delta.format_one`)."""
 
 
 def file_record(file: File) -> Row:
@@ -139,39 +166,58 @@ def object_of(row: Row) -> ObjectRow:
     )
 
 
-def table_record(row: TableRow, sequence: int) -> Row:
+STATE_KINDS = frozenset({"table", "database", "function"})
+
+
+def state_row(row: StateRow, sequence: int) -> Row:
+    match row:
+        case TableRow():
+            more = {"shows": row.shows, "owned": "", "why": row.why.value}
+        case DatabaseRow():
+            more = {"owned": "", "why": Why.OWN.value}
+        case FunctionRow():
+            more = {"shows": row.shows, "owned": str(row.at_target or ""), "why": Why.OWN.value}
+        case other:
+            assert_never(other)
     return {
-        "sequence": sequence,
-        "kind": row.kind,
-        "database": row.database,
-        "table": row.table,
+        **removed_state_row(state_key(row), sequence),
         "state": row.state.value,
-        "shows": row.shows,
         "reason": row.reason,
         "since_event": row.since_event,
-        "owned": row.owned,
         "removed": False,
-        "why": row.why.value,
+        **more,
     }
 
 
-def removed_record(key: tuple[str, str, str], sequence: int) -> Row:
+def removed_state_row(key: StateKey, sequence: int) -> Row:
     kind, database, table = key
     return {"sequence": sequence, "kind": kind, "database": database, "table": table, "removed": True}
 
 
-def table_of(row: Row) -> TableRow:
-    return TableRow(
-        row["database"],
-        row["table"],
-        TableState(row["state"]),
-        row["shows"],
-        row["reason"],
-        row["since_event"],
-        row["kind"],
-        row["owned"],
-        why_of(row["reason"]) if row["why"] is None else Why(row["why"]),
-    )
+def key_of_state_row(row: Row) -> StateKey:
+    return row["kind"], row["database"], row["table"]
+
+
+def state_of(row: Row) -> StateRow:
+    """`Broken` where the row is of none of the kinds."""
+    state, reason, since = TableState(row["state"]), row["reason"], row["since_event"]
+    match row["kind"]:
+        case "table":
+            why = why_of(reason) if row["why"] is None else Why(row["why"])
+            return TableRow(row["database"], row["table"], state, row["shows"], reason, since, why)
+        case "database":
+            return DatabaseRow(row["database"], state, reason, since)
+        case "function":
+            at = name_of(row["owned"]) if row["owned"] else None
+            return FunctionRow(row["database"], row["table"], state, row["shows"], reason, since, at)
+        case kind:
+            raise Broken(
+                f"The ledger has a row of kind {kind}", "No version wrote such rows", "Restore it from a backup"
+            )
+
+
+def name_of(text: str) -> TableName:
+    return TableName(*text.partition(".")[::2])
 
 
 BEGINNINGS = {"gap ": Why.GAP, "held: ": Why.HELD, "bootstrap": Why.ALL, "asked for by bootstrap": Why.ALL}

@@ -1,4 +1,5 @@
-"""A target's ledger as three Delta tables below one folder: `epochs`, `objects`, `tables` (port `Ledger`).
+"""A target's ledger as four Delta tables below one folder: `epochs`, `objects`, `tables`, and `internal` for records of
+calque's own (port `Ledger`).
 
 Epoch numbers rise one by one, so rows of `objects` count exactly when their number is at most the last epoch's.
 Rows above it were left by a crash; the next `publish` removes them in the commit that writes its own. So that this
@@ -7,6 +8,10 @@ never hits rows that are about to count, a handle takes the ledger over at its f
 
 `forget` keeps the epoch rows that the newest rows of unchanged objects belong to, so that these still count for every
 reader; `epochs` and `objects` show them no more.
+
+A ledger of format 1 has no `internal`: its records are rows of `tables`, and are read there. The first write takes them
+over: they become all that `internal` has, in one commit, and go from `tables` in the next, which says format 2. Until
+that one `internal` counts for nothing, so a death between the two leaves a ledger of format 1.
 """
 
 from __future__ import annotations
@@ -19,17 +24,34 @@ from itertools import accumulate
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calque.adapters.delta.columns import EPOCHS, OBJECTS, epoch_of, epoch_record, object_of, object_record
+from calque.adapters.delta.columns import (
+    EPOCHS,
+    INTERNAL,
+    LEDGER_FORMAT,
+    OBJECTS,
+    STATE_KINDS,
+    TABLES,
+    epoch_of,
+    epoch_record,
+    key_of_state_row,
+    object_of,
+    object_record,
+    removed_state_row,
+    state_row,
+)
+from calque.adapters.delta.format_one import state_or_record_of
+from calque.adapters.delta.keyed import SEQUENCE, KeyedTable, Layout
 from calque.adapters.delta.latest import LatestEpochs, ObjectKey, RecentRows, key_of
+from calque.adapters.delta.record_codec import key_of_record_row, record_of_row, record_row, removed_record_row
 from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
-from calque.adapters.delta.states import DeltaStates, StateKey
-from calque.adapters.delta.table import RangedTable
+from calque.adapters.delta.table import FIRST_FORMAT, RangedTable, format_of
 from calque.core.contents import ENDINGS, Line, needed
 from calque.core.continuity import carries_files, next_epoch
 from calque.core.digest import in_order
 from calque.errors import Broken
-from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
 from calque.model.names import TableName
+from calque.model.records import Record, RecordKey
 
 EPOCH = "epoch"
 FORGOTTEN = "forgotten"
@@ -40,6 +62,14 @@ KEY_COLUMNS = (EPOCH, "database", "table", "partition", "carries_files")
 LINE_COLUMNS = (
     *(EPOCH, "database", "table", "partition", "incarnation", "event_id", "change", "carries_files", "definition"),
     "step",
+)
+
+
+STATES: Layout[StateKey, StateRow | Record, StateRow] = Layout(
+    TABLES, LEDGER_FORMAT, key_of_state_row, state_or_record_of, state_row, removed_state_row
+)
+RECORDS: Layout[RecordKey, Record, Record] = Layout(
+    INTERNAL, LEDGER_FORMAT, key_of_record_row, record_of_row, record_row, removed_record_row
 )
 
 
@@ -59,7 +89,8 @@ def passed(failpoint: str) -> None:
 
 class DeltaLedger:
     """The ledger below `folder`, a path or URI. `storage_options` are delta-rs's. `failpoint` is called with
-    `ledger.objects`, `ledger.tables` and `ledger.epoch` after each of these writes."""
+    `ledger.objects`, `ledger.tables` and `ledger.epoch` after each of these writes, and with `ledger.internal` between
+    the two commits that take over a ledger of format 1."""
 
     def __init__(
         self,
@@ -69,13 +100,16 @@ class DeltaLedger:
     ) -> None:
         self._folder = folder.rstrip("/")
         self._failpoint = failpoint
-        self._epochs = RangedTable(f"{self._folder}/epochs", EPOCHS, (EPOCH, FORGOTTEN, WRITER), storage_options)
-        self._objects = RangedTable(f"{self._folder}/objects", OBJECTS, (WRITER,), storage_options)
-        self._states = DeltaStates(f"{self._folder}/tables", storage_options)
+        self._epochs = RangedTable(
+            f"{self._folder}/epochs", EPOCHS, (EPOCH, FORGOTTEN, WRITER), storage_options, LEDGER_FORMAT
+        )
+        self._objects = RangedTable(f"{self._folder}/objects", OBJECTS, (WRITER,), storage_options, LEDGER_FORMAT)
+        self._states = KeyedTable(f"{self._folder}/tables", STATES, storage_options)
+        self._records = KeyedTable(f"{self._folder}/internal", RECORDS, storage_options)
         self._start()
 
     def __getstate__(self) -> dict[str, object]:
-        kept = ("_folder", "_failpoint", "_epochs", "_objects", "_states")
+        kept = ("_folder", "_failpoint", "_epochs", "_objects", "_states", "_records")
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -86,6 +120,8 @@ class DeltaLedger:
         self._lock = threading.RLock()
         self._last: Epoch | None = None
         self._writer = 0
+        self._has_newest_format = False
+        """Known not to be of format 1, which no ledger becomes again."""
         self._latest = LatestEpochs()
         self._indexed = 0
         self._recent = RecentRows()
@@ -109,7 +145,7 @@ class DeltaLedger:
             return ()
         return in_order([object_of(row) for row in self._objects.read(range(epoch, epoch + 1)).to_pylist()])
 
-    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[StateRow]) -> None:
         with self._lock:
             sealed = next_epoch(self.last_epoch(), epoch, objects)
             if sealed is not None and not self._writer:
@@ -117,6 +153,7 @@ class DeltaLedger:
                 sealed = next_epoch(self.last_epoch(), epoch, objects)
             if sealed is None:
                 return
+            self.take_over_format()
             rows = in_order(objects)
             self._index_up_to(sealed.epoch - 1)
             self._write_objects(sealed.epoch, rows)
@@ -130,14 +167,52 @@ class DeltaLedger:
         self._objects.compact(below=sealed.epoch)
         self._epochs.compact()
 
-    def tables(self) -> Mapping[StateKey, TableRow]:
-        return self._states.read()
+    def tables(self) -> Mapping[StateKey, StateRow]:
+        _, content = self._states.read()
+        return {key: row for key, row in content.items() if isinstance(row, StateRow)}
 
-    def put_tables(self, rows: Sequence[TableRow]) -> None:
+    def put_tables(self, rows: Sequence[StateRow]) -> None:
+        self.take_over_format()
         self._states.put(rows)
 
     def remove_tables(self, keys: Sequence[StateKey]) -> None:
+        self.take_over_format()
         self._states.remove(keys)
+
+    def records(self) -> Sequence[Record]:
+        if not self._has_newest_format:
+            snapshot, content = self._states.read()
+            if is_of_format_one(snapshot):
+                return old_records(content)
+            self._has_newest_format = True
+        _, records = self._records.read()
+        return tuple(records.values())
+
+    def put_records(self, records: Sequence[Record]) -> None:
+        self.take_over_format()
+        self._records.put(records)
+
+    def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        self.take_over_format()
+        self._records.remove(keys)
+
+    def require_known_format(self) -> None:
+        """`Refused` where a newer calque has written it."""
+        for table in (self._epochs, self._objects, self._states, self._records):
+            table.snapshot()
+
+    def take_over_format(self) -> None:
+        """Give a ledger of format 1 the newest format. For whoever has the lease on the target; done again, or by two
+        at once, it comes to the same."""
+        with self._lock:
+            if self._has_newest_format:
+                return
+            snapshot, content = self._states.read()
+            if is_of_format_one(snapshot):
+                self._records.replace_all(old_records(content), lambda: is_of_format_one(self._states.snapshot()))
+                self._failpoint("ledger.internal")
+                self._states.keep_only(lambda key: key[0] in STATE_KINDS, is_of_format_one)
+            self._has_newest_format = True
 
     def latest_objects(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, ObjectRow]:
         with self._lock:
@@ -189,6 +264,8 @@ class DeltaLedger:
             lambda snapshot: [file for file in snapshot.files if file in sparse],
             lambda file: self._objects.read_files([file]).filter(sparse[file].mask),
         )
+        self._states.vacuum()
+        self._records.vacuum()
         return count
 
     def _read_epochs(self, numbers: range) -> Sequence[Epoch]:
@@ -304,6 +381,16 @@ class DeltaLedger:
             )
             found[file] = Worth(pa.array(mask, pa.bool_()), file in sparse, owners)
         return found
+
+
+def is_of_format_one(snapshot: Snapshot) -> bool:
+    """Of the table `tables`; one without any row has no format yet."""
+    return SEQUENCE in snapshot.marks and format_of(snapshot) == FIRST_FORMAT
+
+
+def old_records(content: Mapping[StateKey, StateRow | Record]) -> tuple[Record, ...]:
+    """Those in `tables` of a ledger of format 1."""
+    return tuple(one for one in content.values() if not isinstance(one, StateRow))
 
 
 def retained(rows: pa.Table, before: int, owners: pa.Array) -> pa.Table:

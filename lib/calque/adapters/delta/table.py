@@ -8,6 +8,9 @@ Every commit is compare-and-swap on the table's version: it lands directly on th
 decision is made again. (delta-rs by itself lets two rewrites of the same files pass one after the other, which would
 double their rows.)
 
+Each commit says which format the table's rows have, by the application transaction `format`: a table that does not say
+it has format 1, and one with a greater number than the reader knows is refused.
+
 Log clean-up (`PROPERTIES`) keeps a commit at a few milliseconds; without it each one costs more than the last. A
 handle that fell behind the clean-up, and a data file that was merged away, are met by opening the table anew.
 """
@@ -49,7 +52,7 @@ from calque.adapters.delta.snapshot import (
     small_run,
     without_statistics,
 )
-from calque.errors import Unavailable
+from calque.errors import Refused, Unavailable
 
 PROPERTIES = {
     "delta.checkpointInterval": "20",
@@ -57,6 +60,8 @@ PROPERTIES = {
     "delta.enableExpiredLogCleanup": "true",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
+FORMAT = "format"
+FIRST_FORMAT = 1
 SMALL_BYTES = 1 << 20
 """Below it a file is read faster by one thread."""
 LINGER_SECONDS = 600
@@ -74,10 +79,12 @@ class Moved(Exception):
 
 class RangedTable:
     """`location` is a path or URI; `schema`'s first column is the key, a 64-bit integer; `marks` are the application
-    names whose numbers `Snapshot.marks` shows. Opened at the first use, created at the first commit, and closed when
-    pickled. Safe from several threads.
+    names whose numbers `Snapshot.marks` shows; `table_format` is the newest format of rows that is known here, and the
+    one that is written. Opened at the first use, created at the first commit, and closed when pickled. Safe from
+    several threads.
 
-    Every method may raise `Unavailable`; after one from `commit` it is unknown whether the commit was made."""
+    Every method may raise `Unavailable`, after which it is unknown of a commit whether it was made, and `Refused` where
+    a newer calque has written the table."""
 
     def __init__(
         self,
@@ -85,17 +92,20 @@ class RangedTable:
         schema: pa.Schema,
         marks: Sequence[str] = (),
         storage_options: Mapping[str, str] | None = None,
+        table_format: int = FIRST_FORMAT,
     ) -> None:
         self.location = location
         self.schema = schema
         self.key = schema.names[0]
         self._uri = local_path(location) or location
-        self._marks = tuple(marks)
+        self._marks = (*marks, FORMAT)
+        self._format = table_format
         self._options = dict(storage_options or {})
         self._start()
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in ("location", "schema", "key", "_uri", "_marks", "_options")}
+        kept = ("location", "schema", "key", "_uri", "_marks", "_format", "_options")
+        return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -116,7 +126,17 @@ class RangedTable:
                 self._catch_up()
             except (DeltaError, OSError) as error:
                 raise self._unavailable("read", error) from error
+            self._require_known_format(self._snapshot.marks)
             return self._snapshot
+
+    def _require_known_format(self, marks: Mapping[str, int]) -> None:
+        number = marks.get(FORMAT, FIRST_FORMAT)
+        if number > self._format:
+            raise Refused(
+                f"The table {self.location} has format {number}",
+                f"A newer calque has written it; this one knows formats up to {self._format}",
+                "Use that version, or a later one",
+            )
 
     def commit(self, decide: Callable[[Snapshot], Change | None]) -> Snapshot:
         """Apply what `decide` makes of the newest version, atomically and on exactly that version. `decide` is called
@@ -308,10 +328,10 @@ class RangedTable:
             self.commit(decide)
 
         self.consistently(prepare_then_commit)
-        self._vacuum()
+        self.vacuum()
         return gone
 
-    def _vacuum(self) -> None:
+    def vacuum(self) -> None:
         """Delete data files that were removed, or written and never committed, more than an hour ago."""
         with self._lock:
             version = self.snapshot().version
@@ -364,8 +384,9 @@ class RangedTable:
                 problem = error
                 time.sleep(0.005 * attempt)
             else:
-                files = in_order(self._known(row) for row in adds)
                 known = {name: number for name, number in marks.items() if number is not None}
+                self._require_known_format(known)
+                files = in_order(self._known(row) for row in adds)
                 self._snapshot, self._handle = Snapshot(handle.version(), files, known), handle
                 return
         raise self._unavailable("opened", problem) from problem
@@ -383,10 +404,11 @@ class RangedTable:
         """One commit directly on `base`; `Moved` when it is not the newest version any more."""
         handle = self._handle_at(base.version) if base.version >= 0 else self._created()
         token = uuid.uuid4().hex
+        marks = {**change.marks, **({FORMAT: self._format} if base.marks.get(FORMAT) != self._format else {})}
         properties = CommitProperties(
             custom_metadata={"calque": token},
             max_commit_retries=0,
-            app_transactions=[Transaction(name, number) for name, number in change.marks.items()],
+            app_transactions=[Transaction(name, number) for name, number in marks.items()],
         )
         try:
             handle.create_write_transaction(
@@ -489,6 +511,11 @@ class RangedTable:
             COLOURS.sub("", str(error)),
             "Check that the folder can be reached and written, then try again",
         )
+
+
+def format_of(snapshot: Snapshot) -> int:
+    """The format of the table's rows; the first one where it is not said."""
+    return snapshot.marks.get(FORMAT, FIRST_FORMAT)
 
 
 def filled(rows: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:

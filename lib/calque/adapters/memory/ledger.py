@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from calque.core.contents import line_of, needed
 from calque.core.continuity import carries_files, next_epoch
 from calque.core.digest import in_order
-from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow, state_key
 from calque.model.names import TableName
+from calque.model.records import Record, RecordKey, record_key
 
 Key = tuple[str, str, str]
 
@@ -26,7 +27,8 @@ class MemoryLedger:
         self._failpoint = failpoint
         self._epochs: dict[int, Epoch] = {}
         self._objects: dict[int, tuple[ObjectRow, ...]] = {}
-        self._tables: dict[Key, TableRow] = {}
+        self._tables: dict[StateKey, StateRow] = {}
+        self._records: dict[RecordKey, Record] = {}
         self._latest: dict[Key, ObjectRow] = {}
         self._kept: list[ObjectRow] = []
         """Rows of epochs that are forgotten."""
@@ -37,7 +39,7 @@ class MemoryLedger:
         with self._lock:
             other._epochs, other._objects = dict(self._epochs), dict(self._objects)
             other._tables, other._latest = dict(self._tables), dict(self._latest)
-            other._kept = list(self._kept)
+            other._records, other._kept = dict(self._records), list(self._kept)
         return other
 
     def last_epoch(self) -> Epoch | None:
@@ -52,7 +54,7 @@ class MemoryLedger:
         with self._lock:
             return self._objects.get(epoch, ()) if epoch in self._epochs else ()
 
-    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[StateRow]) -> None:
         with self._lock:
             sealed = next_epoch(self.last_epoch(), epoch, objects)
             if sealed is None:
@@ -65,18 +67,31 @@ class MemoryLedger:
             self._latest.update({key_of(row): row for row in in_order(objects) if carries_files(row)})
             self._failpoint("ledger.epoch")
 
-    def tables(self) -> Mapping[Key, TableRow]:
+    def tables(self) -> Mapping[StateKey, StateRow]:
         with self._lock:
             return dict(self._tables)
 
-    def put_tables(self, rows: Sequence[TableRow]) -> None:
+    def put_tables(self, rows: Sequence[StateRow]) -> None:
         with self._lock:
-            self._tables.update({(row.kind, row.database, row.table): row for row in rows})
+            self._tables.update({state_key(row): row for row in rows})
 
-    def remove_tables(self, keys: Sequence[Key]) -> None:
+    def remove_tables(self, keys: Sequence[StateKey]) -> None:
         with self._lock:
             for key in keys:
                 self._tables.pop(key, None)
+
+    def records(self) -> Sequence[Record]:
+        with self._lock:
+            return tuple(self._records.values())
+
+    def put_records(self, records: Sequence[Record]) -> None:
+        with self._lock:
+            self._records.update({record_key(record): record for record in records})
+
+    def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        with self._lock:
+            for key in keys:
+                self._records.pop(key, None)
 
     def latest_objects(self, keys: Iterable[Key]) -> Mapping[Key, ObjectRow]:
         with self._lock:

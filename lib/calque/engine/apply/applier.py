@@ -8,7 +8,7 @@ from typing import assert_never
 from calque.core.facets import Changes
 from calque.engine.apply import append_files, commit_table, facets, hidden_build, partitions, prepare_flip_sweep, tables
 from calque.engine.apply.context import Applied, Hand, Images
-from calque.engine.sides.announced_exceptions import BRIDGE, IN_PARTS
+from calque.engine.sides.announced_exceptions import ToAnnounce
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.observe import Shown
 from calque.model.files import Listing
@@ -31,6 +31,7 @@ from calque.model.plan import (
     RenamePartition,
     Version,
 )
+from calque.model.records import AnnouncedBridge, AnnouncedParts
 
 
 class Applier:
@@ -91,11 +92,11 @@ class Applier:
             facets.add_waiting_keys(self.hand, table)
 
 
-def announcement(hop: Hop) -> tuple[str, tuple[TableName, ...], int] | None:
+def announcement(hop: Hop) -> ToAnnounce | None:
     """What readers must be told of the hop before its first effect."""
     if hop.bridge:
-        return BRIDGE, names_of(hop.operation), hop.to_event
-    return (IN_PARTS, names_of(hop.operation), hop.to_event) if hop.in_parts > 1 else None
+        return AnnouncedBridge, names_of(hop.operation), hop.to_event
+    return (AnnouncedParts, names_of(hop.operation), hop.to_event) if hop.in_parts > 1 else None
 
 
 def names_of(operation: Operation) -> tuple[TableName, ...]:

@@ -11,6 +11,7 @@ from calque.core.limits import batches
 from calque.core.object_row import row_of
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import Placed, Wanted, stage
+from calque.engine.sides.announced_exceptions import ToAnnounce
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.observe import Shown
 from calque.model.files import Listing
@@ -57,7 +58,7 @@ class Hand:
     listing: Callable[[Data], Listing]
     shown: dict[TableName, Shown | None]
     applied: Applied
-    announcement: tuple[str, tuple[TableName, ...], EventId] | None = None
+    announcement: ToAnnounce | None = None
     made: dict[TableName, Placed] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     attachments: Attachments = field(init=False)

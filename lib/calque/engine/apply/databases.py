@@ -18,7 +18,7 @@ from calque.engine.target.fault_isolation import FaultIsolation, reason
 from calque.errors import Failing, Refused, Unavailable
 from calque.model.hive import Database
 from calque.model.journal import Entry, Kind
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import DatabaseRow, StateRow, TableState
 from calque.model.names import EventId, TableName, table_name
 from calque.ports import Conflict
 
@@ -36,16 +36,16 @@ class Databases:
         self.known: set[str] = set()
         self.held: set[str] = set()
         """Databases that the source dropped while one of their tables was set aside; named as at the source."""
-        self.aside: dict[str, TableRow] = {}
+        self.aside: dict[str, DatabaseRow] = {}
         """Databases that the target does not take as they are; named as at the source."""
         self.states: dict[str, str] = {}
         """What databases say in `calque.state`, by the source's names; nothing of most."""
         self.state_of_new = ""
         """What a database says from its creation on."""
 
-    def adopt(self, rows: Iterable[TableRow]) -> None:
+    def adopt(self, rows: Iterable[StateRow]) -> None:
         """Take up what the ledger says."""
-        found = {row.database: row for row in rows if row.kind == DATABASE}
+        found = {row.database: row for row in rows if isinstance(row, DatabaseRow)}
         self.aside = {name: row for name, row in found.items() if row.state is TableState.QUARANTINED}
         self.held = found.keys() - self.aside.keys()
         for name in [name for name in self.aside if not self.side.admission.touches_database(name)]:
@@ -153,7 +153,7 @@ class Databases:
 
     def quarantine(self, name: str, why: str, event_id: EventId) -> None:
         """Set the database aside: it stays at the target as it is, and its tables go on."""
-        row = TableRow(name, "", TableState.QUARANTINED, None, why, event_id, DATABASE)
+        row = DatabaseRow(name, TableState.QUARANTINED, why, event_id)
         if self.aside.get(name) == row:
             return
         LOG.warning("%s: database %s is quarantined at event %d: %s", self.side.policy.target, name, event_id, why)
@@ -171,7 +171,7 @@ class Databases:
         if name not in self.held:
             self.rejoin(name)
             self.held.add(name)
-            self.side.ledger.put_tables([TableRow(name, "", TableState.LIVE, reason=HELD, kind=DATABASE)])
+            self.side.ledger.put_tables([DatabaseRow(name, TableState.LIVE, HELD)])
 
     def let_go(self, name: str) -> None:
         if name in self.held:

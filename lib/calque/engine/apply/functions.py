@@ -16,25 +16,24 @@ from calque.engine.target.fault_isolation import FaultIsolation, reason
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Function
 from calque.model.journal import Entry, Kind
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import FunctionRow, StateRow, TableState, state_key
 from calque.model.names import EventId, TableName, table_name
 from calque.ports import Conflict
 
 FUNCTION = "function"
 FUNCTION_KINDS = frozenset({Kind.CREATE_FUNCTION, Kind.DROP_FUNCTION})
-Key = tuple[str, str, str]
 
 
 class Functions:
-    """Rows of kind `function` in the ledger's tables say which functions at the target are ours."""
+    """Rows of functions in the ledger say which functions at the target are ours."""
 
     def __init__(self, source: SourceSide, side: TargetSide, faults: FaultIsolation) -> None:
         self.source, self.side, self.faults = source, side, faults
-        self.owned: dict[TableName, TableRow] = {}
+        self.owned: dict[TableName, FunctionRow] = {}
 
-    def adopt(self, rows: Iterable[TableRow]) -> None:
+    def adopt(self, rows: Iterable[StateRow]) -> None:
         """Take up what the ledger says."""
-        self.owned = {TableName(row.database, row.table): row for row in rows if row.kind == FUNCTION}
+        self.owned = {row.name: row for row in rows if isinstance(row, FunctionRow)}
 
     def bootstrap(self, event_id: EventId) -> None:
         """Every admitted function as the source has it now."""
@@ -50,24 +49,24 @@ class Functions:
         """Functions of ours that the policy admits no more go, unless they are kept; those that it calls by another
         name are made under that. What a crash left undone is made as the source has it, at `event_id`."""
         admission, catalog = self.side.admission, self.side.catalog
-        moving: dict[TableName, Function | None] = {}
+        moving: dict[TableName, tuple[TableName, Function | None]] = {}
         for name, row in sorted(self.owned.items()):
-            at = table_name(*row.owned.partition(".")[::2])
+            at = row.at_target
             if not admission.takes_function(name):
-                if not row.owned or self.side.policy.drops == "follow":
+                if at is None or self.side.policy.drops == "follow":
                     self.drop_at(name, at, Applied())
-            elif row.owned and at != admission.name_at_target(name):
-                moving[name] = catalog.function(at)
-        for name in moving:
+            elif at is not None and at != admission.name_at_target(name):
+                moving[name] = (at, catalog.function(at))
+        for at, _ in moving.values():
             with suppress(Conflict):
-                catalog.drop_function(table_name(*self.owned[name].owned.partition(".")[::2]))
-        for name, there in moving.items():
+                catalog.drop_function(at)
+        for name, (_, there) in moving.items():
             self.make(name, there or self.source.catalog.function(name), event_id)
 
     def make(self, name: TableName, function: Function | None, event_id: EventId) -> None:
         """A function of ours under its new name."""
         if function is None:
-            self.side.ledger.remove_tables([(FUNCTION, *name)])
+            self.side.ledger.remove_tables([state_key(self.owned[name])])
             del self.owned[name]
             return
         at = self.side.admission.name_at_target(name)
@@ -79,7 +78,7 @@ class Functions:
         try:
             self.side.catalog.create_function(wanted)
         except Conflict:
-            self.owned[name] = replace(self.owned[name], owned="")
+            self.owned[name] = replace(self.owned[name], at_target=None)
             self.conflict(name, at, event_id)
 
     def read(self, names: Iterable[TableName], event_id: EventId) -> None:
@@ -150,22 +149,22 @@ class Functions:
         if self.is_owned(name):
             self.drop_at(name, self.side.admission.name_at_target(name), applied)
 
-    def drop_at(self, name: TableName, at: TableName, applied: Applied) -> None:
-        if at.table:
+    def drop_at(self, name: TableName, at: TableName | None, applied: Applied) -> None:
+        if at is not None:
             with suppress(Conflict):
                 self.side.catalog.drop_function(at)
                 applied.calls += 1
-        self.side.ledger.remove_tables([(FUNCTION, *name)])
+        self.side.ledger.remove_tables([state_key(self.owned[name])])
         del self.owned[name]
 
     def is_owned(self, name: TableName) -> bool:
         row = self.owned.get(name)
-        return row is not None and (row.state is TableState.LIVE or bool(row.owned))
+        return row is not None and (row.state is TableState.LIVE or row.at_target is not None)
 
     def own(self, name: TableName, event_id: EventId, reason: str = "") -> None:
         """Recorded before the call, so that a crash between leaves no function that nobody owns."""
         at = self.side.admission.name_at_target(name)
-        row = TableRow(*name, TableState.LIVE, event_id, reason, kind=FUNCTION, owned=str(at))
+        row = FunctionRow(*name, TableState.LIVE, event_id, reason, at_target=at)
         if self.owned.get(name) != row:
             self.owned[name] = row
             self.side.ledger.put_tables([row])
@@ -177,8 +176,8 @@ class Functions:
     def quarantine(self, name: TableName, reason: str, event_id: EventId) -> None:
         """Set the function aside; what the target has of it stays, and stays ours."""
         before = self.owned.get(name)
-        owned = before.owned if before is not None else ""
-        row = TableRow(*name, TableState.QUARANTINED, None, reason, event_id, FUNCTION, owned)
+        at = before.at_target if before is not None else None
+        row = FunctionRow(*name, TableState.QUARANTINED, None, reason, event_id, at)
         self.owned[name] = row
         self.side.ledger.put_tables([row])
 

@@ -1,6 +1,7 @@
 """How a target begins with all its tables unknown: for the first time, or again after gaps.
 
-The rows for that are one write of the ledger, which comes last: who dies before it begins once more.
+What the ledger says of it comes last: the rows of all tables, then the records that make them count. Who dies before
+these begins once more, and writes the rows anew; of a table that is gone by then, the row is read and goes too.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from dataclasses import dataclass
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads import gap_recovery
-from calque.engine.exact_reads.gap_recovery import Key, Mended
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.sides.table_states import TABLE
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.scan_backlog import Scanned
 from calque.model.gaps import Cause, Gap
-from calque.model.ledger import Epoch, TableRow, TableState, Why
+from calque.model.ledger import Epoch, StateKey, StateRow, TableRow, TableState, Why
 from calque.model.names import EventId, TableName
+from calque.model.records import BootstrapBeginning, DropReview, ForgottenSpan, GapRecovery
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Begun:
 
     low: EventId
     listed: EventId
-    mended: Mended
+    mended: GapRecovery
     tables: int
 
 
@@ -50,24 +50,29 @@ class Afresh:
         self.consistency.bootstrap({name.database for name in names})
         self.make(low)
         rows = [TableRow(*name, TableState.UNKNOWN, None, gap_recovery.BOOTSTRAP, low, why=Why.ALL) for name in names]
-        newest = max((one.number for one in gap_recovery.newer(self.source.gaps, Mended())), default=0)
-        return self.begun(low, Mended(newest, drops=""), rows)
+        newest = max((one.number for one in gap_recovery.newer(self.source.gaps, GapRecovery())), default=0)
+        return self.begun(low, GapRecovery(newest, drops=DropReview.COMPARING), rows)
 
     def again(
-        self, rows: Mapping[Key, TableRow], gaps: Sequence[Gap], mended: Mended, cursor: EventId, epoch: Epoch | None
+        self,
+        rows: Mapping[StateKey, StateRow],
+        gaps: Sequence[Gap],
+        mended: GapRecovery,
+        cursor: EventId,
+        epoch: Epoch | None,
     ) -> Begun:
         """After gaps of the log, or one of the target's own: nothing that it shows is known to be so at the source, and
         the position is where the log is now. What is equal is found out before anything is read."""
         low = self.low()
-        known = [TableName(row.database, row.table) for row in rows.values() if row.kind == TABLE]
+        known = [row.name for row in rows.values() if isinstance(row, TableRow)]
         names = {*self.names(), *filter(self.side.admission.takes, known)}
         self.consistency.open((), bootstrapping=epoch is None)
         for database in sorted({name.database for name in names}):
             self.consistency.rebase(database)
         self.make(low)
         unknown = gap_recovery.unknown_rows(names, rows, cursor, low, gaps)
-        own = [gap_recovery.behind_row(gap) for gap in gaps if gap.cause is Cause.FORGOTTEN]
-        return self.begun(low, mended.with_gaps(gaps, epoch), unknown, own)
+        own = [gap_recovery.forgotten_span(gap) for gap in gaps if gap.cause is Cause.FORGOTTEN]
+        return self.begun(low, gap_recovery.with_gaps(mended, gaps, epoch), unknown, own)
 
     def low(self) -> EventId:
         """An event that comes before the listing. What scans found by now is nothing new to who reads after it."""
@@ -94,8 +99,13 @@ class Afresh:
         self.databases.bootstrap(low)
         self.functions.bootstrap(low)
 
-    def begun(self, low: EventId, mended: Mended, unknown: Sequence[TableRow], own: Sequence[TableRow] = ()) -> Begun:
-        listed, scans = self.source.log.current(), self.scanned.row()
-        others = [gap_recovery.begun_at(low, listed), mended.row(), *own, *([scans] if scans is not None else [])]
-        self.side.ledger.put_tables([*unknown, *others])
+    def begun(
+        self, low: EventId, mended: GapRecovery, unknown: Sequence[TableRow], own: Sequence[ForgottenSpan] = ()
+    ) -> Begun:
+        listed, scans = self.source.log.current(), self.scanned.progress()
+        # Two commits, in this order: with the records alone a death between them would leave tables live that may have
+        # changed. With the rows alone the next start finds no beginning, or the gap again, and comes here once more.
+        self.side.ledger.put_tables(unknown)
+        self.side.ledger.put_records([BootstrapBeginning(low, listed), mended, *own, scans])
+        self.scanned.recorded = scans.newest_scan
         return Begun(low, listed, mended, len(unknown))

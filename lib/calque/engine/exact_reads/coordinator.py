@@ -11,7 +11,6 @@ from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads.drop_guard import Comparing
 from calque.engine.exact_reads.pool import Read, Reading
 from calque.engine.sides.journal_reads import reach
-from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.target.fault_isolation import RELEASE
@@ -21,8 +20,9 @@ from calque.engine.window.result import Window
 from calque.engine.window.retries import Retries
 from calque.engine.window.scan_backlog import Scanned
 from calque.errors import sentence
-from calque.model.ledger import TableRow, Why
+from calque.model.ledger import Why
 from calque.model.names import EventId, TableName
+from calque.model.records import ReadMode, ReadRequest
 
 LOG = logging.getLogger(__name__)
 WAITING_SECONDS = 30.0
@@ -102,7 +102,7 @@ class ExactReads:
         takes: Callable[[TableName], bool],
         reason: str,
         states: Collection[State],
-        how: How = How.READ,
+        how: ReadMode = ReadMode.READ,
     ) -> list[TableName]:
         """Tables in one of `states` that are chosen must be read again; which ones. Those whose drops wait for an
         operator do so still. Only between windows."""
@@ -111,10 +111,10 @@ class ExactReads:
         self.ask(names, reason, how)
         return names
 
-    def ask(self, names: Collection[TableName], reason: str, how: How) -> None:
+    def ask(self, names: Collection[TableName], reason: str, how: ReadMode) -> None:
         """The tables must be read again: now, or as soon as they are back from where they are copied, read or held."""
         passed_by = self.tables.passed_by()
-        kept = names if how is not How.READ else [name for name in names if name in passed_by]
+        kept = names if how is not ReadMode.READ else [name for name in names if name in passed_by]
         self.side.asked.add(self.side.ledger, how, kept, reason)
         for name in names:
             if name not in passed_by:
@@ -126,7 +126,7 @@ class ExactReads:
         held, passed_by = {*self.comparing.held()}, self.tables.passed_by()
         names = [name for name in self.tables.in_state(*SETTLED) if name not in held]
         self.comparing.begin_all()
-        self.side.asked.add(self.side.ledger, How.COUNT, [name for name in names if name in passed_by], reason)
+        self.side.asked.add(self.side.ledger, ReadMode.COUNT, [name for name in names if name in passed_by], reason)
         free = [name for name in names if name not in passed_by]
         for name in free:
             self.take_out(name, reason, self.tables.cursor, Why.ALL)
@@ -185,7 +185,7 @@ class ExactReads:
     def land_finished(self, upto: EventId, window: Window) -> None:
         """Tables whose reads are finished, and exact at or before `upto`, rejoin."""
         self.take_compared()
-        ended: set[TableRow] = set()
+        ended: set[ReadRequest] = set()
         for outcome in self.reading.drain():
             name = outcome.table
             if not self.tables.is_(name, UNREAD):

@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from calque.core.lifecycle import UNREAD, State
-from calque.core.mended import COUNTED, HELD, REPAIRED
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads.bulk_compare_pool import Losses, Surveying
-from calque.engine.exact_reads.gap_recovery import Mended, at_target, drop_leftovers, held_reason
+from calque.engine.exact_reads.gap_recovery import at_target, drop_leftovers, held_reason
 from calque.engine.exact_reads.pool import Reading
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.model.ledger import Why
 from calque.model.names import EventId, TableName
+from calque.model.records import DropReview, GapRecovery
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Comparing:
     ) -> None:
         self.source, self.side, self.tables = source, side, tables
         self.surveying = Surveying(source, side, reading, begin, wake)
-        self.mended = Mended()
+        self.mended = GapRecovery()
         self.later: set[TableName] = set()
         """Tables whose losses are to be counted when nothing else is."""
 
@@ -56,11 +56,11 @@ class Comparing:
 
     def is_repaired(self) -> bool:
         """Whether all were compared, and nobody has written it down."""
-        return self.mended.drops == COUNTED and not self.surveying.is_busy()
+        return self.mended.drops is DropReview.COUNTED and not self.surveying.is_busy()
 
     def is_done(self) -> bool:
         """Whether nothing has to be compared with the source any more."""
-        return self.mended.drops in (HELD, REPAIRED)
+        return self.mended.drops in (DropReview.HELD, DropReview.REPAIRED)
 
     def has_news(self) -> bool:
         """Whether `take` has something to do."""
@@ -79,16 +79,16 @@ class Comparing:
             for name in sorted(first):
                 self.tables.begin_reading(name)
             self.surveying.start(since_gap, sorted(there))
-        elif self.mended.drops == "":
-            self.record(COUNTED)
-        again = self.mended.number or self.mended.before
-        if not first and again and self.mended.drops in (COUNTED, HELD):
+        elif self.mended.drops is DropReview.COMPARING:
+            self.record(DropReview.COUNTED)
+        again = self.mended.newest_gap or self.mended.after_epoch
+        if not first and again and self.mended.drops in (DropReview.COUNTED, DropReview.HELD):
             self.surveying.start_facets(self.tables.in_state(State.LIVE))
         return [name for name in names if name not in first]
 
     def begin_all(self) -> None:
         """Tables are to be read again: what they lose is counted anew. Not while that is under way."""
-        self.record("")
+        self.record(DropReview.COMPARING)
 
     def begin_later(self) -> list[TableName]:
         """Count what had to wait for that; which of the tables are to be read at once."""
@@ -108,11 +108,11 @@ class Comparing:
         if self.surveying.is_counted():
             self.take_losses(found)
         found.read.extend(self.begin_later())
-        if self.mended.drops == HELD and not self.held() and not found.held and not self.is_under_way():
-            self.record(COUNTED)
+        if self.mended.drops is DropReview.HELD and not self.held() and not found.held and not self.is_under_way():
+            self.record(DropReview.COUNTED)
         if self.is_repaired():
             drop_leftovers(self.source, self.side, databases, functions)
-            self.record(REPAIRED)
+            self.record(DropReview.REPAIRED)
         return found
 
     def take_losses(self, found: Compared) -> None:
@@ -122,8 +122,8 @@ class Comparing:
         rows, compared = self.tables.rows.items(), self.surveying.names
         others = sum(row.shows is not None for name, row in rows if name not in compared)
         losses = Losses(gone, losses.objects + others)
-        held = self.mended.drops != COUNTED and losses.are_too_many(self.side.policy.max_drop)
-        self.record(HELD if held or self.held() else COUNTED)
+        held = self.mended.drops is not DropReview.COUNTED and losses.are_too_many(self.side.policy.max_drop)
+        self.record(DropReview.HELD if held or self.held() else DropReview.COUNTED)
         self.surveying.settle()
         for name, count in gone.items():
             if held:
@@ -134,14 +134,14 @@ class Comparing:
 
     def told(self) -> None:
         """An epoch has told of the gaps."""
-        self.mended = replace(self.mended, untold=None)
+        self.mended = replace(self.mended, unpublished=None)
 
     def held(self) -> list[TableName]:
         """Tables whose drops wait for an operator."""
         rows = self.tables.rows
         return [name for name in self.tables.in_state(State.QUARANTINED) if rows[name].why is Why.HELD]
 
-    def record(self, drops: str) -> None:
+    def record(self, drops: DropReview) -> None:
         """Write down what becomes of drops by difference, before the first of them."""
         self.mended = replace(self.mended, drops=drops)
-        self.side.ledger.put_tables([self.mended.row()])
+        self.side.ledger.put_records([self.mended])

@@ -1,122 +1,90 @@
 """What a target has done about gaps of the log: which it has dealt with, and what everything in it becomes then.
 
-After a gap nobody knows what happened, so every table is UNKNOWN at once, in one write of the ledger: whoever dies
-before it finds the gap again, whoever dies after it finds the tables.
+After a gap nobody knows what happened, so every table is UNKNOWN at once. The record that says that the gap is dealt
+with comes after their rows: whoever dies before it finds the gap again, whoever dies after it finds the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never
 
-from calque.core.mended import BEHIND, KIND, REPAIRED
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.table_states import TABLE
 from calque.model.gaps import Cause, Gap
-from calque.model.ledger import Epoch, TableRow, TableState, Why
+from calque.model.ledger import Epoch, StateKey, StateRow, TableRow, TableState, Why, shown_event
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
+from calque.model.records import BootstrapBeginning, DropReview, ForgottenSpan, GapRecovery, Record, one_of
 from calque.ports import Gaps
 
-BEGIN = ("cursor", "*", "*")
-"""The ledger's row for the event ids at which a bootstrap began, or all started again after a gap (`shows`), and after
-its listing (`since_event`)."""
-GAP = (KIND, "*", "*")
-"""The ledger's row for the gaps that a target has dealt with."""
 BOOTSTRAP = "bootstrap"
 """The reason of tables that are unknown since the first bootstrap."""
 
-Key = tuple[str, str, str]
+
+def recovery_of(records: Iterable[Record], epoch: Epoch | None) -> GapRecovery:
+    """As the ledger has it; what the last epoch lists is published."""
+    recovery = one_of(records, GapRecovery) or GapRecovery()
+    published = epoch is not None and epoch.epoch > recovery.after_epoch
+    return replace(recovery, unpublished=None) if published else recovery
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
-    """Up to which gap a target has started again. `untold` are the first and the last event of the gaps that no epoch
-    after number `before` has told of; `drops` is empty, or one of the words of `core.mended`."""
-
-    number: int = 0
-    untold: tuple[EventId, EventId] | None = None
-    before: int = 0
-    drops: str = REPAIRED
-
-    @staticmethod
-    def of(rows: Mapping[Key, TableRow], epoch: Epoch | None) -> Mended:
-        """As the ledger has it; what the last epoch has told of is told."""
-        row = rows.get(GAP)
-        if row is None:
-            return Mended()
-        first, _, last = row.owned.partition("-")
-        found = Mended(row.shows or 0, (int(first), int(last)) if last else None, row.since_event or 0, row.reason)
-        told = epoch is not None and epoch.epoch > found.before
-        return replace(found, untold=None) if told else found
-
-    def row(self) -> TableRow:
-        """For the ledger."""
-        kind, database, table = GAP
-        events = "-".join(map(str, self.untold or ()))
-        return TableRow(database, table, TableState.LIVE, self.number, self.drops, self.before, kind, events)
-
-    def with_gaps(self, gaps: Sequence[Gap], epoch: Epoch | None) -> Mended:
-        """After starting again for all of `gaps`: their drops are not counted yet."""
-        ends = [*(self.untold or ()), *(event for gap in gaps for event in gap.span)]
-        untold = (min(ends), max(ends)) if ends else None
-        return Mended(max(gap.number for gap in gaps), untold, epoch.epoch if epoch else 0, "")
+def with_gaps(recovery: GapRecovery, gaps: Sequence[Gap], epoch: Epoch | None) -> GapRecovery:
+    """After starting again for all of `gaps`: their drops are not counted yet."""
+    ends = [*(recovery.unpublished or ()), *(event for gap in gaps for event in gap.span)]
+    unpublished = (min(ends), max(ends)) if ends else None
+    newest, after = max(gap.number for gap in gaps), epoch.epoch if epoch else 0
+    return GapRecovery(newest, unpublished, after, DropReview.COMPARING)
 
 
-def begun_at(event_id: EventId, listed: EventId | None = None) -> TableRow:
-    """The row of a bootstrap that began at the event, for the ledger."""
-    kind, database, table = BEGIN
-    return TableRow(database, table, TableState.LIVE, event_id, since_event=listed, kind=kind)
-
-
-def goes_on_from(rows: Mapping[Key, TableRow], epoch: Epoch | None) -> EventId:
+def goes_on_from(records: Collection[Record], epoch: Epoch | None) -> EventId:
     """The event that a target goes on from: its last epoch's, until a gap makes it another one; 0 before the first."""
-    begun = rows.get(BEGIN)
-    if epoch is None or (begun is not None and Mended.of(rows, epoch).untold is not None):
-        return begun.shows or 0 if begun is not None else 0
+    beginning = one_of(records, BootstrapBeginning)
+    if epoch is None or (beginning is not None and recovery_of(records, epoch).unpublished is not None):
+        return beginning.begun_at if beginning is not None else 0
     return epoch.event_id
 
 
-def newer(gaps: Gaps | None, mended: Mended) -> list[Gap]:
+def newer(gaps: Gaps | None, recovery: GapRecovery) -> list[Gap]:
     """Gaps that the target has not dealt with."""
-    return [gap for gap in gaps.found() if gap.number > mended.number] if gaps is not None else []
+    return [gap for gap in gaps.found() if gap.number > recovery.newest_gap] if gaps is not None else []
 
 
-def before(gaps: Gaps | None, start: EventId) -> Mended:
+def before(gaps: Gaps | None, start: EventId) -> GapRecovery:
     """Of a target that equals the source at event `start`: it has nothing to do with gaps before that."""
-    return Mended(max((gap.number for gap in newer(gaps, Mended()) if gap.at <= start), default=0))
+    return GapRecovery(max((gap.number for gap in newer(gaps, GapRecovery()) if gap.at <= start), default=0))
 
 
-def left_behind(source: SourceSide, begin: EventId, cursor: EventId, mended: Mended) -> list[Gap]:
+def left_behind(source: SourceSide, begin: EventId, cursor: EventId, recovery: GapRecovery) -> list[Gap]:
     """The gap between a target's position and the journal's first event; none where one follows the other."""
     at = max(reach(source.journal), begin)
     if cursor >= at:
         return []
     now = datetime.fromtimestamp(source.clock.now_ns() / 1e9, UTC).isoformat(timespec="seconds")
-    return [Gap(mended.number, cursor, at, Cause.FORGOTTEN, now)]
+    return [Gap(recovery.newest_gap, cursor, at, Cause.FORGOTTEN, now)]
 
 
-def behind_row(gap: Gap) -> TableRow:
+def forgotten_span(gap: Gap) -> ForgottenSpan:
     """For the ledger: a gap that is the target's own."""
     first, last = gap.span
-    number = str(gap.number)
-    return TableRow("*", "*", TableState.LIVE, first, gap.found_at, last, kind=BEHIND, owned=number)
+    return ForgottenSpan(first, last, gap.found_at, gap.number)
 
 
 def unknown_rows(
-    names: Iterable[TableName], rows: Mapping[Key, TableRow], cursor: EventId, low: EventId, gaps: Sequence[Gap]
+    names: Iterable[TableName], rows: Mapping[StateKey, StateRow], cursor: EventId, low: EventId, gaps: Sequence[Gap]
 ) -> list[TableRow]:
     """A row for each table. What it shows is an event of the log as it was, so at most the last one that both have."""
     common = min(gap.at for gap in gaps)
     found = []
     for name in sorted(set(names)):
-        before = rows.get(("table", *name))
-        shows = before.shows if before is not None else None
+        before = rows.get((TABLE, *name))
+        shows = shown_event(before) if before is not None else None
         if before is not None and before.state is TableState.LIVE:
             shows = max(shows or 0, cursor)
         reason = said(gaps[-1])

@@ -31,9 +31,9 @@ from calque.engine.window.advance import Advanced
 from calque.engine.window.failures import FAILURES, Failure
 from calque.engine.window.prepare import Unreachable
 from calque.errors import Forgotten, Refused, Unavailable
-from calque.model.ledger import TableRow
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan
+from calque.model.records import ReadRequest
 from calque.ports import Clock, Conflict, Ledger
 
 READERS = 4
@@ -50,7 +50,7 @@ class Read:
     problem: str = ""
     retry: bool = False
     world: bool = False
-    asked: frozenset[TableRow] = frozenset()
+    asked: frozenset[ReadRequest] = frozenset()
     """What had been asked for of the table when the read began."""
     held: bool = False
     """It did not begin: an operator holds the table back."""

@@ -8,9 +8,9 @@ the target shows. Marks name the source's objects, whatever they are called at t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from calque.core.policies import Change, policies_of, written
+from calque.core.policies import Change, policy_of, terms_of
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
 from calque.engine.policy.renames import TAKEN, Moves, Standing
@@ -21,20 +21,17 @@ from calque.engine.window.consistency import Consistency
 from calque.errors import Refused
 from calque.model.hive import is_view
 from calque.model.journal import Entry
-from calque.model.ledger import ObjectRow, TableRow, TableState
+from calque.model.ledger import ObjectRow, StateKey, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
+from calque.model.records import AdmittedObject, Record, TargetPolicies, all_of, one_of, record_key
 
 LOG = logging.getLogger(__name__)
-POLICY = ("policy", "*", "*")
-"""The ledger's row with the policies, in `reason`."""
-ADMITTED = "admitted"
-Rows = Mapping[tuple[str, str, str], TableRow]
+Rows = Mapping[StateKey, StateRow]
 
 
 class Policies:
-    """Rows of kind `admitted` say at which event a database or a function was read that a change admitted: what the
-    journal has of it up to there is older."""
+    """`admitted` are databases and functions that a change admitted, of which the journal still has older events."""
 
     def __init__(
         self, source: SourceSide, side: TargetSide, databases: Databases, functions: Functions, consistency: Consistency
@@ -43,42 +40,39 @@ class Policies:
         self.databases, self.functions, self.consistency = databases, functions, consistency
         self.kept = Kept(side)
         self.moves = Moves(source, side, databases, self.kept)
-        self.since: dict[TableName, EventId] = {}
+        self.admitted: dict[TableName, AdmittedObject] = {}
 
-    def open(self, rows: Rows, cursor: EventId) -> list[ObjectRow]:
+    def open(self, records: Sequence[Record], rows: Rows, cursor: EventId) -> list[ObjectRow]:
         """Make the target, which shows `cursor`, one of its policy; what was moved and dropped there. Costs no call
         where the policy is what it was. `Refused` where that can't be."""
-        self.kept.adopt(rows.values())
-        self.since = {
-            TableName(row.database, row.table): row.shows or 0 for row in rows.values() if row.kind == ADMITTED
-        }
-        now = self.side.policy
-        if POLICY not in rows:
+        self.kept.adopt(records)
+        self.admitted = {one.name: one for one in all_of(records, AdmittedObject)}
+        now, written = self.side.policy, one_of(records, TargetPolicies)
+        if written is None:
             self.record(now)
             return []
-        text = rows[POLICY].reason
-        if text == written([now]):
+        if written.policies == (terms_of(now),):
             return []
-        before = policies_of(text, now)
+        before = tuple(policy_of(terms, now) for terms in written.policies)
         require_same_data(before, now)
-        if written([now]) not in map(written, zip(before)):
+        if terms_of(now) not in map(terms_of, before):
             self.record(*before, now)
         done = self.change(Change.of(before, self.side.admission), rows, cursor)
         self.record(now)
         return done
 
     def record(self, *policies: Policy) -> None:
-        kind, database, table = POLICY
-        self.side.ledger.put_tables([TableRow(database, table, TableState.LIVE, None, written(policies), kind=kind)])
+        self.side.ledger.put_records([TargetPolicies(tuple(map(terms_of, policies)))])
 
     def knows(self, entry: Entry) -> bool:
         """Whether the target has the database or function of the entry as it was later."""
         name = entry.keys.table
-        if name is None or not self.since:
+        if name is None or not self.admitted:
             return False
-        if is_of_database(entry):
-            return entry.event_id <= self.since.get(TableName(name.database), 0)
-        return entry.keys.kind in FUNCTION_KINDS and entry.event_id <= self.since.get(name, 0)
+        if not is_of_database(entry) and entry.keys.kind not in FUNCTION_KINDS:
+            return False
+        admitted = self.admitted.get(TableName(name.database) if is_of_database(entry) else name)
+        return admitted is not None and entry.event_id <= admitted.read_at
 
     def change(self, change: Change, rows: Rows, cursor: EventId) -> list[ObjectRow]:
         """Everything that the change asks for; what has to be read is UNKNOWN before the first effect."""
@@ -88,9 +82,15 @@ class Policies:
         taken = {at: ours for at, ours in there.items() if now.takes(ours.name)}
         functions = list(self.new_functions(change))
         databases = list(self.new_databases(change))
-        unknown = [*self.unknown(change, rows, taken, cursor, low), *self.newly_read(databases, functions, low)]
+        unknown = list(self.unknown(change, rows, taken, cursor, low))
+        admitted = [AdmittedObject(name, low) for name in (*map(TableName, databases), *functions)]
+        # Two commits: a death between them, as one after both, leaves policies that are several, and the change is made
+        # anew from its beginning.
         if unknown:
             self.side.ledger.put_tables(unknown)
+        if admitted:
+            self.side.ledger.put_records(admitted)
+        self.admitted |= {one.name: one for one in admitted}
         moving = {at: ours for at, ours in taken.items() if now.name_at_target(ours.name) != at}
         self.announce(change, {ours.name.database for ours in moving.values()})
         moves.make_databases(databases, low)
@@ -106,7 +106,7 @@ class Policies:
         moves.drop_databases(change)
         self.forget(rows, cursor)
         text = "%s: its policy changed: %d tables are read, %d moved or dropped"
-        LOG.info(text, self.side.policy.target, sum(row.kind == TABLE for row in unknown), len(done))
+        LOG.info(text, self.side.policy.target, len(unknown), len(done))
         return done
 
     def announce(self, change: Change, databases: set[str]) -> None:
@@ -139,21 +139,21 @@ class Policies:
             reasons.setdefault(name, "admitted by the policy")
         for name, reason in sorted(reasons.items()):
             row = rows.get((TABLE, *name))
-            behind = row is not None and row.state is not TableState.LIVE
-            shows = row.shows if row is not None and behind else cursor if name in shown else None
+            behind = isinstance(row, TableRow) and row.state is not TableState.LIVE
+            shows = row.shows if isinstance(row, TableRow) and behind else cursor if name in shown else None
             yield TableRow(*name, TableState.UNKNOWN, shows, reason, low)
 
     def set_aside(self, change: Change, rows: Rows) -> Iterator[tuple[TableName, str]]:
         for row in rows.values():
-            name = TableName(row.database, row.table)
-            if row.kind == TABLE and row.state is TableState.QUARANTINED and change.now.takes(name):
-                yield name, "its policy changed"
+            quarantined = isinstance(row, TableRow) and row.state is TableState.QUARANTINED
+            if quarantined and change.now.takes(row.name):
+                yield row.name, "its policy changed"
 
     def new_tables(self, change: Change) -> Iterator[TableName]:
         """Those that the source has, and those whose replica was kept."""
         if not change.admits_others:
             return
-        yield from filter(change.is_new, self.kept.rows)
+        yield from filter(change.is_new, self.kept.replicas)
         for database in self.source.catalog.databases():
             if change.now.touches_database(database):
                 names = (TableName(database, table.lower()) for table in self.source.catalog.tables(database))
@@ -173,21 +173,17 @@ class Policies:
                     names = (TableName(database, name.lower()) for name in self.source.catalog.functions(database))
                     yield from filter(change.is_new_function, names)
 
-    def newly_read(self, databases: list[str], functions: list[TableName], low: EventId) -> Iterator[TableRow]:
-        for name in (*map(TableName, databases), *functions):
-            self.since[name] = low
-            yield TableRow(*name, TableState.LIVE, low, kind=ADMITTED)
-
     def forget(self, rows: Rows, cursor: EventId) -> None:
         """Rows of tables that are admitted no more, and of what the journal is past."""
         now = self.side.admission
         gone = [key for key in rows if key[0] == TABLE and not now.takes(TableName(*key[1:]))]
-        past = [name for name, event_id in self.since.items() if event_id <= cursor]
-        gone += [(ADMITTED, *name) for name in past]
+        past = [one for one in self.admitted.values() if one.read_at <= cursor]
         if gone:
             self.side.ledger.remove_tables(gone)
-        for name in past:
-            del self.since[name]
+        if past:
+            self.side.ledger.remove_records([record_key(one) for one in past])
+        for one in past:
+            del self.admitted[one.name]
 
 
 def require_same_data(before: tuple[Policy, ...], now: Policy) -> None:

@@ -11,12 +11,12 @@ from calque.core.policies import Change, databases_of, marked, ordered
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases
 from calque.engine.policy.retained import Kept, move, partition_statistics
-from calque.engine.sides.announced_exceptions import BRIDGE
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.hive import Database, Table, is_view
 from calque.model.ledger import ObjectRow
 from calque.model.names import OURS, EventId, TableName, table_name
+from calque.model.records import AnnouncedBridge
 from calque.ports import Conflict
 
 TAKEN = "its name at the target is taken"
@@ -104,7 +104,7 @@ class Moves:
                 continue
             if to.database == OURS:
                 ensure_own_database(self.side.catalog, self.side.policy.warehouse)
-                self.side.announced.add(self.side.ledger, BRIDGE, [replica.name], cursor)
+                self.side.announced.add(self.side.ledger, AnnouncedBridge, [replica.name], cursor)
             else:
                 self.make_room(replica.name, was)
             if move(self.side, was, to, replica.table):

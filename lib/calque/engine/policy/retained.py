@@ -13,44 +13,42 @@ from calque.core.limits import batches
 from calque.engine.sides.sides import TargetSide
 from calque.model.facets import Statistics
 from calque.model.hive import Table, is_partitioned
-from calque.model.ledger import TableRow, TableState
-from calque.model.names import EventId, TableName, table_name
+from calque.model.names import EventId, TableName
+from calque.model.records import Record, RetainedReplica, all_of, record_key
 from calque.ports import Conflict
 
-KEPT = "kept"
 AT_ONCE = 1000
 """Partitions whose statistics are read by one call."""
 
 
 class Kept:
-    """Rows of kind `kept` in the ledger's tables: `owned` is the replica's name at the target, `shows` the position
-    when it was left."""
+    """The target's retained replicas, by their tables."""
 
     def __init__(self, side: TargetSide) -> None:
         self.side = side
-        self.rows: dict[TableName, TableRow] = {}
+        self.replicas: dict[TableName, RetainedReplica] = {}
 
-    def adopt(self, rows: Iterable[TableRow]) -> None:
+    def adopt(self, records: Iterable[Record]) -> None:
         """Take up what the ledger says."""
-        self.rows = {TableName(row.database, row.table): row for row in rows if row.kind == KEPT}
+        self.replicas = {replica.table: replica for replica in all_of(records, RetainedReplica)}
 
     def keep(self, name: TableName, at: TableName, shows: EventId, reason: str) -> None:
-        row = TableRow(*name, TableState.LIVE, shows, reason, kind=KEPT, owned=str(at))
-        self.side.ledger.put_tables([row])
-        self.rows[name] = row
+        replica = RetainedReplica(name, at, shows, reason)
+        self.side.ledger.put_records([replica])
+        self.replicas[name] = replica
 
     def bring(self, name: TableName) -> None:
         """Move the table's replica to the name that the policy gives it, where that is free."""
-        row = self.rows.get(name)
-        if row is None:
+        replica = self.replicas.get(name)
+        if replica is None:
             return
-        at, to = table_name(*row.owned.partition(".")[::2]), self.side.admission.name_at_target(name)
+        at, to = replica.at_target, self.side.admission.name_at_target(name)
         there = self.side.catalog.table(at)
         ours = there is not None and is_replica(there, self.side.policy.source, name)
         if there is not None and ours and at != to and not move(self.side, at, to, there):
             return
-        self.side.ledger.remove_tables([(KEPT, *name)])
-        del self.rows[name]
+        self.side.ledger.remove_records([record_key(replica)])
+        del self.replicas[name]
 
 
 def is_replica(table: Table, source: str, name: TableName) -> bool:

@@ -13,11 +13,11 @@ from calque.engine.apply.functions import FUNCTION_KINDS, Functions
 from calque.engine.exact_reads.coordinator import ExactReads
 from calque.engine.exact_reads.take_over import NOT_YET
 from calque.engine.sides.journal_reads import wait_for_journal
-from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.model.journal import Entry
 from calque.model.names import EventId, Span, TableName, table_name
+from calque.model.records import ReadMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Adoption:
         foreign = [
             name for name, is_foreign in zip(known, self.pool.map(self.is_foreign, known), strict=True) if is_foreign
         ]
-        self.reads.ask(foreign, reason, How.ADOPT)
+        self.reads.ask(foreign, reason, ReadMode.ADOPT)
         return foreign
 
     def is_foreign(self, name: TableName) -> bool:

@@ -19,7 +19,6 @@ from calque.core.lifecycle import UNREAD, State
 from calque.engine.apply import Applied
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
-from calque.engine.exact_reads.gap_recovery import BEGIN
 from calque.engine.replica.dry_run_ports import DryRunCatalog, DryRunEvidence, DryRunLedger, DryRunStorage
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -33,6 +32,7 @@ from calque.errors import Unavailable
 from calque.model.ledger import TableRow
 from calque.model.names import OURS, EventId, Span, TableName
 from calque.model.plan import CatalogCall, DatabaseCall, FunctionCall, GroupPlan, TableCall
+from calque.model.records import BootstrapBeginning, one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,8 @@ def explain_next_window(
     Changes nothing. Raises what a window raises.
     """
     source = replace(source, evidence=DryRunEvidence(source.evidence))
-    began = side.ledger.last_epoch() is not None or BEGIN in side.ledger.tables()
+    beginning = one_of(side.ledger.records(), BootstrapBeginning)
+    began = side.ledger.last_epoch() is not None or beginning is not None
     catalog = DryRunCatalog(side.catalog)
     dry_side = TargetSide.of(side.policy, catalog, DryRunLedger(side.ledger), DryRunStorage(side.storage))
     explainer = Explainer(catalog)

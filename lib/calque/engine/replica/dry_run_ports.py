@@ -8,31 +8,32 @@ partitions, and the times of files. Hops are explained, not made: `DryRunCatalog
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from calque.core.layout import join
 from calque.model.facets import Constraint, ForeignKey, Statistics
-from calque.model.files import Evidence, File, Listing
+from calque.model.files import Evidence, Listing
 from calque.model.hive import Database, Function, Partition, Table
-from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow, state_key
 from calque.model.names import EventId, TableName, table_name
 from calque.model.plan import CatalogCall, DatabaseCall, FunctionCall, TableCall
-from calque.model.policy import Abilities
-from calque.ports import Catalog, Conflict, Copied, CopyTask, EvidenceStore, Found, Ledger, Storage
+from calque.model.records import Record, RecordKey, record_key
+from calque.ports import Catalog, Conflict, Copied, CopyTask, EvidenceStore, Ledger, Storage
+from calque.ports.forwarding import ForwardingCatalog, ForwardingLedger, ForwardingStorage
 
 K = TypeVar("K")
 V = TypeVar("V")
 EVERY_EVENT = 2**62
 
 
-class DryRunCatalog:
+class DryRunCatalog(ForwardingCatalog):
     """A `Catalog` that keeps what it is asked to write, and notes each such call in `calls`. A table that was renamed
     is read where it stands."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+        super().__init__(catalog)
         self.calls: list[CatalogCall] = []
         self._lock = threading.Lock()
         self._databases: dict[str, Database | None] = {}
@@ -51,12 +52,6 @@ class DryRunCatalog:
             self._tables |= dict.fromkeys((name for name, is_there in present.items() if not is_there), None)
 
     # Reads
-
-    def identity(self) -> str:
-        return self._catalog.identity()
-
-    def abilities(self) -> Abilities:
-        return self._catalog.abilities()
 
     def databases(self) -> Sequence[str]:
         changes = {name: database is not None for name, database in self._databases.items()}
@@ -216,53 +211,46 @@ def of_database(changes: Mapping[TableName, bool], database: str) -> Mapping[str
     return {name.table: is_there for name, is_there in changes.items() if name.database == database}
 
 
-class DryRunLedger:
-    """A `Ledger` whose rows of tables are read as they would have been written. Nothing is published."""
+class DryRunLedger(ForwardingLedger):
+    """A `Ledger` whose states and records are read as they would have been written. Nothing is published."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._rows = dict(ledger.tables())
+        self._records = {record_key(record): record for record in ledger.records()}
 
-    def tables(self) -> Mapping[tuple[str, str, str], TableRow]:
+    def tables(self) -> Mapping[StateKey, StateRow]:
         return dict(self._rows)
 
-    def put_tables(self, rows: Sequence[TableRow]) -> None:
-        self._rows |= {(row.kind, row.database, row.table): row for row in rows}
+    def put_tables(self, rows: Sequence[StateRow]) -> None:
+        self._rows |= {state_key(row): row for row in rows}
 
-    def remove_tables(self, keys: Sequence[tuple[str, str, str]]) -> None:
+    def remove_tables(self, keys: Sequence[StateKey]) -> None:
         for key in keys:
             self._rows.pop(key, None)
 
-    def last_epoch(self) -> Epoch | None:
-        return self._ledger.last_epoch()
+    def records(self) -> Sequence[Record]:
+        return tuple(self._records.values())
 
-    def epochs(self) -> Sequence[Epoch]:
-        return self._ledger.epochs()
+    def put_records(self, records: Sequence[Record]) -> None:
+        self._records |= {record_key(record): record for record in records}
 
-    def objects(self, epoch: int) -> Sequence[ObjectRow]:
-        return self._ledger.objects(epoch)
+    def remove_records(self, keys: Sequence[RecordKey]) -> None:
+        for key in keys:
+            self._records.pop(key, None)
 
-    def latest_objects(self, keys: Iterable[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], ObjectRow]:
-        return self._ledger.latest_objects(keys)
-
-    def headers(self, upto: int) -> Sequence[ObjectRow]:
-        return self._ledger.headers(upto)
-
-    def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
-        return self._ledger.rows_of(names, upto)
-
-    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[TableRow]) -> None:
+    def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[StateRow]) -> None:
         pass
 
     def forget(self, before_epoch: int) -> int:  # noqa: ARG002
         return 0
 
 
-class DryRunStorage:
+class DryRunStorage(ForwardingStorage):
     """A `Storage` whose files have the times that they would have been given. No other effect can be read."""
 
     def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+        super().__init__(storage)
         self._times: dict[str, int] = {}
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
@@ -273,27 +261,6 @@ class DryRunStorage:
         times = {file.path: self._times.get(join(listing.location, file.path)) for file in listing.files}
         files = (replace(file, modified_ns=times[file.path] or file.modified_ns) for file in listing.files)
         return replace(listing, files=tuple(files))
-
-    def files(self, paths: Sequence[str]) -> Mapping[str, File]:
-        return self._storage.files(paths)
-
-    def exists(self, location: str) -> bool:
-        return self._storage.exists(location)
-
-    def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
-        return self._storage.checksums(paths)
-
-    def read(self, path: str) -> bytes | None:
-        return self._storage.read(path)
-
-    def children(self, location: str) -> Sequence[str]:
-        return self._storage.children(location)
-
-    def entries(self, location: str) -> Sequence[Found]:
-        return self._storage.entries(location)
-
-    def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
-        return self._storage.modified(directories)
 
     def date(self, times: Mapping[str, int]) -> None:
         self._times |= times

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from calque.core.lifecycle import BEHIND, UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.exact_reads.drop_guard import Comparing
+from calque.engine.sides.announced_exceptions import Announcement
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.result import Window
 from calque.engine.window.scan_backlog import Scanned
-from calque.model.ledger import Epoch, ObjectRow, TableRow
+from calque.model.ledger import Epoch, ObjectRow, StateKey, TableRow
 from calque.model.names import EventId, Span, TableName
 
 AWAITED = UNREAD - {State.PARKED}
@@ -45,7 +46,7 @@ class Epochs:
         self.passed_events = 0
         self.published_ns = self.clock.elapsed_ns()
         self.unpublished: list[ObjectRow] = []
-        self.unheard: tuple[Epoch, tuple[TableRow, ...]] | None = None
+        self.unheard: tuple[Epoch, tuple[Announcement, ...]] | None = None
         """The epoch whose publication was not answered, with what it announces."""
 
     def position(self) -> EventId | None:
@@ -59,7 +60,7 @@ class Epochs:
 
     def has_news(self) -> bool:
         """Whether an epoch has something to tell that is not of the tables' states."""
-        return bool(self.unpublished) or (self.last is not None and self.comparing.mended.untold is not None)
+        return bool(self.unpublished) or (self.last is not None and self.comparing.mended.unpublished is not None)
 
     def publish(self, window: Window, upto: EventId) -> None:
         """The epoch of the window; before the bootstrap is through, only the tables' states."""
@@ -67,31 +68,29 @@ class Epochs:
         window.announced = self.side.announced.waiting()
         bootstrapping = self.bootstrapping(upto)
         news = upto != self.tables.cursor or self.last is None or bool(self.unpublished or window.announced)
-        news = news or self.comparing.mended.untold is not None
-        taken = self.scanned.row()
-        rows = [taken] if taken is not None else []
+        news = news or self.comparing.mended.unpublished is not None
         if not news and not self.tables.changed:
-            self.record_states(rows, [])
+            self.scanned.record()
             return
         if window.own and not window.plans and self.is_idle():
-            self.record_states(rows, [])
+            self.scanned.record()
             self.passed, self.tables.cursor = max(self.passed, upto), upto
             self.passed_events += window.events
             return
 
-        def write(kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
+        def write(kept: list[TableRow], gone: list[StateKey]) -> None:
             self.record_states([], gone)
             epoch = self.following(window, upto)
             self.unheard = epoch, window.announced
             objects = [replace(row, step=step) for step, row in enumerate(self.unpublished)]
-            self.side.ledger.publish(epoch, objects, [*kept, *rows])
+            self.side.ledger.publish(epoch, objects, kept)
 
         self.tables.record(self.record_states if bootstrapping else write)
         if bootstrapping:
-            self.record_states(rows, [])
             self.tables.cursor = upto
         else:
             window.epoch = self.hear()
+        self.scanned.record()
 
     def hear(self) -> Epoch | None:
         """Take up the epoch that was to be published last, if it was: also when nobody said so, as a second one of its
@@ -109,14 +108,13 @@ class Epochs:
         self.side.announced.told(self.side.ledger, list(filter(self.has_ended, announced)), self.tables.cursor)
         return found
 
-    def has_ended(self, announced: TableRow) -> bool:
+    def has_ended(self, announced: Announcement) -> bool:
         """Whether what was announced is not still being done beside the windows: the next epoch tells of that too."""
-        name = TableName(announced.database, announced.table)
-        return not self.tables.is_(name, UNREAD) and name not in self.tables.copied
+        return not self.tables.is_(announced.table, UNREAD) and announced.table not in self.tables.copied
 
     def is_idle(self) -> bool:
         """Whether there is nothing to tell but that time goes on."""
-        told = self.comparing.mended.untold is None and not self.unpublished and not self.tables.changed
+        told = self.comparing.mended.unpublished is None and not self.unpublished and not self.tables.changed
         recent = self.clock.elapsed_ns() - self.published_ns < IDLE_SECONDS * 1e9
         return self.last is not None and told and recent and not self.side.announced.waiting()
 
@@ -128,7 +126,7 @@ class Epochs:
             self.side.ledger.publish(epoch, [], [])
             self.hear()
 
-    def record_states(self, kept: list[TableRow], gone: list[tuple[str, str, str]]) -> None:
+    def record_states(self, kept: list[TableRow], gone: list[StateKey]) -> None:
         """Write states of tables between epochs."""
         if gone:
             self.side.ledger.remove_tables(gone)
@@ -137,7 +135,7 @@ class Epochs:
 
     def following(self, window: Window, upto: EventId) -> Epoch:
         """The epoch after the last one."""
-        last, untold = self.last, self.comparing.mended.untold
+        last, untold = self.last, self.comparing.mended.unpublished
         return Epoch(
             epoch=last.epoch + 1 if last else 1,
             event_id=upto,

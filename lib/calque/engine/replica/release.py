@@ -13,7 +13,7 @@ from calque.engine.exact_reads.coordinator import ExactReads
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import DatabaseRow, FunctionRow, TableState
 from calque.model.names import Span, TableName
 from calque.ports import Journal
 
@@ -32,37 +32,38 @@ class Release:
     def tables(self, takes: Callable[[TableName], bool], covers: Callable[[str], bool], reason: str) -> list[TableName]:
         """Tables that are chosen are read again; which ones. Chosen functions, and databases all of whose tables are,
         are made now as the event has them that they were set aside at. Raises `Unavailable`."""
-        rows = [row for name, row in sorted(self.databases.aside.items()) if covers(name)]
+        rows: list[DatabaseRow | FunctionRow] = [
+            row for name, row in sorted(self.databases.aside.items()) if covers(name)
+        ]
         rows += [row for name, row in sorted(self.functions.owned.items()) if is_aside(row) and takes(name)]
         for row in rows:
             self.make(row)
         return self.reads.reread(takes, reason, {State.QUARANTINED})
 
-    def make(self, row: TableRow) -> None:
+    def make(self, row: DatabaseRow | FunctionRow) -> None:
         """The database or function, as its event has it, or the source by now."""
         cursor = self.reads.tables.cursor
         if (entry := entry_of(self.source.journal, row)) is not None:
             self.databases.before([entry], Applied())
             self.functions.apply([entry], Applied())
             self.databases.after([entry], Applied())
-        elif row.table:
-            self.functions.read([TableName(row.database, row.table)], cursor)
+        elif isinstance(row, FunctionRow):
+            self.functions.read([row.name], cursor)
         elif (database := self.source.catalog.database(row.database)) is not None:
             self.databases.put(database, cursor, Applied())
         else:
             self.databases.drop(row.database, Applied(), cursor)
 
 
-def is_aside(row: TableRow) -> bool:
+def is_aside(row: FunctionRow) -> bool:
     return row.state is TableState.QUARANTINED
 
 
-def entry_of(journal: Journal, row: TableRow) -> Entry | None:
+def entry_of(journal: Journal, row: DatabaseRow | FunctionRow) -> Entry | None:
     """The event that the thing was set aside at; None where the journal does not have it."""
     since = row.since_event or 0
     try:
         found = journal.entries(Span(since - 1, since)) if since else ()
     except Refused:
         return None
-    name = TableName(row.database, row.table)
-    return next((entry for entry in found if entry.keys.table == name and entry.keys.kind in KINDS), None)
+    return next((entry for entry in found if entry.keys.table == row.name and entry.keys.kind in KINDS), None)

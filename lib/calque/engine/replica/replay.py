@@ -12,11 +12,11 @@ from calque.engine.apply import Applied
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
 from calque.engine.exact_reads.coordinator import ExactReads
-from calque.engine.sides.read_requests import How
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Refused
 from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
+from calque.model.records import ReadMode
 
 BESIDE = frozenset({Kind.NOTHING, *FUNCTION_KINDS})
 
@@ -43,7 +43,7 @@ class Replay:
         self.databases.before(chosen, Applied())
         self.functions.apply(chosen, Applied())
         names = self.side.admission.taken(tables_of(entries, takes))
-        self.reads.ask(names, reason, How.LOOK)
+        self.reads.ask(names, reason, ReadMode.LOOK)
         return names
 
 

@@ -49,6 +49,7 @@ from calque.model.gaps import Gap
 from calque.model.journal import Kind
 from calque.model.ledger import Epoch, TableState
 from calque.model.names import EventId, Span, TableName
+from calque.model.records import BootstrapBeginning, one_of
 from calque.model.requests import Request
 
 LOG = logging.getLogger(__name__)
@@ -159,12 +160,12 @@ class Replica:
     def take_up(self) -> None:
         """The same without a word to the target as long as it need not be asked."""
         self.find_beginning()
-        rows = self.side.ledger.tables()
-        self.side.asked.load(rows.values())
+        records, rows = self.side.ledger.records(), self.side.ledger.tables()
+        self.side.asked.load(records)
         self.attempts.tried = self.source.journal.last() or 0
         self.attempts.unrecorded = max(self.attempts.tried, self.newest())
         self.tables.load(rows.values(), self.cursor)
-        self.side.announced.load(rows.values(), self.cursor)
+        self.side.announced.load(records, self.cursor)
         self.take_up_unread()
         self.reads.read_asked()
         self.pauses.take_up()
@@ -175,24 +176,25 @@ class Replica:
     def find_beginning(self) -> None:
         """Where the target goes on: at its last epoch, at a beginning that left no epoch yet, or at a new one, which a
         gap needs, too."""
-        rows = self.side.ledger.tables()
+        records, rows = self.side.ledger.records(), self.side.ledger.tables()
         self.epochs.last = self.side.ledger.last_epoch()
-        mended = self.comparing.mended = gap_recovery.Mended.of(rows, self.epoch)
-        begun = self.epoch is not None or gap_recovery.BEGIN in rows
+        mended = self.comparing.mended = gap_recovery.recovery_of(records, self.epoch)
+        recorded = one_of(records, BootstrapBeginning)
+        begun = self.epoch is not None or recorded is not None
         start = self.side.policy.start if not begun else None
-        self.scanned.open(rows.values())
+        self.scanned.open(records)
         self.databases.adopt(rows.values())
         self.functions.adopt(rows.values())
-        self.tables.cursor = gap_recovery.goes_on_from(rows, self.epoch) if start is None else start
-        if gap_recovery.BEGIN in rows and (self.epoch is None or mended.untold is not None):
-            self.epochs.listed = rows[gap_recovery.BEGIN].since_event or 0
+        self.tables.cursor = gap_recovery.goes_on_from(records, self.epoch) if start is None else start
+        if recorded is not None and (self.epoch is None or mended.unpublished is not None):
+            self.epochs.listed = recorded.listed_by or 0
         before = self.cursor
         if not begun or self.gaps_behind() or self.own_gap():
             self.origins.learn_once()
         if start is not None:
             self.start(start)
-        self.side.announced.load(rows.values(), self.cursor)
-        self.epochs.unpublished += self.policies.open(rows, self.cursor)
+        self.side.announced.load(records, self.cursor)
+        self.epochs.unpublished += self.policies.open(records, rows, self.cursor)
         if not begun and start is None:
             self.begin_at(beginning := self.bootstrap.bootstrap())
             LOG.info("%s: bootstrap of %d tables from event %d", self.name, beginning.tables, beginning.low)
@@ -203,7 +205,7 @@ class Replica:
             self.begin_at(beginning := self.bootstrap.again(again, gaps, mended, self.cursor, self.epoch))
             text = "%s starts again at event %d: %s; %d tables may have changed"
             LOG.warning(text, self.name, beginning.low, gap_recovery.said(gaps[-1]), beginning.tables)
-        elif mended.untold is not None:
+        elif mended.unpublished is not None:
             self.epochs.unpublished += unsure(rows.values(), self.cursor, self.source.journal.last() or 0)
         if self.origins.is_done and not (begun and self.cursor == before):
             # What was written down at the source since then, up to the cursor, comes in no window.
@@ -231,7 +233,9 @@ class Replica:
         rows = self.start_at.tables(event_id)
         self.consistency.bootstrap({row.database for row in rows if row.state is TableState.UNKNOWN})
         mended = self.comparing.mended = gap_recovery.before(self.source.gaps, event_id)
-        self.side.ledger.put_tables([*rows, gap_recovery.begun_at(event_id), mended.row()])
+        # Two commits, in this order: without the records the next start comes here again, and makes the same rows.
+        self.side.ledger.put_tables(rows)
+        self.side.ledger.put_records([BootstrapBeginning(event_id), mended])
         self.tables.cursor = event_id
 
     def begin_at(self, beginning: Begun) -> None:

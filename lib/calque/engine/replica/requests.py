@@ -11,9 +11,9 @@ from calque.engine.exact_reads.coordinator import SETTLED, ExactReads
 from calque.engine.replica.adopt import Adoption
 from calque.engine.replica.release import Release
 from calque.engine.replica.replay import Replay
-from calque.engine.sides.read_requests import How
 from calque.errors import Forgotten
 from calque.model.names import TableName
+from calque.model.records import ReadMode
 from calque.model.requests import Action, Request
 
 
@@ -42,7 +42,7 @@ class OperatorRequests:
             case Action.BOOTSTRAP:
                 return self.reads.reread(takes, reason, SETTLED)
             case Action.REPAIR:
-                return self.reads.reread(takes, reason, SETTLED, How.LOOK)
+                return self.reads.reread(takes, reason, SETTLED, ReadMode.LOOK)
             case Action.ADOPT:
                 try:
                     return self.adoption.tables(takes, covering(request.tables), reason)

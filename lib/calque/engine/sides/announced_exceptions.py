@@ -7,84 +7,70 @@ A crash between the epoch and the removal makes a second epoch tell of it too: t
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from calque.model.ledger import Bridge, TableRow, TableState
+from calque.model.ledger import Bridge
 from calque.model.names import EventId, TableName
+from calque.model.records import AnnouncedBridge, AnnouncedParts, Record, RecordKey, all_of, record_key
 from calque.ports import Ledger
 
-BRIDGE, IN_PARTS = "bridge", "in_parts"
-KINDS = frozenset({BRIDGE, IN_PARTS})
-Key = tuple[str, str, str]
+Announcement = AnnouncedBridge | AnnouncedParts
+ToAnnounce = tuple[type[Announcement], tuple[TableName, ...], EventId]
+"""What an operation is to be announced as, its tables, and the event that they go to."""
 
 
 class Announced:
-    """Rows of the ledger's tables: `shows` is the event that the table showed, `since_event` the one that it went to.
-    One row for each kind and table spans all that no epoch has told of. Safe from several threads."""
+    """One record for each kind and table spans all that no epoch has told of. Safe from several threads."""
 
     def __init__(self) -> None:
         self.cursor: EventId = 0
-        self.rows: dict[Key, TableRow] = {}
+        self.records: dict[RecordKey, Announcement] = {}
         self.lock = threading.Lock()
 
-    def load(self, rows: Iterable[TableRow], cursor: EventId) -> None:
+    def load(self, records: Iterable[Record], cursor: EventId) -> None:
         """Take up what the ledger says. `cursor` is the event that live tables show."""
         with self.lock:
-            self.rows = {key_of(row): row for row in rows if row.kind in KINDS}
+            self.records = {record_key(one): one for one in records if isinstance(one, Announcement)}
             self.cursor = cursor
 
-    def add(self, ledger: Ledger, kind: str, tables: Iterable[TableName], to_event: EventId) -> None:
+    def add(self, ledger: Ledger, kind: type[Announcement], tables: Iterable[TableName], to_event: EventId) -> None:
         """Before the first effect. Raises what the ledger raises: then nothing was done."""
         with self.lock:
-            found = [
-                merged(TableRow(*table, TableState.LIVE, min(self.cursor, to_event), "", to_event, kind), self.rows)
-                for table in sorted(set(tables))
-            ]
-            news = [row for row in found if self.rows.get(key_of(row)) != row]
+            first = min(self.cursor, to_event)
+            spans = [merged(kind(table, first, to_event), self.records) for table in sorted(set(tables))]
+            news = [one for one in spans if self.records.get(record_key(one)) != one]
             if news:
-                ledger.put_tables(news)
-                self.rows |= {key_of(row): row for row in news}
+                ledger.put_records(news)
+                self.records |= {record_key(one): one for one in news}
 
-    def waiting(self) -> tuple[TableRow, ...]:
+    def waiting(self) -> tuple[Announcement, ...]:
         """For the next epoch to list."""
         with self.lock:
-            return tuple(self.rows[key] for key in sorted(self.rows))
+            return tuple(self.records[key] for key in sorted(self.records))
 
-    def told(self, ledger: Ledger, rows: Sequence[TableRow], cursor: EventId) -> None:
-        """An epoch lists `rows` now, which are done; live tables show `cursor`. What grew meanwhile stays."""
+    def told(self, ledger: Ledger, records: Sequence[Announcement], cursor: EventId) -> None:
+        """An epoch lists `records` now, which are done; live tables show `cursor`. What grew meanwhile stays."""
         with self.lock:
             self.cursor = cursor
-            gone = [key_of(row) for row in rows if self.rows.get(key_of(row)) == row]
+            gone = [record_key(one) for one in records if self.records.get(record_key(one)) == one]
             if gone:
-                ledger.remove_tables(gone)
+                ledger.remove_records(gone)
             for key in gone:
-                del self.rows[key]
+                del self.records[key]
 
 
-def key_of(row: TableRow) -> Key:
-    return row.kind, row.database, row.table
-
-
-def merged(row: TableRow, rows: dict[Key, TableRow]) -> TableRow:
-    """`row`, spanning what waits already."""
-    before = rows.get(key_of(row))
+def merged(one: Announcement, records: Mapping[RecordKey, Announcement]) -> Announcement:
+    """`one`, spanning what waits already."""
+    before = records.get(record_key(one))
     if before is None:
-        return row
-    return replace(
-        row,
-        shows=min(before.shows or 0, row.shows or 0),
-        since_event=max(before.since_event or 0, row.since_event or 0),
-    )
+        return one
+    return replace(one, from_event=min(before.from_event, one.from_event), to_event=max(before.to_event, one.to_event))
 
 
-def bridges(rows: Iterable[TableRow]) -> tuple[Bridge, ...]:
-    return tuple(
-        Bridge(str(TableName(row.database, row.table)), row.shows or 0, row.since_event or 0)
-        for row in rows
-        if row.kind == BRIDGE
-    )
+def bridges(records: Iterable[Record]) -> tuple[Bridge, ...]:
+    return tuple(Bridge(str(one.table), one.from_event, one.to_event) for one in all_of(records, AnnouncedBridge))
 
 
-def in_parts(rows: Iterable[TableRow]) -> tuple[str, ...]:
-    return tuple(str(TableName(row.database, row.table)) for row in rows if row.kind == IN_PARTS)
+def in_parts(records: Iterable[Record]) -> tuple[str, ...]:
+    return tuple(str(one.table) for one in all_of(records, AnnouncedParts))

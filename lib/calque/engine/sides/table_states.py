@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from calque.core.lifecycle import ASIDE, BEHIND, RECORDED, UNREAD, Change, State, after
 from calque.core.standing import PAUSED
-from calque.model.ledger import TableRow, TableState, Why
+from calque.model.ledger import StateKey, StateRow, TableRow, TableState, Why
 from calque.model.names import EventId, TableName
 
 TABLE = "table"
@@ -106,13 +106,13 @@ class TableStates:
 
     # Between the ledger and memory
 
-    def load(self, rows: Iterable[TableRow], cursor: EventId) -> None:
+    def load(self, rows: Iterable[StateRow], cursor: EventId) -> None:
         """Take the states up as the ledger has them, at a target whose windows have come to `cursor`."""
         self.cursor = cursor
         self.rows, self.positions = {}, {}
         for row in rows:
-            if row.kind == TABLE:
-                name, state = TableName(row.database, row.table), State(row.state.value)
+            if isinstance(row, TableRow):
+                name, state = row.name, State(row.state.value)
                 if state is State.WAITING and row.reason.startswith(PAUSED):
                     state = State.PAUSED
                 self._put(name, TableStatus(state, row.shows, row.reason, row.since_event, row.why))
@@ -135,11 +135,11 @@ class TableStates:
                 self._put(name, replace(status, state=State.STAGING))
         return {name: self.rows[name].shows or 0 for name in self.in_state(State.STAGING)}
 
-    def record(self, write: Callable[[list[TableRow], list[tuple[str, str, str]]], None]) -> None:
+    def record(self, write: Callable[[list[TableRow], list[StateKey]], None]) -> None:
         """Hand the rows to write and the keys to remove to `write`; they count as recorded when it returns."""
         names = set(self.changed)
         kept = [as_recorded(self.rows[name].row(name)) for name in sorted(names) if name in self.rows]
-        gone = [(TABLE, *name) for name in sorted(names) if name not in self.rows]
+        gone: list[StateKey] = [(TABLE, *name) for name in sorted(names) if name not in self.rows]
         write(kept, gone)
         self.changed -= names
 

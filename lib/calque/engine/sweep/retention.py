@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from calque.core.mended import dealt_with
-from calque.engine.exact_reads.gap_recovery import BEGIN, goes_on_from
+from calque.engine.exact_reads.gap_recovery import goes_on_from
 from calque.engine.sides.journal_reads import newest, reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.window.scan_backlog import forget_taken
 from calque.errors import CalqueError
-from calque.model.ledger import Epoch, TableRow, TableState
+from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
+from calque.model.records import BootstrapBeginning, one_of
 from calque.ports import EvidenceStore, Journal, Ledger, Pins
 
 LOG = logging.getLogger(__name__)
@@ -77,8 +78,9 @@ def keep(
 
 def is_left_behind(journal: Journal, ledger: Ledger) -> bool:
     """Whether the target is past what the journal has, and so starts again."""
-    rows, epoch = ledger.tables(), ledger.last_epoch()
-    return (epoch is not None or BEGIN in rows) and goes_on_from(rows, epoch) < reach(journal)
+    records, epoch = ledger.records(), ledger.last_epoch()
+    begun = epoch is not None or one_of(records, BootstrapBeginning) is not None
+    return begun and goes_on_from(records, epoch) < reach(journal)
 
 
 def forget_journal(journal: Journal, evidence: EvidenceStore, now_ns: int, retention: float) -> LetGo:
@@ -107,7 +109,7 @@ def release(
 ) -> Sequence[EventId]:
     """Let go of files that were kept at the source and that no target needs any more, then, oldest first, of what is
     beyond the limits. Which events were. `gap` is the newest one in the log; up to event `lost` nobody can use them."""
-    shown = min((shown_by_all(one.last_epoch(), list(one.tables().values()), gap) for one in ledgers), default=0)
+    shown = min((shown_by_all(one, gap) for one in ledgers), default=0)
     events = pins.events()
     gone = [event_id for event_id in events if event_id <= max(shown, lost)]
     held = {event_id: pins.held(event_id) for event_id in events if event_id > max(shown, lost)}
@@ -123,11 +125,11 @@ def release(
     return gone
 
 
-def shown_by_all(epoch: Epoch | None, rows: Sequence[TableRow], gap: int = 0) -> EventId:
+def shown_by_all(ledger: Ledger, gap: int = 0) -> EventId:
     """The last event that no table of a target waits for; 0 before the first epoch, and while the target has not dealt
     with that gap: its position is of another history then."""
-    if dealt_with(rows) < gap:
+    epoch, records = ledger.last_epoch(), ledger.records()
+    if epoch is None or dealt_with(records) < gap:
         return 0
-    waiting = [row.shows or 0 for row in rows if row.kind == "table" and row.state is TableState.WAITING]
-    by_key = {(row.kind, row.database, row.table): row for row in rows}
-    return min([goes_on_from(by_key, epoch) if epoch else 0, *waiting])
+    rows = (row for row in ledger.tables().values() if isinstance(row, TableRow))
+    return min([goes_on_from(records, epoch), *(row.shows or 0 for row in rows if row.state is TableState.WAITING)])

@@ -26,7 +26,7 @@ from calque.core.layout import COPYING, STAGE, VERSIONS, join, place
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of
-from calque.model.ledger import Epoch, TableState
+from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import OURS, EventId, TableName, table_name
 from calque.ports import Catalog, Conflict, Found, Journal, Ledger, Storage
 
@@ -130,8 +130,8 @@ def standing_of(ledger: Ledger, journal: Journal) -> Standing | None:
     epoch = ledger.last_epoch()
     if epoch is None:
         return None
-    rows = [row for row in ledger.tables().values() if row.kind == "table"]
-    aside = frozenset(TableName(row.database, row.table) for row in rows if row.state is not TableState.LIVE)
+    rows = [row for row in ledger.tables().values() if isinstance(row, TableRow)]
+    aside = frozenset(row.name for row in rows if row.state is not TableState.LIVE)
     settled = all(row.state in SETTLED for row in rows)
     return Standing(epoch.epoch, epoch.event_id, aside, settled and (journal.last() or 0) <= epoch.event_id)
 

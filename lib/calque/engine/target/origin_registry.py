@@ -20,8 +20,8 @@ from calque.engine.sides.origin_names import Home
 from calque.errors import Unavailable
 from calque.model.hive import Table
 from calque.model.journal import Entry, Kind
-from calque.model.ledger import TableRow, TableState
 from calque.model.names import OURS, EventId, TableName
+from calque.model.records import OriginNames, one_of
 from calque.ports import Catalog, CatalogReader, Conflict, Journal
 from calque.ports.forwarding import ForwardingCatalogReader
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 PREFIX = f"{OURS}_source_"
 NAME, ID = "calque.metastore.source", "calque.metastore.id"
-HOME = ("home", "*", "*")
-"""The ledger's row with the names, in `reason`."""
 
 
 class Known(NamedTuple):
@@ -63,18 +61,17 @@ class OriginLearning:
 def meet(source: SourceSide, side: TargetSide) -> None:
     """Learn, and tell the target. Where source or target does not answer, a target that was begun with goes by what was
     learned before: what has been written down since then comes as an event. Raises `Unavailable`."""
-    before = side.ledger.tables().get(HOME)
+    before = one_of(side.ledger.records(), OriginNames)
     try:
         announce(source, side, learn(source, side))
     except Unavailable:
         if side.ledger.last_epoch() is None:
             raise
-        side.home.names = frozenset(filter(None, before.reason.split(","))) if before is not None else frozenset()
+        side.home.names = frozenset(before.names if before is not None else ())
         return
-    names = ",".join(sorted(side.home.names))
-    if names != (before.reason if before is not None else ""):
-        kind, database, table = HOME
-        side.ledger.put_tables([TableRow(database, table, TableState.LIVE, None, names, kind=kind)])
+    names = tuple(sorted(side.home.names))
+    if names != (before.names if before is not None else ()):
+        side.ledger.put_records([OriginNames(names)])
 
 
 def learn(source: SourceSide, side: TargetSide) -> frozenset[Known]:

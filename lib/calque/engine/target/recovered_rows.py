@@ -14,7 +14,7 @@ from calque.engine.sides.sides import TargetSide
 from calque.engine.target.observe import Shown, observe, read_files
 from calque.model.files import Listing
 from calque.model.hive import Partition, is_partitioned, is_view, location_of
-from calque.model.ledger import ObjectRow, TableRow
+from calque.model.ledger import ObjectRow, StateRow, TableRow
 from calque.model.names import EventId, TableName
 
 READ, ADOPT, CREATED = "read", "adopt", "create_table"
@@ -67,13 +67,13 @@ def of_partitions(
         yield row_of(name, key, incarnation, event_id, FOUND, listings.get(key), text)
 
 
-def unsure(rows: Iterable[TableRow], cursor: EventId, reached: EventId) -> list[ObjectRow]:
+def unsure(rows: Iterable[StateRow], cursor: EventId, reached: EventId) -> list[ObjectRow]:
     """Rows of tables that attempts may have changed without a record, where the events that would tell which are lost:
     a window may have come up to event `reached` while the ledger says less of the table."""
     return [
-        row_of(TableName(row.database, row.table), "", "", cursor, UNSURE, None)
+        row_of(row.name, "", "", cursor, UNSURE, None)
         for row in rows
-        if row.kind == "table" and min(cursor, row.shows if row.shows is not None else cursor) < reached
+        if isinstance(row, TableRow) and min(cursor, row.shows if row.shows is not None else cursor) < reached
     ]
 
 

@@ -57,7 +57,7 @@ from calque.engine.verify.iceberg import compare_lakes
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, Event, Kind
-from calque.model.ledger import Epoch, TableRow, TableState
+from calque.model.ledger import Epoch, StateKey, StateRow, TableState, shown_event, state_key
 from calque.model.names import OURS, EventId, Span, TableName, table_name
 from calque.ports import EventLog, Storage
 
@@ -256,9 +256,9 @@ class Selection:
                 covered = not self.patterns or any(covers(pattern, name.database) for pattern in self.patterns)
                 return covered and admission.takes_database(name.database)
 
-    def list(self, source: SourceSide, rows: Iterable[TableRow]) -> list[Thing]:
+    def list(self, source: SourceSide, rows: Iterable[StateRow]) -> list[Thing]:
         """Databases, then tables, then functions: what is at the source, at the target, or in the ledger."""
-        found = {Thing(row.kind, TableName(row.database, row.table)) for row in rows}
+        found = {Thing(state_key(row)[0], row.name) for row in rows}
         found |= set(self.at_source(source)) | set(self.at_target())
         kinds = (DATABASE, TABLE, FUNCTION)
         wanted = [thing for thing in found if thing.kind in kinds and self.takes(thing)]
@@ -296,14 +296,14 @@ class Look:
     """The target's own word on itself, in the order that it was read; `head` is the source's newest event then."""
 
     epoch: Epoch | None
-    rows: Mapping[tuple[str, str, str], TableRow]
+    rows: Mapping[StateKey, StateRow]
     head: EventId
 
     @property
     def position(self) -> EventId | None:
         return self.epoch.event_id if self.epoch is not None else None
 
-    def row(self, thing: Thing) -> TableRow | None:
+    def row(self, thing: Thing) -> StateRow | None:
         return self.rows.get((thing.kind, *thing.name))
 
 
@@ -362,7 +362,7 @@ class Comparing:
         if row is not None and row.state is not TableState.LIVE:
             return self.out(thing, row)
         if position is None:
-            shows = row.shows if row is not None else None
+            shows = shown_event(row) if row is not None else None
             return Later(SetAside(thing.name, TableState.UNKNOWN.value, shows, "the target has no epoch yet"))
         start = min(position, look.head)
         if event := self.touches.first(thing, Span(start, look.head)):
@@ -373,7 +373,7 @@ class Comparing:
             return behind(thing, position, event)
         return Compared(Span(start, end), counts, tuple(differences), places)
 
-    def both_sides(self, thing: Thing, row: TableRow | None, head: EventId) -> Compare:
+    def both_sides(self, thing: Thing, row: StateRow | None, head: EventId) -> Compare:
         match thing.kind:
             case "table":
                 return self.table(thing.name, head)
@@ -455,7 +455,7 @@ class Comparing:
         found = self.source.catalog.database(database)
         return found is not None and self.side.home.has(found.parameters)
 
-    def function(self, name: TableName, row: TableRow | None) -> tuple[Counts, list[Difference]]:
+    def function(self, name: TableName, row: StateRow | None) -> tuple[Counts, list[Difference]]:
         """Functions carry no marks: the ledger says which are ours."""
         found = self.source.catalog.function(name)
         if row is None and found is not None and self.came_back(name.database):
@@ -478,9 +478,9 @@ class Comparing:
         ]
         return Counts(), compare_function(name, expected, there, self.side.imaging) + lost
 
-    def out(self, thing: Thing, row: TableRow) -> Outcome:
+    def out(self, thing: Thing, row: StateRow) -> Outcome:
         """Of an object that the ledger does not call live."""
-        aside = SetAside(thing.name, row.state.value, row.shows, row.reason)
+        aside = SetAside(thing.name, row.state.value, shown_event(row), row.reason)
         if row.state is not TableState.QUARANTINED:
             return Later(aside)
         return Compared(None, differences=self.foreign_namesake(thing), aside=aside)

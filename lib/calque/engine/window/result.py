@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from calque.core.fold import names_of
 from calque.engine.apply import Applied
-from calque.engine.sides.announced_exceptions import bridges, in_parts
+from calque.engine.sides.announced_exceptions import Announcement, bridges, in_parts
 from calque.engine.window.advance import Advanced
 from calque.model.journal import Entry
-from calque.model.ledger import Bridge, Epoch, TableRow
+from calque.model.ledger import Bridge, Epoch
 from calque.model.names import OURS, Span
 from calque.model.plan import GroupPlan
 
@@ -27,7 +27,7 @@ class Window:
     epoch: Epoch | None = None
     own: bool = False
     """It has events, and all of them concern calque's own objects."""
-    announced: tuple[TableRow, ...] = ()
+    announced: tuple[Announcement, ...] = ()
     """What its epoch tells of, crashed windows before it included."""
 
     def add(self, advanced: Advanced) -> None:

@@ -16,13 +16,11 @@ from calque.engine.sides.table_states import TableStates
 from calque.errors import Refused
 from calque.model.files import File, Listing
 from calque.model.journal import Entry, Kind
-from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span, TableName
+from calque.model.records import Record, ScanProgress, one_of
 from calque.model.scan import ObjectKey
 from calque.ports import Ledger, Scans
 
-TAKEN = ("scan", "*", "*")
-"""The ledger's row for the number of the newest scan that was taken with all before it."""
 PATIENCE_SECONDS = 10.0
 """How long a table waits for the next scan of a directory that has moved on. Then it goes without it."""
 FORGET_SECONDS = 600.0
@@ -51,10 +49,9 @@ class Scanned:
         self.floors: dict[TableName, int] = {}
         self.using: dict[ObjectKey, int] = {}
 
-    def open(self, rows: Iterable[TableRow]) -> None:
+    def open(self, records: Iterable[Record]) -> None:
         """Take up what the ledger says; what was taken after that is met again."""
-        found = [row.shows or 0 for row in rows if (row.kind, row.database, row.table) == TAKEN]
-        self.read = self.recorded = max(found, default=0)
+        self.read = self.recorded = newest_taken(records)
         self.owed.clear()
         self.floors.clear()
 
@@ -183,14 +180,16 @@ class Scanned:
                 self.owed.pop(key, None)
         self.using = {}
 
-    def row(self) -> TableRow | None:
-        """For the ledger, where it changed."""
-        taken = min([self.read, *(items[0].number - 1 for items in self.owed.values())])
-        if taken == self.recorded:
-            return None
-        self.recorded = taken
-        kind, database, table = TAKEN
-        return TableRow(database, table, TableState.LIVE, taken, kind=kind)
+    def progress(self) -> ScanProgress:
+        return ScanProgress(min([self.read, *(items[0].number - 1 for items in self.owed.values())]))
+
+    def record(self) -> None:
+        """Have the ledger say what is taken, where that changed. After the epoch that tells of it: what a death leaves
+        unsaid is taken again, and changes nothing then."""
+        progress = self.progress()
+        if progress.newest_scan != self.recorded:
+            self.side.ledger.put_records([progress])
+            self.recorded = progress.newest_scan
 
 
 def signed(then: Listing | None, newest: Owed, files: tuple[File, ...]) -> int:
@@ -213,8 +212,13 @@ def entry_of(items: Collection[tuple[str, Owed, int]], least: EventId) -> Entry:
     )
 
 
+def newest_taken(records: Iterable[Record]) -> int:
+    """The number of the newest scan that a target has taken with all before it."""
+    progress = one_of(records, ScanProgress)
+    return progress.newest_scan if progress is not None else 0
+
+
 def forget_taken(scans: Scans, ledgers: Iterable[Ledger]) -> int:
     """Forget what every target has taken; how many went."""
-    rows = [ledger.tables().get(TAKEN) for ledger in ledgers]
-    upto = min((row.shows or 0 if row is not None else 0 for row in rows), default=0)
+    upto = min((newest_taken(ledger.records()) for ledger in ledgers), default=0)
     return scans.forget(upto) if upto else 0

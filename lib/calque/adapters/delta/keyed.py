@@ -1,0 +1,156 @@
+"""A Delta table of values by key, of which the newest counts: the ledger's `tables` and `internal`.
+
+Values are appended with a rising sequence number and held in memory; now and then the files are written anew with the
+newest rows only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calque.adapters.delta.columns import Row
+from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
+from calque.adapters.delta.table import RangedTable
+
+SEQUENCE = "sequence"
+MANY = 50
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+W = TypeVar("W")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Generic[K, V, W]):
+    """How values are rows of `schema`, whose first column is the sequence number; `format` is that of the rows. What is
+    read (`V`) may be more than what is written (`W`)."""
+
+    schema: pa.Schema
+    format: int
+    key_of: Callable[[Row], K]
+    value_of: Callable[[Row], V]
+    row: Callable[[W, int], Row]
+    removed_row: Callable[[K, int], Row]
+
+
+class KeyedTable(Generic[K, V, W]):
+    def __init__(self, location: str, layout: Layout[K, V, W], storage_options: Mapping[str, str] | None) -> None:
+        self._layout = layout
+        self._table = RangedTable(location, layout.schema, (SEQUENCE,), storage_options, layout.format)
+        self._start()
+
+    def __getstate__(self) -> tuple[Layout[K, V, W], RangedTable]:
+        return self._layout, self._table
+
+    def __setstate__(self, state: tuple[Layout[K, V, W], RangedTable]) -> None:
+        self._layout, self._table = state
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.RLock()
+        self._rows: dict[K, tuple[int, V]] = {}
+        self._seen: frozenset[str] = frozenset()
+        self._applied = 0
+        self._widened = False
+
+    def snapshot(self) -> Snapshot:
+        return self._table.snapshot()
+
+    def read(self) -> tuple[Snapshot, Mapping[K, V]]:
+        """The newest version, and what it says."""
+        with self._lock:
+            snapshot = self._table.consistently(self._apply)
+            return snapshot, {key: value for key, (_, value) in self._rows.items()}
+
+    def put(self, values: Sequence[W]) -> None:
+        self._append(values, self._layout.row)
+
+    def remove(self, keys: Sequence[K]) -> None:
+        self._append(keys, self._layout.removed_row)
+
+    def replace_all(self, values: Sequence[W], still: Callable[[], bool]) -> None:
+        """In one commit all values are these, as long as `still` is true of the version that the commit is made on."""
+        self._widen()
+
+        def decide(snapshot: Snapshot) -> Change | None:
+            if not still():
+                return None
+            files, marks = self._written(values, self._layout.row, snapshot)
+            return Change(files, snapshot.files, marks)
+
+        self._table.commit(decide)
+
+    def keep_only(self, keep: Callable[[K], bool], still: Callable[[Snapshot], bool]) -> None:
+        """In one commit all values go but those whose keys are to be kept, as long as `still` is true."""
+        self._widen()
+
+        def decide(snapshot: Snapshot) -> Change | None:
+            if not still(snapshot):
+                return None
+            self._apply(snapshot)
+            kept = pa.array([number for key, (number, _) in self._rows.items() if keep(key)], pa.int64())
+            rows = self._table.read_files(snapshot.files)
+            return Change(self._table.write([rows.filter(pc.is_in(rows[SEQUENCE], kept))]), snapshot.files)
+
+        with self._lock:
+            self._table.consistently(lambda _: self._table.commit(decide))
+
+    def vacuum(self) -> None:
+        """Delete data files that nothing has needed for long."""
+        self._table.vacuum()
+
+    def _widen(self) -> None:
+        if not self._widened:
+            self._table.widen()
+            self._widened = True
+
+    def _append(self, things: Sequence[T], row: Callable[[T, int], Row]) -> None:
+        if not things:
+            return
+        self._widen()
+
+        def decide(snapshot: Snapshot) -> Change:
+            files, marks = self._written(things, row, snapshot)
+            return Change(add=files, marks=marks)
+
+        after = self._table.commit(decide)
+        if len(after.files) > MANY:
+            self._tidy()
+
+    def _written(
+        self, things: Collection[T], row: Callable[[T, int], Row], on: Snapshot
+    ) -> tuple[tuple[DataFile, ...], Mapping[str, int]]:
+        """A file with a row for each thing, numbered on from that version."""
+        last = on.marks.get(SEQUENCE, 0)
+        rows = [row(thing, number) for number, thing in enumerate(things, last + 1)]
+        files = self._table.write([pa.Table.from_pylist(rows, schema=self._layout.schema)])
+        return files, {SEQUENCE: last + len(rows)}
+
+    def _apply(self, snapshot: Snapshot) -> Snapshot:
+        """Take over what is new. Rows that another process tidied away may have been removals: then read it all."""
+        paths = frozenset(file.path for file in snapshot.files)
+        if not self._seen <= paths:
+            self._rows, self._applied = {}, 0
+        last = snapshot.marks.get(SEQUENCE, 0)
+        wanted = range(self._applied + 1, last + 1)
+        for row in self._table.read_files(snapshot.holding(wanted), wanted).sort_by(SEQUENCE).to_pylist():
+            key = self._layout.key_of(row)
+            if row["removed"]:
+                self._rows.pop(key, None)
+            else:
+                self._rows[key] = (row[SEQUENCE], self._layout.value_of(row))
+        self._seen, self._applied = paths, last
+        return snapshot
+
+    def _tidy(self) -> None:
+        with self._lock:
+            self._table.consistently(self._apply)
+            files = [file for file in self._table.snapshot().files if file.path in self._seen]
+            newest = pa.array([number for number, _ in self._rows.values()], pa.int64())
+        self._table.merge(files, lambda rows: rows.filter(pc.is_in(rows[SEQUENCE], newest)))

@@ -1,0 +1,234 @@
+"""What calque remembers for itself of a target, so that whoever starts after a death goes on rightly.
+
+Nothing here is promised to readers of the ledger. A closed union: each record says one thing, and is replaced by the
+next one with its key (`record_key`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, TypeVar, assert_never
+
+from calque.model.names import EventId, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapBeginning:
+    """All tables were unknown at event `begun_at`, or equal to the source's where the target started there; the source
+    was listed before event `listed_by` (None: it was not listed)."""
+
+    begun_at: EventId
+    listed_by: EventId | None = None
+
+
+class DropReview(StrEnum):
+    """What became of the drops that were found by comparing target and source."""
+
+    COMPARING = "comparing"
+    """Not all that could be lost is counted."""
+    COUNTED = "counted"
+    """They are few enough, or an operator let them go."""
+    HELD = "held"
+    """They are too many, and wait for an operator."""
+    REPAIRED = "repaired"
+    """They were made, and facets were compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapRecovery:
+    """Up to which gap of the log a target has started again. `unpublished` are the first and the last event of the gaps
+    that no epoch after number `after_epoch` has listed."""
+
+    newest_gap: int = 0
+    unpublished: tuple[EventId, EventId] | None = None
+    after_epoch: int = 0
+    drops: DropReview = DropReview.REPAIRED
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenSpan:
+    """The newest events that the journal let go of before the target had taken them: a gap of the target's own.
+    `found_at` is ISO 8601; `after_gap` is the number of the log's newest gap by then."""
+
+    first_event: EventId
+    last_event: EventId
+    found_at: str
+    after_gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTerms:
+    """What of a policy can be seen at the target. None where the version that wrote it did not know the term."""
+
+    include: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    rename: Mapping[str, str] | None = None
+    properties: Mapping[str, str] | None = None
+    locations: Mapping[str, str] | None = None
+    data: str | None = None
+    consistency: str | None = None
+    warehouse: str | None = None
+    external_base: str | None = None
+    strict_locations: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPolicies:
+    """The policies under which the target may have been written: several while a change is not finished."""
+
+    policies: tuple[PolicyTerms, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedObject:
+    """A database or a function that a change of policy admitted, read at event `read_at`: what the journal has of it up
+    to there is older."""
+
+    name: TableName
+    read_at: EventId
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedReplica:
+    """A replica that no policy looks after: its name at the target, and the position when it was left there."""
+
+    table: TableName
+    at_target: TableName
+    shows: EventId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OriginNames:
+    """Under which names of sources the target's own metastore is known where the source is."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanProgress:
+    """The number of the newest scan that the target has taken with all before it."""
+
+    newest_scan: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedBridge:
+    """A bridge of the table that no epoch has listed: from the event that it showed to the one that it goes to."""
+
+    table: TableName
+    from_event: EventId
+    to_event: EventId
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedParts:
+    """An operation in parts on the table that no epoch has listed; events as of a bridge."""
+
+    table: TableName
+    from_event: EventId
+    to_event: EventId
+
+
+class ReadMode(StrEnum):
+    """What a read that an operator asked for is to be."""
+
+    READ = "read"
+    COUNT = "count"
+    """What the target would lose by it is counted first."""
+    LOOK = "look"
+    """The content of files is looked at, whatever their times say."""
+    ADOPT = "adopt"
+    """The same, and what stands at the target need not be ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """A read that operators asked for and that is not done. `requests` counts how often they did, so that a read that
+    began before the last time does not count for it."""
+
+    table: TableName
+    mode: ReadMode
+    requests: int
+    reason: str
+
+
+Record = (
+    BootstrapBeginning
+    | GapRecovery
+    | ForgottenSpan
+    | TargetPolicies
+    | AdmittedObject
+    | RetainedReplica
+    | OriginNames
+    | ScanProgress
+    | AnnouncedBridge
+    | AnnouncedParts
+    | ReadRequest
+)
+R = TypeVar("R", bound=Record)
+
+
+class RecordKind(StrEnum):
+    BOOTSTRAP_BEGINNING = "bootstrap_beginning"
+    GAP_RECOVERY = "gap_recovery"
+    FORGOTTEN_SPAN = "forgotten_span"
+    TARGET_POLICIES = "target_policies"
+    ADMITTED_OBJECT = "admitted_object"
+    RETAINED_REPLICA = "retained_replica"
+    ORIGIN_NAMES = "origin_names"
+    SCAN_PROGRESS = "scan_progress"
+    ANNOUNCED_BRIDGE = "announced_bridge"
+    ANNOUNCED_PARTS = "announced_parts"
+    READ_REQUEST = "read_request"
+
+
+class RecordKey(NamedTuple):
+    """Of the records with one key the newest counts. `subject` is empty where a target has one record of the kind."""
+
+    kind: RecordKind
+    subject: str = ""
+
+
+def record_key(record: Record) -> RecordKey:
+    match record:
+        case BootstrapBeginning():
+            return RecordKey(RecordKind.BOOTSTRAP_BEGINNING)
+        case GapRecovery():
+            return RecordKey(RecordKind.GAP_RECOVERY)
+        case ForgottenSpan():
+            return RecordKey(RecordKind.FORGOTTEN_SPAN)
+        case TargetPolicies():
+            return RecordKey(RecordKind.TARGET_POLICIES)
+        case AdmittedObject():
+            return RecordKey(RecordKind.ADMITTED_OBJECT, str(record.name))
+        case RetainedReplica():
+            return RecordKey(RecordKind.RETAINED_REPLICA, str(record.table))
+        case OriginNames():
+            return RecordKey(RecordKind.ORIGIN_NAMES)
+        case ScanProgress():
+            return RecordKey(RecordKind.SCAN_PROGRESS)
+        case AnnouncedBridge():
+            return RecordKey(RecordKind.ANNOUNCED_BRIDGE, str(record.table))
+        case AnnouncedParts():
+            return RecordKey(RecordKind.ANNOUNCED_PARTS, str(record.table))
+        case ReadRequest():
+            return request_key(record.mode, record.table)
+        case other:
+            assert_never(other)
+
+
+def request_key(mode: ReadMode, table: TableName) -> RecordKey:
+    return RecordKey(RecordKind.READ_REQUEST, f"{mode.value} {table}")
+
+
+def all_of(records: Iterable[Record], kind: type[R]) -> list[R]:
+    """The records of one type."""
+    return [record for record in records if isinstance(record, kind)]
+
+
+def one_of(records: Iterable[Record], kind: type[R]) -> R | None:
+    """The record of a type of which a target has one."""
+    return next(iter(all_of(records, kind)), None)
