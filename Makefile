@@ -22,6 +22,12 @@ help:
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
 
+# Tests run services that the demo does not have.
+.PHONY: install-tests
+install-tests: install
+	@$(BIN)/python -m calque.sandbox.install tests
+test prove bench: install-tests
+
 .venv/installed: pyproject.toml constraints.txt
 	@[ -n '$(PYTHON)' ] || { echo 'calque: Python 3.11 or newer is missing. calque is written in it.' \
 	  'Install it (Debian, Ubuntu: apt install python3 python3-venv), or say make PYTHON=/path/to/python.' >&2; exit 69; }

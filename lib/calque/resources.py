@@ -6,6 +6,9 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
+TO_INSTALL = "Run `make install`, or `python -m calque.sandbox.install`; for tests `make install-tests`"
+"""What to do where the cache lacks something."""
+
 
 def cache_folder() -> Path:
     """The folder that `python -m calque.sandbox.install` fills.

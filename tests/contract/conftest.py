@@ -31,6 +31,7 @@ from calque.model.policy import Abilities
 from calque.ports import Catalog, EventLog
 from calque.sandbox import Broker, Hdfs, Metastore, MetastoreSettings, ObjectStore
 from calque.sandbox.writer import HiveClient
+from support.services.thriftproxy import asked
 
 MEMORY: dict[str, tuple[Habits, Abilities | None]] = {
     "memory-3": (HIVE_3, None),
@@ -211,6 +212,33 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     writer = HiveClient(request.getfixturevalue("servers")(name).uri)
     real = HiveCatalog(writer.client, Abilities(compare_and_swap=REAL[name].compare_and_swap))
     yield World(name, REAL[name], real, writer.log, writer, tmp_path, number, None)
+    writer.close()
+
+
+@pytest.fixture(params=["memory", "refuses", "hangs up"])
+def narrow(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """A metastore that takes lists of at most about 400 partitions, and does not say so before."""
+    if request.param == "memory":
+        store = MemoryMetastore(HIVE_3, f"file:{tmp_path}/warehouse")
+        catalog = MemoryCatalog(store, message_bytes=400 * 650)
+        yield World("narrow", HIVE_3, catalog, MemoryLog(store), store, tmp_path, next(NUMBERS), None)
+        return
+    if request.param == "hangs up":
+        with asked(request.getfixturevalue("servers")("hive-3.1.3").uri) as proxy:
+            proxy.longest = 400 * 400
+            yield from hive_world(proxy.uri, tmp_path)
+        return
+    settings = MetastoreSettings(extra={"metastore.server.max.message.size": "400"})
+    with Metastore.start(settings, tmp_path / "metastore") as metastore:
+        yield from hive_world(metastore.uri, tmp_path)
+
+
+def hive_world(uri: str, root: Path) -> Iterator[World]:
+    """Of a 3.1.3 server."""
+    writer = HiveClient(uri)
+    yield World(
+        "narrow", HIVE_3, HiveCatalog(writer.client, Abilities()), writer.log, writer, root, next(NUMBERS), None
+    )
     writer.close()
 
 

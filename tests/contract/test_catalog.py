@@ -17,11 +17,12 @@ from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.world import Probed, listening, probed, server_version
+from calque.engine.target.list_calls import send_list
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Column, Database, Function, Order, Partition, Resource, Skew, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
-from calque.model.policy import Abilities
-from calque.ports import Conflict
+from calque.model.policy import Abilities, Limits
+from calque.ports import Conflict, TooLarge
 
 if TYPE_CHECKING:
     from calque.sandbox import Metastore
@@ -217,6 +218,28 @@ def test_a_list_beyond_the_declared_size_is_refused_and_changes_nothing(world: W
     assert {wanted: one.parameters for wanted, one in found.items()} == {
         "day=0": {**(found["day=0"].parameters or {}), "n": "old"}
     }
+
+
+def test_a_list_that_the_server_finds_too_large_is_taken_in_halves(narrow: World, build_partition: Build) -> None:
+    narrow.create_database()
+    table = narrow.table("orders", ["day"])
+    name = narrow.created(table)
+    many = [build_partition(table, (f"{n:04}",), narrow.place("shared"), n="old") for n in range(500)]
+    catalog = narrow.catalog
+    with pytest.raises(TooLarge, match="500"):
+        catalog.add_partitions(name, many)
+    assert catalog.abilities().limits == Limits(add_partitions=250)
+    assert catalog.partition_names(name) == ()
+    send_list(catalog, "add_partitions", lambda some: catalog.add_partitions(name, some), many)
+    new = [replace(one, parameters={"n": "new"}) for one in many]
+    send_list(catalog, "alter_partitions", lambda some: catalog.alter_partitions(name, some), new)
+    found = catalog.partitions(name, catalog.partition_names(name))
+    assert len(found) == 500
+    assert {(one.parameters or {})["n"] for one in found.values()} == {"new"}
+    send_list(catalog, "drop_partitions", lambda some: catalog.drop_partitions(name, some), sorted(found))
+    assert catalog.partition_names(name) == ()
+    limits = catalog.abilities().limits
+    assert (limits.add_partitions, limits.alter_partitions) == (250, 250)
 
 
 def test_a_call_with_one_bad_partition_changes_none_or_those_ahead_of_it(world: World, build_partition: Build) -> None:

@@ -7,6 +7,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -652,6 +653,26 @@ def test_bins_are_given_up_soon_after_calque_ends_whatever_they_are_at(session: 
     with pytest.raises(Unavailable, match="calque ends"):
         storage.copy([described(source, tmp_path / "t")])
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(("parallel", "most"), [(0, 2), (1, 1)])
+def test_executors_and_the_driver_copy_so_many_files_at_a_time_together(
+    session: SparkSession, tmp_path: Path, parallel: int, most: int
+) -> None:
+    """Copies are counted by their temporary files; each takes at least a quarter of a second."""
+    source, target = tmp_path / "source", tmp_path / "t"
+    source.write_bytes(b"x" * (1 << 20))
+    target.mkdir()
+    tasks = [described(source, target / str(number)) for number in range(6)]
+    files = FileStorage(terms=Terms(bandwidth=4 << 20, parallel=parallel))
+    storage = SparkStorage(files, lambda: session, replace(FORCED, few_files=1, few_bytes=1 << 30))
+    counts = {0}
+    with ThreadPoolExecutor(2) as pool:
+        copies = [pool.submit(storage.copy, some) for some in (tasks[:5], tasks[5:])]
+        while not all(copy.done() for copy in copies):
+            counts.add(sum(path.name.startswith(COPYING) for path in target.iterdir()))
+    assert [one.problem for copy in copies for one in copy.result()] == [""] * 6
+    assert max(counts) == most if parallel else max(counts) >= most
 
 
 def test_bins_are_about_equal_and_none_is_empty() -> None:

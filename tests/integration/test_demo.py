@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 import uuid
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from calque.config import load
 from calque.demo import configuration
+from calque.resources import cache_folder
+from calque.sandbox import manifest, unpacked
 
 DEMO = (sys.executable, "-m", "calque.cli", "demo")
 IGNORING = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
@@ -24,14 +27,28 @@ MARK = "CALQUE_TEST_MARK"
 ENDED_SECONDS = 30.0
 
 
+@pytest.fixture
+def demo_cache(tmp_path: Path) -> Path:
+    """A cache with what `make install` brings, and nothing that only tests need."""
+    cache, full = tmp_path / "cache", cache_folder()
+    for artifact in dict.fromkeys(manifest.OF_THE_DEMO):
+        artifact.path(cache).parent.mkdir(parents=True, exist_ok=True)
+        artifact.path(cache).symlink_to(artifact.path(full))
+    for made in (unpacked.hive_3_jars, partial(unpacked.template, "3.1.3")):
+        made(cache).parent.mkdir(parents=True, exist_ok=True)
+        made(cache).symlink_to(made(full))
+    return cache
+
+
 @pytest.mark.timeout(400)
-def test_the_demo_ends_with_every_target_equal(tmp_path: Path) -> None:
+def test_the_demo_ends_with_every_target_equal(tmp_path: Path, demo_cache: Path) -> None:
     done = subprocess.run(
         [*DEMO, "--seconds", "8", "--json", "--keep", str(tmp_path / "kept")],
         capture_output=True,
         text=True,
         check=False,
         timeout=380,
+        env={**os.environ, "CALQUE_CACHE": str(demo_cache)},
     )
     assert done.stdout, done.stderr
     document = json.loads(done.stdout)

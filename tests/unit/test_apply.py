@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -98,12 +99,12 @@ class Rig:
     """One target. `calls` are the catalog's writing calls so far; `mortal` counts down to death before and after each
     of them, and before each call at the storage; `look` is called after each."""
 
-    def __init__(self, abilities: Abilities | None = None, **policy: str) -> None:
+    def __init__(self, abilities: Abilities | None = None, message_bytes: int = sys.maxsize, **policy: str) -> None:
         self.store = MemoryMetastore(HIVE_4, "file:/managed")
         self.storage = MemoryStorage()
         self.storage.before = lambda _call, _about: self.perhaps_die()
         self.ledger = MemoryLedger()
-        self.catalog = MemoryCatalog(self.store, abilities, self.before, self.after)
+        self.catalog = MemoryCatalog(self.store, abilities, self.before, self.after, message_bytes)
         made = Policy("dr", "hq", warehouse="file:/target", **policy)  # type: ignore[arg-type]
         self.side = TargetSide.of(made, self.catalog, self.ledger, self.storage)
         self.store.create_database(Database("sales"))
@@ -536,6 +537,33 @@ def test_what_is_done_in_parts_stands_in_the_ledger_and_what_is_not_does_not() -
     assert in_parts(rig.ledger.records()) == ()
     rig.run(Hop(30, AddPartitions(ORDERS, (rig.part(30, "2"), rig.part(30, "3"))), 2, in_parts=2))
     assert in_parts(rig.ledger.records()) == ("sales.orders",)
+
+
+def test_a_list_that_the_server_finds_too_large_goes_in_halves_that_readers_are_told_of() -> None:
+    rig = Rig(message_bytes=2000)
+    built(rig)
+    added = tuple(rig.part(20, str(number)) for number in range(7))
+    told: list[tuple[str, ...]] = []
+    rig.look = lambda: told.append(in_parts(rig.ledger.tables().values()))
+    rig.run(Hop(20, AddPartitions(ORDERS, added), 1))
+    limit = rig.catalog.abilities().limits.add_partitions
+    assert 1 < limit < 7
+    assert rig.calls == ["add_partitions"] * -(-7 // limit)
+    assert set(rig.partitions()) >= {name for name, _ in added}
+    assert set(told) == {("sales.orders",)}
+    rig.run(Hop(30, DropPartitions(ORDERS, tuple(name for name, _ in added)), 1), touched=[name for name, _ in added])
+    assert set(rig.partitions()).isdisjoint(name for name, _ in added)
+
+
+def test_a_table_that_is_built_of_lists_that_are_too_large_appears_at_once() -> None:
+    rig = Rig(message_bytes=2000)
+    exact = whole(rig, 10, {str(number): ["f"] for number in range(7)})
+    rig.look = lambda: seen.add(len(rig.partitions()) if rig.store_reader().table(ORDERS) else 0)
+    seen: set[int] = set()
+    rig.land(exact)
+    assert seen == {0, 7}
+    assert rig.rows() == rows_of(exact)
+    assert in_parts(rig.ledger.tables().values()) == ()
 
 
 def test_nothing_is_told_of_a_bridge_whose_files_were_gone_before_it_began() -> None:

@@ -68,6 +68,7 @@ grace = 60
 max_drop = "2.5%"
 lease = "10s"
 bandwidth = "100MB"
+parallel_copies = 8
 external_base = "hdfs://nn/external/"
 locations = { "hdfs://nn/a/" = "file:///b/", "/c" = "d" }
 strict_locations = true
@@ -143,6 +144,7 @@ def test_a_full_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
         "fs.s3a.secret.key": "hush",
     }
     assert (config.state.path, config.state.checkpoints) == ("s3a://bucket/state", "/var/checkpoints")
+    assert (config.target("dr").parallel_copies, config.target("copy").parallel_copies) == (8, 0)
     assert config.journal.brokers == "127.0.0.1:9092,kafka:9092"
     assert config.policy("dr") == Policy(
         target="dr",

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from calque.adapters.files import FileStorage, Systems, Terms
 from calque.adapters.files.bucket import BURST_SECONDS, Bucket
 from calque.adapters.files.copy import WHOLE
 from calque.adapters.files.local import LocalSystem
+from calque.adapters.files.many import Pace
 from calque.adapters.files.shares import Shares
+from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.system import Facts, System
 from calque.core.layout import COPYING, place
 from calque.errors import Unavailable
@@ -144,6 +147,74 @@ def test_bins_of_a_copy_share_the_bandwidth_with_what_is_copied_here() -> None:
         assert alone == pytest.approx(900)
         with shares.one(3, 4) as late:
             assert late == pytest.approx(30)
+
+
+# Parallel copies
+
+
+class Counting:
+    """Counts the reads that are under way, each of which lasts until `wanted` were, and a moment longer. `most` were
+    under way at a time."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted, self.running, self.most = wanted, 0, 0
+        self.changed = threading.Condition()
+
+    def begin(self, _: str) -> None:
+        with self.changed:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.most >= self.wanted, timeout=10)
+            self.changed.wait_for(lambda: self.most > self.wanted, timeout=0.02)
+
+    def end(self, _: str) -> None:
+        with self.changed:
+            self.running -= 1
+
+
+@pytest.mark.parametrize(("parallel", "most"), [(0, 8), (1, 1), (3, 3), (20, 8)])
+def test_so_many_files_are_copied_at_a_time_whoever_asks_for_them(tmp_path: Path, parallel: int, most: int) -> None:
+    counting, system = Counting(most), Local()
+    system.before_reading, system.after_reading = counting.begin, counting.end
+    files = FileStorage(Only(system), Pace(threads=4, files=1), replace(QUICK, parallel=parallel))
+    lists = [
+        [described(tmp_path / f"{half}{number}", tmp_path / "t" / f"{half}{number}", SMALL) for number in range(6)]
+        for half in "ab"
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        copied = [one for done in pool.map(files.copy, lists) for one in done]
+    assert [one.problem for one in copied] == [""] * 12
+    assert counting.most == most
+
+
+def test_slots_are_given_in_turn_and_all_there_are_at_most() -> None:
+    slots, order = CopySlots(2), []
+    asked = threading.Event()
+
+    def take(count: int) -> None:
+        with slots.taken(count, lambda: bool(asked.set())) as free:
+            order.append((count, free))
+
+    with slots.taken(1, lambda: False) as free:
+        assert free
+        waiting = threading.Thread(target=take, args=(5,))
+        waiting.start()
+        assert asked.wait(10)
+        late = threading.Thread(target=take, args=(1,))
+        late.start()
+        assert order == []
+    waiting.join(10)
+    late.join(10)
+    assert order == [(5, True), (1, True)]
+
+
+def test_who_has_no_use_for_a_slot_any_more_gets_none() -> None:
+    slots = CopySlots(1)
+    with slots.taken(1, lambda: False), slots.taken(1, lambda: True) as free:
+        assert not free
+    with slots.taken(1, lambda: True) as free:
+        assert free
 
 
 # Further attempts

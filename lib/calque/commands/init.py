@@ -72,6 +72,7 @@ grace = "1h"                                # replaced and dropped files stay th
 max_drop = "10%"                            # of the objects, and at least 10: more drops without an event wait
 lease = "30s"                               # a writer that died or hangs is replaced after that
 bandwidth = ""                              # of copies to this target, per second, e.g. "100MB"; "" for no limit
+parallel_copies = 0                         # files copied to this target at a time, at most; 0 for no limit
 external_base = ""                          # external tables lie below it, at the source's full path
 locations = {}                              # { prefix at the source = prefix at the target }, the longest wins
 strict_locations = false                    # refuse external tables that no prefix fits

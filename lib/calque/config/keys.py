@@ -136,6 +136,7 @@ class Target(Section):
     max_drop: Share = 0.1
     lease: PositiveDuration = 30.0
     bandwidth: Bandwidth = 0
+    parallel_copies: Annotated[int, Field(ge=0)] = 0
     external_base: OptionalLocation = ""
     locations: Prefixes = {}
     strict_locations: bool = False

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from dataclasses import replace
+from typing import Literal, TypeVar
 
 from calque.errors import Refused
+from calque.model.policy import Abilities
 
 T = TypeVar("T")
+ListOperation = Literal["add_partitions", "alter_partitions", "drop_partitions"]
+"""The operations that take a list, by the names of their limits."""
 
 
 def check_list(operation: str, count: int, limit: int) -> None:
@@ -18,6 +22,11 @@ def check_list(operation: str, count: int, limit: int) -> None:
             f"this catalog takes at most {limit} in one call",
             "Make several calls",
         )
+
+
+def lowered(abilities: Abilities, operation: ListOperation, count: int) -> Abilities:
+    """What a catalog can do that did not take a list of `count` objects, two or more: half as many at once."""
+    return replace(abilities, limits=replace(abilities.limits, **{operation: count // 2}))
 
 
 def check_commit(any_difference: bool) -> None:

@@ -10,7 +10,7 @@ from calque.ports.journal import EvidenceStore, Gaps, Journal, Pins, Scans
 from calque.ports.ledger import Ledger
 from calque.ports.source import CatalogReader, EventLog
 from calque.ports.storage import Copied, CopyTask, Found, Storage
-from calque.ports.target import Catalog, Conflict, Leases
+from calque.ports.target import Catalog, Conflict, Leases, TooLarge
 
 __all__ = [
     "Catalog",
@@ -29,4 +29,5 @@ __all__ = [
     "Pins",
     "Scans",
     "Storage",
+    "TooLarge",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from calque.errors import Failing
 from calque.model.facets import Constraint, Statistics
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.lease import Generation
@@ -19,10 +20,12 @@ class Catalog(CatalogReader, Protocol):
 
     No method deletes data, whatever the object's type (`deleteData` is never true), and none lets the server compute
     statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is `Conflict` below. A list of
-    more objects than `Abilities.limits` says is `Refused` before anything is sent.
+    more objects than `Abilities.limits` says is `Refused` before anything is sent, and one that the server finds too
+    large all the same raises `TooLarge`.
     """
 
-    def abilities(self) -> Abilities: ...
+    def abilities(self) -> Abilities:
+        """What it can do, as far as is known: limits get smaller with each `TooLarge`."""
 
     def create_database(self, database: Database) -> None: ...
 
@@ -84,6 +87,11 @@ class Catalog(CatalogReader, Protocol):
 class Conflict(Exception):
     """The catalog is not in the state that the call needs: exists already, is missing, or was changed by another.
     The caller observes again and decides; it is never shown to a user as it is."""
+
+
+class TooLarge(Failing):
+    """The server does not take so many objects at once. The limit of the operation is half of them from then on: send
+    the list again in parts. If an answer was lost, what was done all the same is a `Conflict` then."""
 
 
 class Leases(Protocol):

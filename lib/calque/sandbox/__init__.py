@@ -2,9 +2,10 @@
 
 `Metastore.start(MetastoreSettings(version="3.1.3"), directory)` runs a real Hive metastore with its notification log
 and change manager, `Broker.start(directory)` a Kafka broker, `Hdfs.start(directory)` an HDFS of three processes,
-`SchemaRegistry.start(directory)` a registry that speaks Confluent's protocol. What they need is put into a cache once,
-by `python -m calque.sandbox.install` (`make install` does it). Each service runs under a keeper, so nothing outlives
-the process that started it, however that one ends.
+`SchemaRegistry.start(directory)` a registry that speaks Confluent's protocol. What they need is put into a cache once:
+for the demo by `python -m calque.sandbox.install` (`make install` does it), for tests by the same with `tests` behind
+it (`make install-tests`). Each service runs under a keeper, so nothing outlives the process that started it, however
+that one ends.
 """
 
 from calque.resources import cache_folder

@@ -17,6 +17,7 @@ from py4j.java_gateway import JavaGateway
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from calque.errors import Unavailable
+from calque.resources import TO_INSTALL
 
 _PARALLEL = 4
 
@@ -79,7 +80,7 @@ def installed(artifacts: Iterable[Artifact], cache: Path) -> list[Path]:
             raise Unavailable(
                 "The sandbox is not installed completely",
                 f"{path} is missing",
-                "Run `make install`, or `python -m calque.sandbox.install`",
+                TO_INSTALL,
             )
     return paths
 

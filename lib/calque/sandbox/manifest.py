@@ -154,7 +154,8 @@ HDFS_JARS = _artifacts("""
 REGISTRY_DISTRIBUTION = Artifact.parse("io.apicurio:apicurio-registry-app:2.6.13.Final:tar.gz:all")
 """Apicurio's schema registry with all that it needs; it speaks Confluent's protocol."""
 
-ALL = (
-    *(HIVE_3_DISTRIBUTION, HIVE_4_SCHEMAS, *HIVE_3_JARS, *HIVE_4_JARS, *DELTA_JARS, *KAFKA_JARS, *HDFS_JARS),
-    REGISTRY_DISTRIBUTION,
-)
+OF_THE_DEMO = (HIVE_3_DISTRIBUTION, *HIVE_3_JARS, *DELTA_JARS, *KAFKA_JARS)
+"""What `calque run` and `calque demo` need."""
+
+OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS, *HDFS_JARS, REGISTRY_DISTRIBUTION)
+"""What tests need beside it: four times as much."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calque.errors import Unavailable
+from calque.resources import TO_INSTALL
 from calque.sandbox.processes import KeptProcess, on_free_port
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Postgres:
             raise Unavailable(
                 "There is no database template for the metastore",
                 f"{template} does not exist",
-                "Run `make install`, or `python -m calque.sandbox.install`",
+                TO_INSTALL,
             )
         password = (template / "password").read_text()
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from calque.errors import Unavailable
-from calque.resources import cache_folder
+from calque.resources import TO_INSTALL, cache_folder
 from calque.sandbox.java import java_17
 from calque.sandbox.processes import KeptProcess, PortTaken, on_free_port
 from calque.sandbox.unpacked import registry_program
@@ -83,6 +83,6 @@ def _program() -> Path:
         raise Unavailable(
             "The sandbox is not installed completely",
             f"{folder} is missing",
-            "Run `make install`, or `python -m calque.sandbox.install`",
+            TO_INSTALL,
         )
     return found[0]

@@ -42,15 +42,24 @@ def registry_program(cache: Path) -> Path:
     return cache / "registry-2.6.13"
 
 
-def unpack(cache: Path) -> None:
-    """Makes what is missing, out of artifacts that are in the cache."""
+def unpack_demo(cache: Path) -> None:
+    """Makes what is missing for the demo, out of artifacts that are in the cache."""
     if not hive_3_jars(cache).is_dir():
         _unpack_hive_3_jars(cache)
+    _build_template("3.1.3", cache)
+
+
+def unpack_tests(cache: Path) -> None:
+    """The same for what only tests need."""
     if not registry_program(cache).is_dir():
         _unpack_registry(cache)
-    for version, (archive, schema) in _SCHEMAS.items():
-        if not template(version, cache).is_dir():
-            build_template(_member(archive.path(cache), schema) + _ADDITIONS[version], template(version, cache))
+    _build_template("4.2.0", cache)
+
+
+def _build_template(version: str, cache: Path) -> None:
+    if not template(version, cache).is_dir():
+        archive, schema = _SCHEMAS[version]
+        build_template(_member(archive.path(cache), schema) + _ADDITIONS[version], template(version, cache))
 
 
 def _unpack_hive_3_jars(cache: Path) -> None:

@@ -255,7 +255,8 @@ class Wiring:
 
     def terms(self, name: str) -> Terms:
         """On which a target's files are copied."""
-        return Terms(bandwidth=self.config.target(name).bandwidth)
+        target = self.config.target(name)
+        return Terms(bandwidth=target.bandwidth, parallel=target.parallel_copies)
 
     def storage(
         self,

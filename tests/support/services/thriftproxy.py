@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 import threading
 import time
 from collections import Counter
@@ -22,7 +23,8 @@ class Asked:
     """Calls in their order, each with its bytes; `most` connections were open at a time. No answer comes through while
     `answering` is not set. The next answers to the methods in `losing`, so many of each, never come through: the
     connection is cut when the server has given them. `lost` are the methods that it happened to. So many answers as
-    `cutting` says end in their middle, and each is late by `delay` seconds."""
+    `cutting` says end in their middle, and each is late by `delay` seconds. Questions of more than `longest` bytes
+    do not come through: their connections are cut."""
 
     uri: str
     calls: list[tuple[str, bytes]] = field(default_factory=list)
@@ -34,6 +36,7 @@ class Asked:
     lost: list[str] = field(default_factory=list)
     cutting: int = 0
     delay: float = 0.0
+    longest: int = sys.maxsize
     refusing: bool = False
     sockets: set[socket.socket] = field(default_factory=set)
 
@@ -111,7 +114,11 @@ def questions(found: Asked, caller: socket.socket, server: socket.socket, asking
         found.open += 1
         found.most = max(found.most, found.open)
     try:
+        size = 0
         for chunk in chunks(caller):
+            size = len(chunk) + (0 if chunk.startswith(VERSION) else size)
+            if size > found.longest:
+                return
             if chunk.startswith(VERSION):
                 (length,) = struct.unpack(">i", chunk[4:8])
                 asking[:] = [chunk[8 : 8 + length].decode()]

@@ -29,12 +29,14 @@ AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On which files are copied. `bandwidth` is in bytes a second, 0 for any. A copy that is `Unavailable` is tried
-    `attempts` times, with pauses (seconds) of a random length up to one that doubles from `pause` to `longest_pause`,
-    and not again after `passing` seconds: whoever asked for it is to know then. An attempt may take `patience` seconds
-    and one more for each `slowest` bytes, not counting what it waits for bandwidth."""
+    """On which files are copied. `bandwidth` is in bytes a second, `parallel` the most files at a time; 0 is any. A
+    copy that is `Unavailable` is tried `attempts` times, with pauses (seconds) of a random length up to one that
+    doubles from `pause` to `longest_pause`, and not again after `passing` seconds: whoever asked for it is to know
+    then. An attempt may take `patience` seconds and one more for each `slowest` bytes, not counting what it waits for
+    bandwidth."""
 
     bandwidth: float = 0.0
+    parallel: int = 0
     attempts: int = 4
     pause: float = 0.5
     longest_pause: float = 10.0

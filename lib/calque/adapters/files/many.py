@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -10,6 +11,7 @@ from threading import Event, Thread
 from calque.adapters.files.attempt import Attempts, Terms
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import require_own_targets
+from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.system import Systems
 from calque.errors import Unavailable
 from calque.ports import Copied, CopyTask
@@ -34,6 +36,7 @@ def copy_all(
     pace: Pace,
     terms: Terms,
     bucket: Bucket | None = None,
+    slots: CopySlots | None = None,
     progress: Callable[[Copied], None] | None = None,
 ) -> Sequence[Copied]:
     """Copy each, in threads; results in the order of the tasks, progress (in the caller's thread) as they come. The
@@ -44,7 +47,7 @@ def copy_all(
     """
     require_own_targets(tasks)
     portions = list(_portions(tuple(dict.fromkeys(tasks)), pace))
-    crew = Crew(portions, systems, terms, bucket)
+    crew = Crew(portions, systems, terms, bucket, slots)
     done: dict[CopyTask, Copied] = {}
     try:
         crew.start(min(pace.threads, len(portions)))
@@ -62,9 +65,14 @@ class Crew:
     """Threads that copy portions until none is left."""
 
     def __init__(
-        self, portions: Sequence[Sequence[CopyTask]], systems: Systems, terms: Terms, bucket: Bucket | None
+        self,
+        portions: Sequence[Sequence[CopyTask]],
+        systems: Systems,
+        terms: Terms,
+        bucket: Bucket | None,
+        slots: CopySlots | None,
     ) -> None:
-        self._systems, self._stopped = systems, Event()
+        self._systems, self._slots, self._stopped = systems, slots, Event()
         self._attempts = Attempts(terms, bucket, self._stopped)
         self._waiting: SimpleQueue[Sequence[CopyTask]] = SimpleQueue()
         self._done: SimpleQueue[Sequence[Copied] | BaseException] = SimpleQueue()
@@ -102,11 +110,16 @@ class Crew:
         try:
             while not self._stopped.is_set():
                 portion = self._waiting.get_nowait()
-                self._done.put([self._attempts.copy(task, self._systems) for task in portion])
+                with self._slot() as free:
+                    if free:
+                        self._done.put([self._attempts.copy(task, self._systems) for task in portion])
         except Empty:
             return
         except BaseException as error:  # noqa: BLE001 - a thread has no caller: whoever takes results raises it
             self._done.put(error)
+
+    def _slot(self) -> AbstractContextManager[bool]:
+        return nullcontext(True) if self._slots is None else self._slots.taken(1, self._stopped.is_set)
 
     def _require_in_time(self) -> None:
         for thread in self._threads:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
@@ -98,7 +100,9 @@ class SparkStorage:
                 progress(done[task])
 
         least = sum(map(_copy_weight, task_of)) // BIN_WEIGHT
-        self._run("copy", self._bins(list(task_of), _copy_weight, least), _copy_bin, finished)
+        # Of the files that may be copied at a time, each bin that runs gets an equal part.
+        parallel = max(1, self._files.terms.parallel // self._slots())
+        self._run("copy", self._bins(list(task_of), _copy_weight, least), _copy_bin, finished, parallel)
         return [done[task] for task in tasks]
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
@@ -150,23 +154,31 @@ class SparkStorage:
         bins: Sequence[tuple[Item, ...]],
         work: Callable[[FileStorage, Sequence[Item]], Sequence[Result]],
         finished: Callable[[Item, Result], None],
+        parallel: int = 0,
     ) -> Mapping[Item, Result]:
-        """`work` on each bin, in executors; its results by item."""
+        """`work` on each bin, in executors; its results by item. A bin copies `parallel` files at a time, if their
+        number is limited."""
         context, slots = self._session().sparkContext, self._slots()
-        group = f"calque-{verb}-{uuid4().hex}"
+        group, given_up = f"calque-{verb}-{uuid4().hex}", Event()
+        limited = bool(self._files.slots and parallel)
+
+        def ended() -> bool:
+            return given_up.is_set() or self._ended()
 
         def one(number: int) -> Sequence[Result] | Failure:
             context.setLocalProperty("spark.scheduler.pool", self._spread.pool)
             context.setJobGroup(group, f"calque: {verb} bin {number + 1} of {len(bins)}, {len(bins[number])} items")
-            with self._shares.one(len(bins), slots) as rate:
-                terms = replace(self._files.terms, bandwidth=rate)
+            with self._copy_slots(parallel, ended) as free, self._shares.one(len(bins), slots) as rate:
+                if not free:
+                    raise _ends(verb)
+                terms = replace(self._files.terms, bandwidth=rate, parallel=parallel if limited else 0)
                 files = FileStorage(self._files.systems, ALONE, terms)
                 done = context.parallelize([bins[number]], 1).map(lambda part: _attempted(work, files, part))
                 return done.collect()[0]
 
         results: dict[Item, Result] = {}
-        # What waits in Spark's queue keeps its cores busy, but would keep a share of the bandwidth too.
-        ahead = 1 if self._files.terms.bandwidth or self._spread.leaves else 2
+        # What waits in Spark's queue keeps its cores busy, but would keep a share of the bandwidth and slots too.
+        ahead = 1 if self._files.terms.bandwidth or self._spread.leaves or limited else 2
         with ThreadPoolExecutor(min(len(bins), ahead * slots, MOST_JOBS), thread_name_prefix=f"spark-{verb}") as pool:
             futures = {pool.submit(one, number): number for number in range(len(bins))}
             try:
@@ -178,10 +190,9 @@ class SparkStorage:
                             results[item] = result
                             finished(item, result)
                     if left and self._ended():
-                        raise Unavailable(
-                            f"Spark could not {verb} all files", "calque ends", "It goes on when it runs again"
-                        )
+                        raise _ends(verb)
             except BaseException:
+                given_up.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 context.cancelJobGroup(group)
                 # A thread that was about to begin its job may have done so since.
@@ -189,6 +200,15 @@ class SparkStorage:
                     context.cancelJobGroup(group)
                 raise
         return results
+
+    def _copy_slots(self, count: int, ended: Callable[[], bool]) -> AbstractContextManager[bool]:
+        if self._files.slots is None or not count:
+            return nullcontext(True)
+        return self._files.slots.taken(count, ended)
+
+
+def _ends(verb: str) -> Unavailable:
+    return Unavailable(f"Spark could not {verb} all files", "calque ends", "It goes on when it runs again")
 
 
 def packed(items: Sequence[Item], weight: Callable[[Item], int], bins: int) -> Sequence[tuple[Item, ...]]:

@@ -22,6 +22,7 @@ from calque.adapters.files.noting import (
     write_object,
 )
 from calque.adapters.files.objects import ObjectSystem
+from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.system import System, Systems, trouble
 from calque.core.deltalog import LOG, commit_path, newest_commit
 from calque.core.layout import COPYING, join, place
@@ -45,6 +46,7 @@ class FileStorage:
     def __init__(self, systems: Systems | None = None, local: Pace = LOCAL, terms: Terms | None = None) -> None:
         self.systems, self._local, self.terms = systems or Systems(), local, terms or Terms()
         self.bucket = Bucket(self.terms.bandwidth) if self.terms.bandwidth else None
+        self.slots = CopySlots(self.terms.parallel) if self.terms.parallel else None
 
     def __reduce__(self) -> tuple[type[FileStorage], tuple[Systems, Pace, Terms]]:
         return FileStorage, (self.systems, self._local, self.terms)
@@ -83,7 +85,7 @@ class FileStorage:
         """`copy` after `announce`."""
         local = _local([location for task in tasks for location in (task.source, task.target)])
         pace = self._local if local else REMOTE
-        return copy_all(tasks, self.systems, pace, self.terms, self.bucket, progress)
+        return copy_all(tasks, self.systems, pace, self.terms, self.bucket, self.slots, progress)
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         """Raises `Unavailable` when a staged file is missing on both sides: it must be staged again; `Refused` when

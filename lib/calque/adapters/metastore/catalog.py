@@ -6,12 +6,13 @@ in the comments beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from calque.adapters.metastore import messages
-from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.client import Client, Lost
 from calque.adapters.metastore.faults import settled
 from calque.adapters.metastore.messages import (
     AddPartitionsRequest,
@@ -38,8 +39,8 @@ from calque.adapters.metastore.messages import (
     TableStatisticsRequest,
     TableStatisticsResult,
 )
-from calque.core.limits import check_commit, check_list
-from calque.errors import Refused, Unavailable
+from calque.core.limits import ListOperation, check_commit, check_list, lowered
+from calque.errors import Failing, Refused, Unavailable
 from calque.model.facets import (
     CONSTRAINTS,
     ENGINE,
@@ -55,7 +56,7 @@ from calque.model.facets import (
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.names import TableName, partition_name, partition_values
 from calque.model.policy import Abilities
-from calque.ports import Conflict
+from calque.ports import Conflict, TooLarge
 
 T = TypeVar("T")
 ALL = -1
@@ -71,6 +72,17 @@ STATISTICS_BATCH = 500
 RENAME_SECONDS = 60.0
 """After which a rename is given up. It changes the table's own row, so that it takes as long for 100,000 partitions as
 for 1,000: at most 2 s on both servers under heavy load, as `tests/bench/bench_rename.py` measures it."""
+
+TOO_LARGE = re.compile(
+    r"""message\ ?size | frame\ size | length\ exceeded | OutOfMemory | heap\ space
+      | 2-byte\ value               # PostgreSQL's driver: more parameters of a statement than it can count
+      | stack\ depth\ limit         # PostgreSQL: longer conditions than it can read
+      | packet\ .*\ is\ too\ large  # MySQL
+      | ORA-01795                   # Oracle: more than 1000 expressions in a list
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What servers and their databases say of a call about too many objects."""
 
 EVENT_PARAMETER = "calque.event"
 KEEP_STATISTICS: Mapping[str, str] = {"DO_NOT_UPDATE_STATS": "true"}
@@ -107,11 +119,10 @@ class HiveReader:
         return found.table if found else None
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        found: dict[str, Table] = {}
-        for batch in batches(names, READ_BATCH):
-            result: TablesResult | None = self._found(messages.GET_TABLES, TablesRequest(database, batch))
-            found |= {table.name: table for table in (result.tables if result else ())}
-        return found
+        results: Iterator[TablesResult | None] = self._found_many(
+            names, messages.GET_TABLES, lambda batch: (TablesRequest(database, batch),)
+        )
+        return {table.name: table for result in results if result for table in result.tables}
 
     def function(self, name: TableName) -> Function | None:
         found: Function | None = self._found(messages.GET_FUNCTION, *name)
@@ -136,8 +147,8 @@ class HiveReader:
         by_values = {partition_values(wanted): wanted for wanted in names}
         return {
             by_values[partition.values]: partition
-            for batch in batches(names, READ_BATCH)
-            for partition in self._found(messages.GET_PARTITIONS_BY_NAMES, *name, batch) or ()
+            for found in self._found_many(names, messages.GET_PARTITIONS_BY_NAMES, lambda batch: (*name, batch))
+            for partition in found or ()
             if partition.values in by_values
         }
 
@@ -178,12 +189,14 @@ class HiveReader:
     def partition_statistics(
         self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
     ) -> Mapping[str, Statistics]:
-        result: dict[str, Statistics] = {}
-        for batch in batches(partitions, READ_BATCH) if columns else ():
-            request = PartitionsStatisticsRequest(*name, tuple(columns), batch)
-            found: PartitionsStatisticsResult | None = self._found(messages.GET_PARTITIONS_STATISTICS, request)
-            result |= {partition: by_column(rows) for partition, rows in (found.partitions if found else {}).items()}
-        return result
+        results: Iterator[PartitionsStatisticsResult | None] = self._found_many(
+            partitions if columns else (),
+            messages.GET_PARTITIONS_STATISTICS,
+            lambda batch: (PartitionsStatisticsRequest(*name, tuple(columns), batch),),
+        )
+        return {
+            partition: by_column(rows) for found in results if found for partition, rows in found.partitions.items()
+        }
 
     def _rows(self, kind: type[Constraint], name: TableName) -> Sequence[Constraint]:
         request: object
@@ -195,6 +208,23 @@ class HiveReader:
             request = ColumnConstraintsRequest(*name)
         found = self._found(messages.GET_CONSTRAINTS[kind], request)
         return found.rows or () if found else ()
+
+    def _found_many(
+        self, names: Sequence[str], call: Call, arguments: Callable[[tuple[str, ...]], tuple[object, ...]]
+    ) -> Iterator[Any]:
+        """The results of calls that take names, some at a time; None where the server says that something they are
+        about does not exist."""
+        waiting = [*batches(names, READ_BATCH)][::-1]
+        while waiting:
+            batch = waiting.pop()
+            try:
+                result = self._call_many(len(batch), call, *arguments(batch))
+            except TooLarge:
+                waiting += [*batches(batch, (len(batch) + 1) // 2)][::-1]
+            except Conflict:
+                yield None
+            else:
+                yield result
 
     def _found(self, call: Call, *arguments: Any) -> Any:
         """The call's result, or None where the server says that the thing does not exist."""
@@ -208,6 +238,28 @@ class HiveReader:
             return self.client.call(call, *arguments, seconds=seconds)
         except Fault as fault:
             raise settled(fault, call) from fault
+
+    def _call_many(self, count: int, call: Call, *arguments: Any) -> Any:
+        """A call about `count` objects. A server that is sent too much says so, or hangs up without a word while it
+        goes on answering: where that happens twice to one list, it is `TooLarge`."""
+        for attempt in (1, 2):
+            try:
+                return self._call(call, *arguments)
+            except Failing as failing:
+                hung_up = isinstance(failing, Lost) and count > 1 and self._answers()
+                if count < 2 or not (hung_up or TOO_LARGE.search(failing.why)):
+                    raise
+                if not hung_up or attempt == 2:
+                    what = f"The metastore does not take {count} objects in one {call.name}"
+                    raise TooLarge(what, failing.why, "They are sent again in parts") from failing
+        raise AssertionError
+
+    def _answers(self) -> bool:
+        try:
+            self.database("default")
+        except Unavailable:
+            return False
+        return True
 
 
 class HiveCatalog(HiveReader):
@@ -256,19 +308,19 @@ class HiveCatalog(HiveReader):
         self._call(messages.DROP_TABLE, *name, False, Context())
 
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        check_list("add_partitions", len(partitions), self._abilities.limits.add_partitions)
-        self._call(messages.ADD_PARTITIONS, AddPartitionsRequest(*name, tuple(partitions)))
+        request = AddPartitionsRequest(*name, tuple(partitions))
+        self._call_list("add_partitions", len(partitions), messages.ADD_PARTITIONS, request)
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        check_list("alter_partitions", len(partitions), self._abilities.limits.alter_partitions)
-        self._call(messages.ALTER_PARTITIONS, *name, tuple(partitions), Context(KEEP_STATISTICS))
+        arguments = (*name, tuple(partitions), Context(KEEP_STATISTICS))
+        self._call_list("alter_partitions", len(partitions), messages.ALTER_PARTITIONS, *arguments)
 
     def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
         self._call(messages.RENAME_PARTITION, *name, tuple(values), partition)
 
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
-        check_list("drop_partitions", len(names), self._abilities.limits.drop_partitions)
-        self._call(messages.DROP_PARTITIONS, DropPartitionsRequest(*name, PartitionsByName(tuple(names))))
+        request = DropPartitionsRequest(*name, PartitionsByName(tuple(names)))
+        self._call_list("drop_partitions", len(names), messages.DROP_PARTITIONS, request)
 
     def commit_table(self, *_: object, **__: object) -> None:
         """No metastore can."""
@@ -305,7 +357,7 @@ class HiveCatalog(HiveReader):
             for partition, columns in statistics.items()
         ]
         for batch in [objects[:1]] if "" in statistics else batches(objects, STATISTICS_BATCH):
-            self._call(messages.SET_STATISTICS, SetStatisticsRequest(tuple(batch)))
+            self._set_statistics(batch)
 
     def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
         if partition:
@@ -318,6 +370,24 @@ class HiveCatalog(HiveReader):
 
     def drop_function(self, name: TableName) -> None:
         self._call(messages.DROP_FUNCTION, *name)
+
+    def _set_statistics(self, objects: Sequence[AnalyzedColumns]) -> None:
+        """Statistics make no states, so that nobody minds to see halves."""
+        try:
+            self._call_many(len(objects), messages.SET_STATISTICS, SetStatisticsRequest(tuple(objects)))
+        except TooLarge:
+            half = len(objects) // 2
+            self._set_statistics(objects[:half])
+            self._set_statistics(objects[half:])
+
+    def _call_list(self, operation: ListOperation, count: int, call: Call, *arguments: Any) -> None:
+        """A call with a list of `count` partitions. Raises `Refused`, `TooLarge`."""
+        check_list(operation, count, getattr(self._abilities.limits, operation))
+        try:
+            self._call_many(count, call, *arguments)
+        except TooLarge:
+            self._abilities = lowered(self._abilities, operation, count)
+            raise
 
     def _newest(self, newer: tuple[Any, ...], older: tuple[Any, ...], seconds: float | None = None) -> None:
         """Make the first of two equivalent calls that the server has."""

@@ -36,6 +36,10 @@ def anytime() -> None:
     """Let every call begin."""
 
 
+class Lost(Failing):
+    """The connection broke before there was an answer. A server that is slow has lost nothing yet."""
+
+
 class Client:
     """Calls to the metastore at one of `uris` (`thrift://host:port`, comma-separated, tried in order).
 
@@ -85,7 +89,7 @@ class Client:
                 except (OSError, EOFError, TTransportException, TProtocolException, OverflowError) as lost:
                     connection.broken = True
                     if attempt == 2 or not call.reads:
-                        raise self._failing(call, str(lost)) from lost
+                        raise self._failing(call, str(lost), Failing if is_timeout(lost) else Lost) from lost
                 except BaseException:
                     connection.broken = True
                     raise
@@ -149,13 +153,18 @@ class Client:
             "Check the address and that the service runs; the call is tried again",
         )
 
-    def _failing(self, call: Call, why: str) -> Failing:
+    def _failing(self, call: Call, why: str, kind: type[Failing] = Failing) -> Failing:
         outcome = "" if call.reads else "; whether it changed anything is unknown"
-        return Failing(
+        return kind(
             f"The metastore at {self.uris} did not complete {call.name}{outcome}",
             why or "The connection broke",
             "The state is read again and the call repeated; look into the metastore's log when this goes on",
         )
+
+
+def is_timeout(error: Exception) -> bool:
+    said = error.inner if isinstance(error, TTransportException) else error
+    return isinstance(said, TimeoutError) or getattr(error, "type", None) == TTransportException.TIMED_OUT
 
 
 class ServerProblem(Exception):

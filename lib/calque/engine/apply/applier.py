@@ -54,6 +54,7 @@ class Applier:
         """Do one hop. Raises `Conflict`, `ContentLost`."""
         hand, operation = self.hand, hop.operation
         hand.announcement = announcement(hop)
+        hand.parts = AnnouncedParts, names_of(operation), hop.to_event
         match operation:
             case CreateTable():
                 tables.create_table(hand, operation)

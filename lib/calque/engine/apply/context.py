@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
 from calque.core.definition import text_of_partition, text_of_table
-from calque.core.limits import batches
+from calque.core.limits import ListOperation
 from calque.core.object_row import row_of
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import Placed, Wanted, stage
 from calque.engine.sides.announced_exceptions import ToAnnounce
 from calque.engine.sides.sides import TargetSide
+from calque.engine.target.list_calls import send_list
 from calque.engine.target.observe import Shown
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, location_of
 from calque.model.ledger import ObjectRow
-from calque.model.names import EventId, TableName
+from calque.model.names import OURS, EventId, TableName
 from calque.model.plan import Data, Version
 from calque.ports import Conflict
 
@@ -59,6 +60,8 @@ class Hand:
     shown: dict[TableName, Shown | None]
     applied: Applied
     announcement: ToAnnounce | None = None
+    parts: ToAnnounce | None = None
+    """The announcement of the hop in hand, if it turns out to take several calls."""
     made: dict[TableName, Placed] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     attachments: Attachments = field(init=False)
@@ -97,19 +100,28 @@ class Hand:
         return effect(*arguments, **named)
 
     def add_partitions(self, at: TableName, partitions: Iterable[Partition]) -> None:
-        catalog = self.side.catalog
-        for batch in batches(list(partitions), catalog.abilities().limits.add_partitions):
-            self.call(catalog.add_partitions, at, batch)
+        self.send("add_partitions", self.side.catalog.add_partitions, at, list(partitions))
 
     def alter_partitions(self, at: TableName, partitions: Iterable[Partition]) -> None:
-        catalog = self.side.catalog
-        for batch in batches(list(partitions), catalog.abilities().limits.alter_partitions):
-            self.call(catalog.alter_partitions, at, batch)
+        self.send("alter_partitions", self.side.catalog.alter_partitions, at, list(partitions))
 
     def drop_partitions(self, at: TableName, names: Iterable[str]) -> None:
-        catalog = self.side.catalog
-        for batch in batches(list(names), catalog.abilities().limits.drop_partitions):
-            self.call(catalog.drop_partitions, at, batch)
+        self.send("drop_partitions", self.side.catalog.drop_partitions, at, list(names))
+
+    def send(
+        self,
+        operation: ListOperation,
+        effect: Callable[[TableName, Sequence[T]], None],
+        at: TableName,
+        objects: Sequence[T],
+    ) -> None:
+        """Readers are told of parts that the plan did not know of before they see any. A table under a hidden name has
+        no readers."""
+
+        def in_parts() -> None:
+            self.announcement = None if at.database == OURS else self.parts
+
+        send_list(self.side.catalog, operation, lambda batch: self.call(effect, at, batch), objects, in_parts)
 
     def staged(self, wanted: Mapping[str, Wanted]) -> dict[str, Placed]:
         """Directories with their files, all copied in one go. Raises `ContentLost`."""

@@ -24,6 +24,7 @@ from calque.engine.exact_reads.take_over import taken, with_marks
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.target.list_calls import send_list
 from calque.engine.target.observe import NotOurs
 from calque.errors import Refused
 from calque.model.hive import Database, is_partitioned
@@ -177,8 +178,8 @@ class Claim:
         for names in batches(list(catalog.partition_names(at)), limit):
             parts = catalog.partitions(at, names).values()
             bare = [part for part in parts if not {EVENT, INCARNATION} <= (part.parameters or {}).keys()]
-            if bare:
-                catalog.alter_partitions(at, [with_marks(part, marks) for part in bare])
+            marked = [with_marks(part, marks) for part in bare]
+            send_list(catalog, "alter_partitions", lambda some: catalog.alter_partitions(at, some), marked)
 
 
 def take_databases(side: TargetSide, event_id: EventId, known: Mapping[str, Database | None]) -> None:

@@ -6,6 +6,7 @@ until then, and is never swept: no mark of an owner lies in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from calque.core.iceberg import is_iceberg
@@ -13,12 +14,12 @@ from calque.core.image import EVENT, INCARNATION, ORIGIN, SOURCE, TYPE, Marks, i
 from calque.core.kinds import ACID, kind_of
 from calque.core.land import same_incarnation, unchanged
 from calque.core.layout import natural_location
-from calque.core.limits import batches
 from calque.engine.apply import Applied
 from calque.engine.files.content_proof import is_shared, prove, require_told, same_files
 from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import Exact
+from calque.engine.target.list_calls import send_list
 from calque.engine.target.observe import Shown, event_of
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, File, Listing
@@ -132,9 +133,12 @@ def mark_partitions(side: TargetSide, exact: Exact, shown: Shown | None, applied
     found = {name: part for name, part in shown.partitions.items() if lacks_marks(part, marks, adopted)}
     places = {name: location_of(part) for name, part in exact.partitions.items()} if side.policy.data == "none" else {}
     marked = {name: with_marks(part, marks, places.get(name)) for name, part in found.items()}
-    for some in batches(list(marked.values()), side.catalog.abilities().limits.alter_partitions):
+
+    def mark(some: Sequence[Partition]) -> None:
         side.catalog.alter_partitions(at, some)
         applied.calls += 1
+
+    send_list(side.catalog, "alter_partitions", mark, list(marked.values()))
     shown.partitions.update(marked)
 
 

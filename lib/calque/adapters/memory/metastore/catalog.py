@@ -7,20 +7,21 @@ call for each of its objects.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from calque.adapters.memory.metastore.notices import key_names
 from calque.adapters.memory.metastore.store import MemoryMetastore
-from calque.core.limits import check_commit, check_list
+from calque.core.limits import ListOperation, check_commit, check_list, lowered
 from calque.errors import Refused
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, partition_name, partition_values, table_name
 from calque.model.policy import Abilities, Limits
-from calque.ports import Conflict
+from calque.ports import Conflict, TooLarge
 
 EVENT_PARAMETER = "calque.event"
 GLUE_LIKE = Abilities(Limits(add_partitions=100, alter_partitions=100, drop_partitions=25), atomic_lists=False)
@@ -164,8 +165,11 @@ class MemoryCatalog(MemoryReader):
         abilities: Abilities | None = None,
         before: Watch = unwatched,
         after: Watch = unwatched,
+        message_bytes: int = sys.maxsize,
     ) -> None:
+        """message_bytes: what a list may weigh, about."""
         super().__init__(metastore, before, after)
+        self._message_bytes = message_bytes
         self._abilities = abilities or Abilities(compare_and_swap=metastore.habits.compare_and_swap)
 
     def abilities(self) -> Abilities:
@@ -197,13 +201,13 @@ class MemoryCatalog(MemoryReader):
             self.metastore.drop_table(name, delete_data=False)
 
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        check_list("add_partitions", len(partitions), self._abilities.limits.add_partitions)
+        self._check_list("add_partitions", partitions)
         for group in self._atoms(partitions):
             with self._watched("add_partitions"):
                 self.metastore.add_partitions(name, group)
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        check_list("alter_partitions", len(partitions), self._abilities.limits.alter_partitions)
+        self._check_list("alter_partitions", partitions)
         for group in self._atoms(partitions):
             with self._watched("alter_partitions"):
                 self.metastore.alter_partitions(name, group)
@@ -213,7 +217,7 @@ class MemoryCatalog(MemoryReader):
             self.metastore.rename_partition(name, values, partition)
 
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
-        check_list("drop_partitions", len(names), self._abilities.limits.drop_partitions)
+        self._check_list("drop_partitions", names)
         for group in self._atoms(names):
             with self._watched("drop_partitions"):
                 self.metastore.drop_partitions(name, group, delete_data=False)
@@ -281,6 +285,12 @@ class MemoryCatalog(MemoryReader):
             self.metastore.alter_partitions(now, changed)
         if added := [one for one in put if one.values not in known]:
             self.metastore.add_partitions(now, added)
+
+    def _check_list(self, operation: ListOperation, objects: Sequence[object]) -> None:
+        check_list(operation, len(objects), getattr(self._abilities.limits, operation))
+        if len(objects) > 1 and sum(len(repr(one)) for one in objects) > self._message_bytes:
+            self._abilities = lowered(self._abilities, operation, len(objects))
+            raise TooLarge(f"{operation} of {len(objects)} objects is too large")
 
     def _atoms(self, objects: Sequence[T]) -> Sequence[Sequence[T]]:
         """The parts of a list that a reader may see apart."""

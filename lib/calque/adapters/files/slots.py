@@ -1,0 +1,50 @@
+"""A limit on how many files are copied at a time, shared by threads here and bins that run in other processes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Condition
+
+LOOK_SECONDS = 0.5
+"""How often it is looked whether a slot is still wanted."""
+
+
+class CopySlots:
+    """`total` slots, given in the order in which they are asked for, so that who wants several gets its turn."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._free = total
+        self._changed = Condition()
+        self._queue: deque[object] = deque()
+
+    @contextmanager
+    def taken(self, count: int, ended: Callable[[], bool]) -> Iterator[bool]:
+        """Waits for so many slots, all of them at most, and has them for as long as the context lasts. False, with
+        none, once `ended`."""
+        count = min(count, self.total)
+        taken = self._wait(count, ended)
+        try:
+            yield taken
+        finally:
+            if taken:
+                with self._changed:
+                    self._free += count
+                    self._changed.notify_all()
+
+    def _wait(self, count: int, ended: Callable[[], bool]) -> bool:
+        turn = object()
+        with self._changed:
+            self._queue.append(turn)
+            try:
+                while self._queue[0] is not turn or self._free < count:
+                    if ended():
+                        return False
+                    self._changed.wait(LOOK_SECONDS)
+                self._free -= count
+                return True
+            finally:
+                self._queue.remove(turn)
+                self._changed.notify_all()

@@ -1,0 +1,49 @@
+"""What is installed when: the demo needs no more than `make install` brings, tests bring the rest themselves."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from calque.errors import Unavailable
+from calque.sandbox import manifest
+from calque.sandbox.artifacts import installed
+from calque.sandbox.install import main
+
+ROOT = Path(__file__).parents[2]
+REST = "calque.sandbox.install tests"
+
+
+def planned(target: str) -> str:
+    """The commands that `make` would run."""
+    done = subprocess.run(["make", "--dry-run", target], capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stdout
+
+
+@pytest.mark.parametrize("target", ["install", "demo"])
+def test_the_demo_fetches_nothing_that_only_tests_need(target: str) -> None:
+    assert REST not in planned(target)
+
+
+@pytest.mark.parametrize("target", ["test", "prove", "bench"])
+def test_tests_fetch_what_only_they_need_before_they_begin(target: str) -> None:
+    assert 0 < planned(target).find(REST) < planned(target).find("pytest")
+
+
+def test_an_artifact_of_the_demo_is_not_fetched_a_second_time_for_tests() -> None:
+    only_tests = set(manifest.OF_TESTS) - set(manifest.OF_THE_DEMO)
+    assert manifest.REGISTRY_DISTRIBUTION in only_tests
+    assert only_tests.isdisjoint({manifest.HIVE_3_DISTRIBUTION, *manifest.HIVE_3_JARS, *manifest.DELTA_JARS})
+
+
+def test_a_missing_artifact_is_named_with_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=f"{manifest.REGISTRY_DISTRIBUTION.name}.*make install-tests") as caught:
+        installed([manifest.REGISTRY_DISTRIBUTION], tmp_path)
+    assert "make install`" in caught.value.todo
+
+
+def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["everything"]) == 65
+    assert capsys.readouterr().err == "calque: everything can't be installed. Only tests can. Say nothing, or tests.\n"
