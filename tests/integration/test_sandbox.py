@@ -168,7 +168,6 @@ def test_a_fork_that_lives_on_does_not_keep_services_alive(tmp_path: Path) -> No
 import os, time
 from pathlib import Path
 from calque.sandbox.processes import KeptProcess
-from support.runs.changes import changed_files
 
 kept = KeptProcess(["sleep", "500"], Path({str(tmp_path)!r}) / "log")
 if os.fork() == 0:
