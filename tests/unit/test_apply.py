@@ -544,7 +544,7 @@ def test_a_list_that_the_server_finds_too_large_goes_in_halves_that_readers_are_
     built(rig)
     added = tuple(rig.part(20, str(number)) for number in range(7))
     told: list[tuple[str, ...]] = []
-    rig.look = lambda: told.append(in_parts(rig.ledger.tables().values()))
+    rig.look = lambda: told.append(in_parts(rig.ledger.records()))
     rig.run(Hop(20, AddPartitions(ORDERS, added), 1))
     limit = rig.catalog.abilities().limits.add_partitions
     assert 1 < limit < 7
@@ -563,7 +563,7 @@ def test_a_table_that_is_built_of_lists_that_are_too_large_appears_at_once() -> 
     rig.land(exact)
     assert seen == {0, 7}
     assert rig.rows() == rows_of(exact)
-    assert in_parts(rig.ledger.tables().values()) == ()
+    assert in_parts(rig.ledger.records()) == ()
 
 
 def test_nothing_is_told_of_a_bridge_whose_files_were_gone_before_it_began() -> None:
