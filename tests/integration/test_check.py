@@ -20,6 +20,7 @@ from calque.errors import Refused
 from calque.model.hive import Database, Table
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
+from support.judges.documents import read_document
 
 KINDS = {
     "healthy": MetastoreSettings(),
@@ -63,9 +64,9 @@ def check(metastores: dict[str, Metastore], tmp_path: Path, capsys: pytest.Captu
         code = main(["check", "--json", "-c", str(file)])
         said = capsys.readouterr()
         assert said.out, said.err
-        document = json.loads(said.out)
-        assert document["ok"] == (code == 0)
-        return code, document
+        found = read_document("check", said.out)
+        assert found["ok"] == (code == 0)
+        return code, found
 
     return run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -19,6 +18,7 @@ from calque.config import load
 from calque.demo import configuration
 from calque.resources import cache_folder
 from calque.sandbox import manifest, unpacked
+from support.judges.documents import read_document
 
 DEMO = (sys.executable, "-m", "calque.cli", "demo")
 IGNORING = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
@@ -51,16 +51,16 @@ def test_the_demo_ends_with_every_target_equal(tmp_path: Path, demo_cache: Path)
         env={**os.environ, "CALQUE_CACHE": str(demo_cache)},
     )
     assert done.stdout, done.stderr
-    document = json.loads(done.stdout)
+    found = read_document("demo", done.stdout)
     problems = {
         name: (target["problems"], target["verify"].get("differences"), target["verify"].get("set_aside"))
-        for name, target in document["targets"].items()
+        for name, target in found["targets"].items()
         if not target["equal"]
     }
     assert problems == {}
-    assert (done.returncode, document["equal"]) == (0, True)
-    assert [target["position"] >= document["source"]["head"] for target in document["targets"].values()] == [True, True]
-    assert all(target["verify"]["compared"]["files"] for target in document["targets"].values())
+    assert (done.returncode, found["equal"]) == (0, True)
+    assert [target["position"] >= found["source"]["head"] for target in found["targets"].values()] == [True, True]
+    assert all(target["verify"]["compared"]["files"] for target in found["targets"].values())
 
 
 @pytest.mark.parametrize(

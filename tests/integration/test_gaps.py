@@ -29,6 +29,7 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.streams.beginning import Beginning
 from calque.wiring.wiring import Wiring
+from support.judges.documents import read_document
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
@@ -278,13 +279,13 @@ def test_the_journal_waits_for_no_target_for_longer_than_its_retention_and_who_c
     wait_until(deployment, is_forgotten, 30)
     capsys.readouterr()
     assert main(["status", "--json", "-c", str(deployment.config)]) == 0
-    assert json.loads(capsys.readouterr().out)["journal"]["gaps"] == []
+    assert read_document("status", capsys.readouterr().out)["journal"]["gaps"] == []
     create(deployment, 1)
     for target in ("late", "dr"):
         engine.settle(target)
     calls = HiveLog(engine.wiring.client("late")).current() - seen
     assert main(["status", "--json", "-c", str(deployment.config)]) == 0
-    (gap,) = json.loads(capsys.readouterr().out)["journal"]["gaps"]
+    (gap,) = read_document("status", capsys.readouterr().out)["journal"]["gaps"]
     assert (gap["target"], gap["from"], gap["to"]) == ("late", first, head)
     assert (gap["cause"], gap["state"]) == ("forgotten", "repaired")
     ledgers = {name: engine.wiring.ledger(name).epochs() for name in engine.replicas}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
+from support.judges.documents import read_document
 from support.services.thriftproxy import Asked, asked
 
 FREE, HELD, LATE = TableName("healthy", "free"), TableName("healthy", "held"), TableName("healthy_late", "free")
@@ -67,7 +67,7 @@ class Service:
     def status(self) -> Any:
         found = self.calque("status", "--json")
         assert found.returncode == 0, found.stderr
-        return json.loads(found.stdout)
+        return read_document("status", found.stdout)
 
     def page(self, path: str) -> tuple[int, str]:
         """Of the running process: status and content."""
@@ -83,7 +83,7 @@ class Service:
     def wait_for(self, reached: Callable[[Any], object], seconds: float = 240) -> Any:
         """Until the process tells that of its target."""
         deadline = time.monotonic() + seconds
-        while not reached(target := json.loads(self.page("/status")[1])["targets"]["dr"]):
+        while not reached(target := read_document("status", self.page("/status")[1])["targets"]["dr"]):
             assert time.monotonic() < deadline, f"{target}\n{self.log.read_text()[-4000:]}"
             time.sleep(0.1)
         return target

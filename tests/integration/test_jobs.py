@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
+from support.judges.documents import read_document
 
 ROOT = Path(__file__).parents[2]
 SUBMIT = Path(sys.executable).with_name("spark-submit")
@@ -102,7 +102,7 @@ def test_capture_and_replicate_are_two_processes_that_share_a_state_folder(
         client.close()
     assert reached == 0, log_of(config, "replicate.py")
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    compared = json.loads(verified.stdout)["compared"]
+    compared = read_document("verify", verified.stdout)["compared"]
     assert (compared["tables"], compared["partitions"], compared["files"]) == (1, 2, 3)
     assert (another.returncode, another.stderr.count("Another process runs capture on ")) == (75, 1)
     assert ended == 0, log_of(config, "capture.py")

@@ -29,6 +29,7 @@ from calque.ports import EvidenceStore, Journal
 from calque.sandbox import Broker, Metastore
 from calque.wiring.journal_location import Place
 from calque.wiring.wiring import Wiring
+from support.judges.documents import command_of, read_document
 from support.services.deployments import NUMBERS, Deployment
 from support.sources.logs import Log, plain
 
@@ -59,7 +60,7 @@ def say(capsys: pytest.CaptureFixture[str]) -> Say:
         found = main([*words, "--json"])
         said = capsys.readouterr()
         assert found == code, said.err
-        return json.loads(said.out) if said.out else said.err
+        return read_document(command_of(words), said.out) if said.out else said.err
 
     return run
 
@@ -296,7 +297,7 @@ def test_a_running_deployment_moves_to_kafka_and_back_and_its_target_goes_on_whe
         assert (refused.returncode, "calque journal move" in refused.stderr) == (65, True), refused.stderr
         moved = deployment.calque("journal", "move", "--json")
         assert moved.returncode == 0, moved.stderr
-        assert json.loads(moved.stdout)["moved"]["events"] > 0
+        assert read_document("journal move", moved.stdout)["moved"]["events"] > 0
 
     text = deployment.config.read_text()
     while len(deployment.source.databases()) < len(deployment.databases):

@@ -38,6 +38,7 @@ from calque.model.names import Span
 from calque.sandbox import Broker, SchemaRegistry
 from calque.wiring.journal_location import Place
 from calque.wiring.wiring import Wiring
+from support.judges.documents import read_document
 from support.services.kafkas import ends, reader
 
 NOWHERE = "http://127.0.0.1:1"
@@ -282,7 +283,7 @@ def test_check_says_what_is_missing_create_registers_it_and_check_is_content(
     missing = f"The schema registry at {topic.registry} has nothing under {subject} that events are written by"
     assert findings_of(wiring) == [("warning", missing)]
     assert main(["journal", "create", "-c", str(tmp_path / "calque.toml"), "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)["schema"]
+    made = read_document("journal create", capsys.readouterr().out)["schema"]
     assert made["subject"] == subject
     there = f"The schema registry has the schema of events, as id {made['id']} of {subject}"
     assert findings_of(wiring) == [("info", there)]

@@ -27,6 +27,7 @@ NEEDED = (
     "calque/sandbox/keeper.py",
     "calque/sandbox/manifest.py",
     "calque/_schemas/README.md",
+    "calque/_schemas/status-1.json",
 )
 
 

@@ -17,6 +17,7 @@ from calque.commands.options import Settings
 from calque.commands.output import print_json, print_table
 from calque.config import load
 from calque.model.names import Span
+from support.judges.documents import read_document
 
 SALES = """--tables: pattern "sales" names no table. A pattern is database.table. Write "sales.*". \
 See 'calque verify --help'."""
@@ -188,7 +189,7 @@ def test_init_writes_a_file_that_is_valid_and_says_the_defaults(
 ) -> None:
     file = tmp_path / "conf" / "new" / "dr.toml"
     assert main(["init", str(file), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"written": str(file)}
+    assert read_document("init", capsys.readouterr().out) == {"written": str(file)}
     written = tomllib.loads(file.read_text(encoding="utf-8"))
     sections = [written["source"], written["targets"]["dr"]]
     sections[0] = {key: sections[0][key] for key in ("name", "metastore")}

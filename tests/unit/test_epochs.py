@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.cli import main
 from calque.model.files import File
 from calque.model.ledger import Bridge, Epoch, ObjectRow
+from support.judges.documents import read_document
 
 AT = "2024-01-01T00:00:00.000+00:00"
 
@@ -37,7 +37,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     assert main(["epochs", *words, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    return read_document(f"epochs {words[0]}", capsys.readouterr().out)
 
 
 @pytest.mark.usefixtures("configured")
@@ -127,5 +127,5 @@ def test_a_sweep_of_a_target_that_does_not_answer_is_75_and_says_which(capsys: p
     assert main(["sweep", "--json"]) == 75
     out, err = capsys.readouterr()
     journal = {"upto": None, "events": 0, "evidence": 0}
-    assert json.loads(out) == {"targets": {}, "journal": journal}
+    assert read_document("sweep", out) == {"targets": {}, "journal": journal}
     assert err.startswith("calque: dr: No metastore answers at thrift://127.0.0.1:2.")

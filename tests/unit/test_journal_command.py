@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from calque.cli import main
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.model.journal import Event
+from support.judges.documents import read_document
 from support.sources.logs import Log, part, partitioned, plain
 
 PARTED = partitioned("p")
@@ -48,7 +48,7 @@ def rows(events: Iterable[Event]) -> pa.Table:
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     assert main(["journal", *words, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    return read_document(f"journal {words[0]}", capsys.readouterr().out)
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from calque.engine.sides.sides import TargetSide
 from calque.engine.verify.verify import SetAside, Verification
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.judges.documents import read_document
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ def test_the_document_is_the_contracts_with_the_targets_name_where_it_differs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_json(verify.document(WIRED, FOUND))
-    document = json.loads(capsys.readouterr().out)
-    assert list(document) == ["target", "event_id", "compared", "differences", "set_aside"]
-    assert (document["target"], document["event_id"]) == ("dr", 7)
-    assert document["compared"] == {"databases": 1, "tables": 2, "partitions": 3, "files": 1, "bytes": 5}
-    first, second, *_, last = document["differences"]
+    found = read_document("verify", capsys.readouterr().out)
+    assert list(found) == ["target", "event_id", "compared", "differences", "set_aside"]
+    assert (found["target"], found["event_id"]) == ("dr", 7)
+    assert found["compared"] == {"databases": 1, "tables": 2, "partitions": 3, "files": 1, "bytes": 5}
+    first, second, *_, last = found["differences"]
     assert first == {
         "table": "a.x",
         "partition": None,
@@ -66,7 +66,7 @@ def test_the_document_is_the_contracts_with_the_targets_name_where_it_differs(
     }
     assert (second["table"], second["at_target"], second["partition"]) == ("b.y", "b_dr.y", "p=1")
     assert (last["table"], last["at_target"]) == ("b", "b_dr")
-    assert document["set_aside"] == [
+    assert found["set_aside"] == [
         {"table": "b.w", "at_target": "b_dr.w", "state": "quarantined", "shows": None, "reason": "it is broken"}
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from calque.model.names import Span, TableName
 from calque.model.records import DropReview, GapRecovery, one_of
 from calque.model.requests import Action, Request
 from calque.wiring.wiring import Wiring
+from support.judges.documents import read_document
 from support.worlds.gapped import POLICY, add, at_target, counted, create, drop, held, world_of
 from support.worlds.histories import differences
 from support.worlds.worlds import World
@@ -432,7 +432,7 @@ def status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
         assert main(["status", "-c", str(tmp_path / "calque.toml")]) == 0
         assert "gap of dr: events 813 to 900 (forgotten)" in capsys.readouterr().out
         assert main(["status", "--json", "-c", str(tmp_path / "calque.toml")]) == 0
-        found_gaps = json.loads(capsys.readouterr().out)["journal"]["gaps"]
+        found_gaps = read_document("status", capsys.readouterr().out)["journal"]["gaps"]
         return [(gap.get("target", ""), gap["to"], gap["state"]) for gap in found_gaps]
 
     return told

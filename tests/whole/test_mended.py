@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from calque.streams.beginning import Beginning
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
+from support.judges.documents import read_document
 from support.worlds.worlds import Died, Noting, World
 
 GAPS = [
@@ -91,12 +91,12 @@ def test_the_status_lists_gaps_with_their_states(
     wiring.ledger("dr").put_tables([LIVE])
     wiring.ledger("dr").put_records([GapRecovery(1)])
     assert main(["status", "--json", "-c", str(tmp_path / "calque.toml")]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert [(gap["from"], gap["to"], gap["state"]) for gap in document["journal"]["gaps"]] == [
+    status = read_document("status", capsys.readouterr().out)
+    assert [(gap["from"], gap["to"], gap["state"]) for gap in status["journal"]["gaps"]] == [
         (813, 900, "repaired"),
         (701, 950, "repairing"),
     ]
-    assert document["targets"]["dr"]["tables"]["live"] == 1
+    assert status["targets"]["dr"]["tables"]["live"] == 1
     assert main(["status", "-c", str(tmp_path / "calque.toml")]) == 0
     assert "events 701 to 950 (went back)" in capsys.readouterr().out
 

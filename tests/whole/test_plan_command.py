@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from calque.model.plan import (
 from calque.model.policy import Limits, Policy
 from calque.model.requests import Action
 from calque.wiring.wiring import Wiring
+from support.judges.documents import read_document
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, World
 
 BLAH = TableName("d1", "blah")
@@ -424,7 +424,7 @@ def test_a_plan_is_one_document_and_leaves_no_trace(configured: Path, capsys: py
     before = below(configured)
     assert main(["plan", "--json"]) == 0
     out, err = capsys.readouterr()
-    assert (json.loads(out), err) == (
+    assert (read_document("plan", out), err) == (
         {
             "target": "dr",
             "from": last,
@@ -460,7 +460,7 @@ def test_what_operators_asked_for_is_in_the_plan_and_is_still_asked_for(
     ask(Wiring(load("calque.toml")), "dr", Action.RELEASE, ())
     for _ in range(2):
         assert main(["plan", "--json"]) == 0
-        [group] = json.loads(capsys.readouterr().out)["groups"]
+        [group] = read_document("plan", capsys.readouterr().out)["groups"]
         assert group["reads"] == [{"table": "d1.y", "since_event": last, "reason": "asked for by release"}]
 
 

@@ -56,6 +56,7 @@ from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
+from support.judges.documents import require_document
 from support.judges.proof import Look, Proof, Reader, places_of, read_tables, touched
 from support.worlds.worlds import ABSENT, Looker, Noting, State, Writer, nothing
 
@@ -241,12 +242,15 @@ class Deployment:
         command, said, told = [*arguments, "-c", str(self.config)], StringIO(), StringIO()
         with redirect_stdout(said), redirect_stderr(told):
             code = main(command)
+        require_document(arguments, said.getvalue())
         return subprocess.CompletedProcess(command, code, said.getvalue(), told.getvalue())
 
     def alone(self, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
         """The end of the command in a process of its own."""
         command = [sys.executable, "-m", "calque.cli", *arguments, "-c", str(self.config)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=self.root, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=self.root, check=False)
+        require_document(arguments, done.stdout)
+        return done
 
     def start(self, **environment: str) -> None:
         command = [*self.inside, sys.executable, *self.program, "run", "-c", str(self.config)]
