@@ -425,7 +425,7 @@ def status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
 
     def told(gaps: list[Gap], *rows: TableRow) -> list[tuple[str, int, str]]:
         for gap in gaps:
-            wiring.gaps().add(gap)
+            wiring.only_source().gaps().add(gap)
         for target, found in {"dr": rows, "far": (dealt(len(gaps)),)}.items():
             ledger = wiring.ledger(target)
             ledger.publish(Epoch(1, 812, 0, "2026-01-01T00:00:00+00:00", "bootstrap"), [], [])
