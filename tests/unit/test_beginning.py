@@ -39,7 +39,7 @@ class Site:
         log, reader = MemoryLog(self.source), MemoryReader(self.source)
         source = SourceSide(name, log, reader, MemoryJournal(), MemoryEvidence(), MemoryStorage())
         wiring = Wiring(load(self.file))
-        wiring.only_source().made = source
+        wiring.only_source()._side = source
         return beginning_of(wiring, name)
 
 

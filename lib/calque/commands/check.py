@@ -55,16 +55,16 @@ def look(config: Config) -> Findings:
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    wired = wiring.only_source()
-    side = wired.side()
-    weak = wired.plug.keys.allow_weak_log
-    source = Source(wired.server(), side.log, side.catalog, side.storage, allow_weak_log=weak)
+    source_wiring = wiring.only_source()
+    side = source_wiring.side()
+    weak = source_wiring.plug.keys.allow_weak_log
+    source = Source(source_wiring.server(), side.log, side.catalog, side.storage, allow_weak_log=weak)
     findings = check(source, [target_of(wiring, name) for name in config.targets], unsupported(config))
     try:
         state_probe(config.state)
     except CalqueError as error:
         findings.refused("state", error)
-    look_at_journal(wired, findings)
+    look_at_journal(source_wiring, findings)
     look_at_endpoint(wiring, findings)
     return findings
 

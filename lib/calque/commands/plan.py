@@ -90,9 +90,9 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
             with suppress(Refused):
                 replica.take_request(request)
 
-    wired, most = wiring.target(target), wiring.config.window.max_events
-    begin = beginning_of(wiring, wired.plug.source).foreseen
-    return explain_next_window(wired.source.side(), wired.side(), begin, upto, most, take_up_all)
+    target_wiring, most = wiring.target(target), wiring.config.window.max_events
+    begin = beginning_of(wiring, target_wiring.plug.source).foreseen
+    return explain_next_window(target_wiring.source.side(), target_wiring.side(), begin, upto, most, take_up_all)
 
 
 # For programs

@@ -69,10 +69,12 @@ def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> V
     from calque.control.status_records import is_running
     from calque.engine.verify.verify import PATIENCE, verify
 
-    wired = wiring.target(target)
+    target_wiring = wiring.target(target)
     patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE
     with bar(target) as progress:
-        return verify(wired.source.side(), wired.side(), tables, data, patience=patience, progress=progress)
+        return verify(
+            target_wiring.source.side(), target_wiring.side(), tables, data, patience=patience, progress=progress
+        )
 
 
 @contextmanager

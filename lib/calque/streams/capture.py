@@ -13,6 +13,7 @@ from calque.adapters.spark.contiguous import Repeated
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import rows_of
 from calque.control.status_records import tell
+from calque.core.admit import Admission
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
@@ -31,7 +32,6 @@ from calque.streams.shared import Process, SourceStream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from calque.core.admit import Admission
     from calque.engine.sides.sides import SourceSide
     from calque.wiring.target import TargetWiring
 
@@ -114,7 +114,7 @@ class CapturePart(Part):
     def capture(self, seam: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `Repeated`."""
         source, after = self.source.side(), self.stream.begin.event()
-        admissions = [target.side().admission for target in self.followers()]
+        admissions = [Admission(target.plug.policy()) for target in self.followers()]
 
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions)

@@ -76,19 +76,19 @@ def require_reloadable(before: Config, now: Config) -> None:
     """`Refused` where the difference needs a new start, or can't be had at all."""
     for refusal in unsupported(now):
         raise refusal
-    had, has = fixed(before), fixed(now)
-    for what in had:
-        if had[what] != has[what]:
+    fixed_before, fixed_now = fixed(before), fixed(now)
+    for what in fixed_before:
+        if fixed_before[what] != fixed_now[what]:
             raise Refused(
                 f"{what} changed, and can't be taken over while calque runs",
                 "the journal, and everything that is open, belongs to it",
                 "Put it back, or stop `calque run` and start it again",
             )
     for name in now.targets.keys() & before.targets.keys():
-        data, wanted = before.targets[name].keys.data, now.targets[name].keys.data
-        if data != wanted:
+        data_before, data_now = before.targets[name].keys.data, now.targets[name].keys.data
+        if data_before != data_now:
             raise Refused(
-                f'targets.{name}: data = "{data}" can\'t become "{wanted}"',
+                f'targets.{name}: data = "{data_before}" can\'t become "{data_now}"',
                 "what its tables point to can't be changed under their readers",
                 "Put it back, or give the target another name and other names of tables",
             )

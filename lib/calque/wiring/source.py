@@ -38,7 +38,7 @@ class SourceWiring:
     plug: Source
     folder: StateFolder
     runtime: Runtime
-    made: SourceSide | None = None
+    _side: SourceSide | None = None
 
     @property
     def places(self) -> SourcePlaces:
@@ -46,11 +46,11 @@ class SourceWiring:
 
     def side(self) -> SourceSide:
         """The source as the engine knows it."""
-        if self.made is None:
+        if self._side is None:
             guard, keys = self.runtime.guard, self.plug.keys
             client = Client(self._uris(), connections=keys.connections)
             journal, evidence = self.open_journal()()
-            self.made = SourceSide(
+            self._side = SourceSide(
                 self.plug.name,
                 HiveLog(client),
                 HiveReader(client),
@@ -61,7 +61,7 @@ class SourceWiring:
                 pins=self.pins(),
                 gaps=self.gaps(),
             )
-        return self.made
+        return self._side
 
     def server(self) -> MetastoreServer:
         """What the metastore says of itself."""

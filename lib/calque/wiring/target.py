@@ -42,8 +42,8 @@ class TargetWiring:
     folder: StateFolder
     runtime: Runtime
     leaves: int = 0
-    made: TargetSide | None = None
-    made_lease: Lease | None = None
+    _side: TargetSide | None = None
+    _lease: Lease | None = None
 
     @property
     def places(self) -> TargetPlaces:
@@ -51,9 +51,9 @@ class TargetWiring:
 
     def side(self) -> TargetSide:
         """The target as the engine knows it; written to by whoever has the lease on it."""
-        if self.made is None:
-            self.made = self.side_behind(self.lease())
-        return self.made
+        if self._side is None:
+            self._side = self.side_behind(self.lease())
+        return self._side
 
     def side_behind(self, fence: Fence) -> TargetSide:
         """Written to as the fence permits."""
@@ -96,9 +96,9 @@ class TargetWiring:
 
     def lease(self) -> Lease:
         """It has to be taken."""
-        if self.made_lease is None:
-            self.made_lease = Lease(self.leases(), self.plug.name, self.plug.keys.lease)
-        return self.made_lease
+        if self._lease is None:
+            self._lease = Lease(self.leases(), self.plug.name, self.plug.keys.lease)
+        return self._lease
 
     def deputy(self) -> Deputy:
         """What a command needs that writes beside `run`."""
@@ -128,5 +128,5 @@ def sides_anew(source: Source, target: Target, state: State) -> tuple[SourceSide
     """A target and its source, opened anew, also in other processes."""
     runtime = Runtime()
     folder = StateFolder(state, runtime.guard)
-    follows = SourceWiring(source, folder, runtime)
-    return follows.side(), TargetWiring(target, follows, folder, runtime).side()
+    source_wiring = SourceWiring(source, folder, runtime)
+    return source_wiring.side(), TargetWiring(target, source_wiring, folder, runtime).side()
