@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from calque.cli import commands
 from calque.commands.init import TEMPLATE
-from calque.config import Target
+from calque.config.keys import Target
 from calque.config.reader import SECTIONS
 
 MARKED = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end -->", re.DOTALL)

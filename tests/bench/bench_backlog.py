@@ -40,6 +40,7 @@ from calque.model.journal import Entry, Kind
 from calque.model.names import EventId, Span, TableName
 from calque.model.policy import Abilities
 from calque.streams.spark_session import own_session
+from calque.wiring.runtime import Runtime
 from calque.wiring.wiring import Wiring
 
 T = TypeVar("T")
@@ -126,15 +127,15 @@ def measure(config: Path, window: int) -> None:
     """Take the target to the journal's end, and print how that went."""
     spent = Spent()
     state = Path(load(config).state.path)
-    wiring = Wiring(load(config), lambda: own_session(state))
+    wiring = Wiring(load(config), Runtime(lambda: own_session(state)))
     own_session(state).sparkContext.parallelize(range(2), 2).count()
-    source, side = wiring.source(), wiring.target("dr")
-    lease = wiring.lease("dr")
-    lease.attempt(wiring.writer(""))
+    source, side = wiring.only_source().side(), wiring.target("dr").side()
+    lease = wiring.target("dr").lease()
+    lease.attempt(wiring.target("dr").writer(""))
     lease.keep(lambda error: print(error, file=sys.stderr))
     upto = source.journal.last() or 0
     source = replace(source, journal=spent.timed(source.journal, lambda method: f"journal.{method}"))
-    spread = spent.timed(wiring.spread("dr"), lambda _: "prepared by tasks")
+    spread = spent.timed(wiring.target("dr").spread(), lambda _: "prepared by tasks")
     replica = Replica(source, timed_side(side, spent), lambda: 0, lambda: None, spread=spread)
     with peaks(spent) as peak:
         begin = time.perf_counter()

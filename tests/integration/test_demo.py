@@ -121,7 +121,8 @@ def test_the_configuration_of_a_demo_on_kafka_names_its_broker(tmp_path: Path) -
     file = tmp_path / "calque.toml"
     configuration.write(file, "thrift://127.0.0.1:9999", {"mirror": "thrift://127.0.0.1:9998"}, "127.0.0.1:9092")
     config = load(str(file))
-    assert (config.journal.format, config.journal.brokers, config.topic()) == ("kafka", "127.0.0.1:9092", "demo.events")
+    source = config.only_source()
+    assert (source.journal.format, source.journal.brokers, source.topic()) == ("kafka", "127.0.0.1:9092", "demo.events")
 
 
 def marked(mark: str) -> list[int]:

@@ -21,11 +21,11 @@ from calque.adapters.files.system import Own, Systems
 from calque.commands import wait
 from calque.commands.options import Settings
 from calque.config import load
-from calque.control.status_records import CAPTURING, record_of
 from calque.core.layout import COPYING, join, place
 from calque.errors import Unavailable
 from calque.model.hive import is_partitioned
 from calque.model.policy import Policy
+from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
 from support.services.deployments import Deployment, RealFiles, Target
 from support.services.mounts import can_mount, seen_by, with_disk
@@ -36,8 +36,8 @@ VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 SEEN_SECONDS = 45.0
 """Of a machine that other tests have too; by itself it is a few."""
 AWAY_SECONDS = 2.0
-DR, NEAR = record_of("dr"), record_of("near")
-RECORDS = (CAPTURING, DR, NEAR)
+DR, NEAR = TargetPlaces("dr").status_record, TargetPlaces("near").status_record
+RECORDS = (SourcePlaces().status_record, DR, NEAR)
 LINES = ("source", "other", "target", "warehouse", "state")
 DISK = "16m"
 
@@ -237,7 +237,7 @@ def test_a_source_goes_on_by_its_other_server(faulty: Faulty) -> None:
     [
         (("source", "other", "target"), RECORDS),
         (("warehouse",), (DR,)),
-        (("state",), (CAPTURING,)),
+        (("state",), (SourcePlaces().status_record,)),
     ],
     ids=["metastores", "warehouse", "journal and ledger"],
 )
@@ -277,7 +277,7 @@ def test_metastores_that_are_restarted_are_found_again(
     faulty.recovers()
 
 
-@pytest.mark.parametrize(("line", "record"), [("warehouse", DR), ("state", CAPTURING)])
+@pytest.mark.parametrize(("line", "record"), [("warehouse", DR), ("state", SourcePlaces().status_record)])
 def test_a_store_that_says_nothing_any_more_is_told_of_and_waited_for(faulty: Faulty, line: str, record: str) -> None:
     faulty.lines[line].answering.clear()
     faulty.change()

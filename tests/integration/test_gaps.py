@@ -13,6 +13,7 @@ import pytest
 
 from calque.adapters.control import ControlGaps, ControlStore
 from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.cli import main
 from calque.config import load
@@ -27,7 +28,7 @@ from calque.model.gaps import Cause, Gap
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.streams.beginning import Beginning
+from calque.streams.beginning import beginning_of
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.services.deployments import NUMBERS, Deployment
@@ -210,8 +211,8 @@ class Engine:
 
     def __init__(self, deployment: Deployment) -> None:
         self.wiring = Wiring(load(str(deployment.config)))
-        self.beginning = Beginning(self.wiring)
-        source, begun = self.wiring.source(), self.beginning.event()
+        self.beginning = beginning_of(self.wiring, "hq")
+        source, begun = self.wiring.only_source().side(), self.beginning.event()
         self.gatherer = Gatherer(source, lambda _: True)
         self.capturing = Capture(source, begun, self.gatherer, Continuity(source, begun))
         self.gatherer.resume(begun, self.capturing.last())
@@ -221,17 +222,17 @@ class Engine:
 
     def capture(self) -> int:
         """The journal's last event, which is the log's."""
-        self.capturing.take(self.wiring.source().log.current())
+        self.capturing.take(self.wiring.only_source().side().log.current())
         self.gatherer.once()
         return self.capturing.last()
 
     def settle(self, target: str) -> None:
         """Until the target shows what the source has now, and nothing is compared any more."""
         if target not in self.replicas:
-            lease = self.wiring.lease(target)
-            assert lease.attempt(self.wiring.writer("")) is None
+            lease = self.wiring.target(target).lease()
+            assert lease.attempt(self.wiring.target(target).writer("")) is None
             lease.keep(self.lost.append)
-            source, side = fenced(self.wiring.source()), self.wiring.target(target)
+            source, side = fenced(self.wiring.only_source().side()), self.wiring.target(target).side()
             self.replicas[target] = Replica(source, side, self.beginning.event, lambda: None)
             self.replicas[target].open()
         replica, deadline = self.replicas[target], time.monotonic() + 120
@@ -252,8 +253,12 @@ class Engine:
     def close(self) -> None:
         for target, replica in self.replicas.items():
             replica.close()
-            self.wiring.lease(target).release()
+            self.wiring.target(target).lease().release()
         assert self.lost == []
+
+
+def late_log(engine: Engine) -> HiveLog:
+    return HiveLog(Client(engine.wiring.config.targets["late"].keys.metastore[0]))
 
 
 def test_the_journal_waits_for_no_target_for_longer_than_its_retention_and_who_comes_late_compares(
@@ -266,15 +271,15 @@ def test_the_journal_waits_for_no_target_for_longer_than_its_retention_and_who_c
     engine = Engine(deployment)
     for target in ("dr", "late"):
         engine.settle(target)
-    first, there = deployment.source.current() + 1, engine.wiring.target("late").catalog
+    first, there = deployment.source.current() + 1, engine.wiring.target("late").side().catalog
     create(deployment, 3)
     deployment.source.drop_table(TableName(deployment.databases[0], f"t{first - 2}"))
     engine.settle("dr")
-    head, seen = deployment.source.current(), HiveLog(engine.wiring.client("late")).current()
+    head, seen = deployment.source.current(), late_log(engine).current()
 
     def is_forgotten() -> bool:
         assert main(["sweep", "-c", str(deployment.config)]) == 0
-        return engine.wiring.source().journal.oldest() is None
+        return engine.wiring.only_source().side().journal.oldest() is None
 
     wait_until(deployment, is_forgotten, 30)
     capsys.readouterr()
@@ -283,7 +288,7 @@ def test_the_journal_waits_for_no_target_for_longer_than_its_retention_and_who_c
     create(deployment, 1)
     for target in ("late", "dr"):
         engine.settle(target)
-    calls = HiveLog(engine.wiring.client("late")).current() - seen
+    calls = late_log(engine).current() - seen
     assert main(["status", "--json", "-c", str(deployment.config)]) == 0
     (gap,) = read_document("status", capsys.readouterr().out)["journal"]["gaps"]
     assert (gap["target"], gap["from"], gap["to"]) == ("late", first, head)

@@ -97,14 +97,14 @@ class Hub:
         wiring = Wiring(load(self.config))
         for target in LINKS[self.name]:
             try:
-                wait.run(Settings(), wiring.config, f"to_{target}", wiring.source().log.current(), SECONDS)
+                wait.run(Settings(), wiring.config, f"to_{target}", wiring.only_source().side().log.current(), SECONDS)
             except Unavailable as error:
                 raise AssertionError(f"{error}\n{self.tail()}") from error
 
     def require_equal(self) -> None:
         wiring = Wiring(load(self.config))
         for target in LINKS[self.name]:
-            found = verify(wiring.source(), wiring.target(f"to_{target}"), data="checksum")
+            found = verify(wiring.only_source().side(), wiring.target(f"to_{target}").side(), data="checksum")
             assert (found.differences, found.set_aside) == ((), ()), f"{self.name} to {target}\n{self.tail()}"
 
 

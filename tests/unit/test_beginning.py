@@ -15,7 +15,7 @@ from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.model.hive import Database
-from calque.streams.beginning import Beginning
+from calque.streams.beginning import Beginning, beginning_of
 from calque.wiring.wiring import Wiring
 
 
@@ -38,7 +38,9 @@ class Site:
         self.file.write_text(self.file.read_text().replace('name = "hq"', f'name = "{name}"'))
         log, reader = MemoryLog(self.source), MemoryReader(self.source)
         source = SourceSide(name, log, reader, MemoryJournal(), MemoryEvidence(), MemoryStorage())
-        return Beginning(Wiring(load(self.file), _source=source))
+        wiring = Wiring(load(self.file))
+        wiring.only_source()._side = source
+        return beginning_of(wiring, name)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +69,11 @@ def test_behind_a_gap_it_begins_where_the_gap_ends(tmp_path: Path) -> None:
     site = Site(tmp_path, None)
     beginning = site.beginning()
     assert beginning.event() == 9
-    beginning.wiring.gaps().add(Gap(1, 9, 20, Cause.PURGED, ""))
+    beginning.source.gaps().add(Gap(1, 9, 20, Cause.PURGED, ""))
     for begins in (beginning.event, site.beginning().foreseen):
         with pytest.raises(Unavailable, match="has not begun anew"):
             begins()
-    beginning.wiring.gaps().settle(1)
+    beginning.source.gaps().settle(1)
     assert beginning.event() == site.beginning().foreseen() == 20
 
 

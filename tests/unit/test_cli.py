@@ -207,7 +207,8 @@ def test_init_names_every_key_there_is(tmp_path: Path) -> None:
     file = tmp_path / "calque.toml"
     file.write_text(TEMPLATE, encoding="utf-8")
     config = load(file)
-    for section in (config.source, config.state, config.journal, config.window, config.serve, config.targets["dr"]):
+    source, target = config.only_source(), config.target("dr")
+    for section in (source.keys, config.state, source.journal, config.window, config.serve, target.keys):
         for key in type(section).model_fields:
             assert f"\n{key} = " in TEMPLATE or f"\n# {key} = " in TEMPLATE
 

@@ -102,7 +102,15 @@ def small(*, source: str = "", target: str = "", more: str = "") -> str:
 
 def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
     config = read(tmp_path, SMALL)
-    assert config.model_dump(exclude={"targets"}) == {
+    source = config.only_source()
+    sections = {
+        "source": source.keys,
+        "state": config.state,
+        "journal": source.journal,
+        "window": config.window,
+        "serve": config.serve,
+    }
+    assert {name: section.model_dump() for name, section in sections.items()} == {
         "source": {
             "name": "hq",
             "metastore": ("thrift://127.0.0.1:9083",),
@@ -131,22 +139,22 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
         "window": {"max_events": 100_000, "max_delay": 1.0},
         "serve": {"address": None},
     }
-    assert config.policy("dr") == Policy(target="dr", source="hq", warehouse="file:///data/dr")
-    assert config.topic() == "hq.events"
+    assert config.target("dr").policy() == Policy(target="dr", source="hq", warehouse="file:///data/dr")
+    assert config.only_source().topic() == "hq.events"
 
 
 def test_a_full_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
     config = read(tmp_path, FULL, {"S3_SECRET": "hush"})
-    assert config.source.metastore == ("thrift://hq-1:9083", "thrift://[::1]:9083")
-    assert (config.source.poll, config.source.scan) == (0.5, 5400.0)
-    assert {key: value.get_secret_value() for key, value in config.source.storage.items()} == {
+    assert config.only_source().keys.metastore == ("thrift://hq-1:9083", "thrift://[::1]:9083")
+    assert (config.only_source().keys.poll, config.only_source().keys.scan) == (0.5, 5400.0)
+    assert {key: value.get_secret_value() for key, value in config.only_source().keys.storage.items()} == {
         "fs.s3a.endpoint": "http://s3",
         "fs.s3a.secret.key": "hush",
     }
     assert (config.state.path, config.state.checkpoints) == ("s3a://bucket/state", "/var/checkpoints")
-    assert (config.target("dr").parallel_copies, config.target("copy").parallel_copies) == (8, 0)
-    assert config.journal.brokers == "127.0.0.1:9092,kafka:9092"
-    assert config.policy("dr") == Policy(
+    assert (config.target("dr").keys.parallel_copies, config.target("copy").keys.parallel_copies) == (8, 0)
+    assert config.only_source().journal.brokers == "127.0.0.1:9092,kafka:9092"
+    assert config.target("dr").policy() == Policy(
         target="dr",
         source="hq",
         include=("sales.*", "/hr_[0-9]+[.].*/", "hr.staff"),
@@ -174,7 +182,7 @@ def test_secrets_are_not_shown_and_everything_can_be_sent_to_another_process(tmp
     config = read(tmp_path, FULL, {"S3_SECRET": "hush"})
     assert "hush" not in repr(config)
     assert pickle.loads(pickle.dumps(config)) == config
-    assert pickle.loads(pickle.dumps(config.policy("dr"))) == config.policy("dr")
+    assert pickle.loads(pickle.dumps(config.target("dr").policy())) == config.target("dr").policy()
 
 
 def test_targets_are_selected_by_name_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
@@ -182,7 +190,7 @@ def test_targets_are_selected_by_name_and_a_wrong_one_is_refused(tmp_path: Path)
     assert config.select(()) == ("dr", "copy")
     assert config.select(("copy", "copy")) == ("copy",)
     with pytest.raises(Refused, match=r'^there is no target "cpoy"\. The nearest is copy\. Name a target'):
-        config.policy("cpoy")
+        config.target("cpoy")
 
 
 @pytest.mark.parametrize(
@@ -357,22 +365,22 @@ def test_settings_of_kafka_s_client_pass_with_secrets_from_the_environment_and_t
     kafka = '[journal]\nformat = "kafka"\nbrokers = "a:9092,b:9092"'
     text = small(more=f"{kafka}\n[journal.options]\n{options}{secret}")
     config = read(tmp_path, text, {"PASSWORD": "geheim"})
-    assert revealed(config.journal.options) == {
+    assert revealed(config.only_source().journal.options) == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
         "sasl.username": "hub",
         "sasl.password": "geheim",
     }
     assert "geheim" not in repr(config)
-    assert config.topic() == "hq.events"
+    assert config.only_source().topic() == "hq.events"
 
 
 def test_a_registry_is_named_by_the_root_of_its_api_with_its_password_from_the_environment(tmp_path: Path) -> None:
     registry = 'registry = "https://a:8080/apis/ccompat/v7/"'
     login = 'registry_options = { user = "hub", password_env = "PASSWORD" }'
     config = read(tmp_path, small(more=f"[journal]\n{registry}\n{login}"), {"PASSWORD": "geheim"})
-    assert config.journal.registry == "https://a:8080/apis/ccompat/v7"
-    assert revealed(config.journal.registry_options) == {"user": "hub", "password": "geheim"}
+    assert config.only_source().journal.registry == "https://a:8080/apis/ccompat/v7"
+    assert revealed(config.only_source().journal.registry_options) == {"user": "hub", "password": "geheim"}
     assert "geheim" not in repr(config)
 
 
@@ -424,7 +432,8 @@ def test_one_metastore_as_source_and_target_needs_other_names(tmp_path: Path) ->
     assert refusal(tmp_path, ring).startswith("calque.toml:6: every table would be replicated onto itself.")
     kept = ring + 'include = ["sales.*"]\n'
     assert refusal(tmp_path, kept).startswith('calque.toml:6: "sales" would be replicated onto itself.')
-    assert read(tmp_path, kept + 'rename = { "sales" = "sales_copy" }').policy("dr").rename == {"sales": "sales_copy"}
+    renamed = read(tmp_path, kept + 'rename = { "sales" = "sales_copy" }')
+    assert renamed.target("dr").policy().rename == {"sales": "sales_copy"}
 
 
 def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path) -> None:
@@ -472,12 +481,12 @@ def test_percentages() -> None:
 
 def test_of_the_patterns_that_match_a_table_the_longest_says_how_often_it_is_scanned(tmp_path: Path) -> None:
     source = 'scan = "1m"\nscans = { "sales.*" = "5s", "*.raw" = "2s", "sales.old" = "off" }'
-    interval = read(tmp_path, small(source=source)).source.intervals()
+    interval = read(tmp_path, small(source=source)).only_source().keys.intervals()
     names = {"hr.staff": 60.0, "sales.big": 5.0, "sales.raw": 5.0, "hr.raw": 2.0, "sales.old": None}
     assert {name: interval(TableName(*name.split("."))) for name in names} == names
 
 
 def test_a_configuration_scans_when_any_table_may_be_scanned(tmp_path: Path) -> None:
     for source, scans in (("", False), ('scan = "1s"', True), ('scans = { "a.*" = "off" }', False)):
-        assert read(tmp_path, small(source=source)).source.scans_some() is scans
-    assert read(tmp_path, small(source='scans = { "a.*" = 3 }')).source.scans_some()
+        assert read(tmp_path, small(source=source)).only_source().keys.scans_some() is scans
+    assert read(tmp_path, small(source='scans = { "a.*" = 3 }')).only_source().keys.scans_some()

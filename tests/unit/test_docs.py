@@ -18,7 +18,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from calque.cli import commands
-from calque.config import Config, load
+from calque.config import load
+from calque.config.keys import File
 from calque.core.lifecycle import Change, State
 
 ROOT = Path(__file__).parents[2]
@@ -164,14 +165,14 @@ def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
 @pytest.mark.parametrize(("page", "text"), EXAMPLES, ids=lambda part: part.name if isinstance(part, Path) else "")
 def test_every_example_of_a_configuration_is_valid_with_what_it_leaves_out(page: Path, text: str) -> None:
     context = {"base": page.parent, "environment": variables(text)}
-    Config.model_validate(completed(tomllib.loads(text)), context=context)
+    File.model_validate(completed(tomllib.loads(text)), context=context)
 
 
 @pytest.mark.parametrize(("page", "text"), WHOLE, ids=lambda part: part.name if isinstance(part, Path) else "")
 def test_every_whole_example_of_a_configuration_is_loaded(page: Path, text: str, tmp_path: Path) -> None:
     file = tmp_path / "calque.toml"
     file.write_text(text, encoding="utf-8")
-    assert load(file, variables(text)).source.name == "hq", page
+    assert load(file, variables(text)).only_source().name == "hq", page
 
 
 def test_there_are_whole_examples_of_a_configuration() -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 from calque.config import load
-from calque.control.process_locks import Roles, role_of
+from calque.control.process_locks import Roles
 from calque.engine.lease.keeper import Held, Lease
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.lease import Generation
-from calque.streams.beginning import Beginning
+from calque.model.state_places import TargetPlaces
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
@@ -38,7 +38,7 @@ class Process:
         self.catalog = MemoryCatalog(MemoryMetastore(HIVE_3, "file:/warehouse"))
         self.leases, self.clock = leases_of(self.catalog), Elapsed()
         self.run = Run(wiring, ["dr"], held=held)
-        self.part = TargetPart(self.run, Beginning(wiring), "dr")
+        self.part = TargetPart(self.run, self.run.streams["hq"], "dr")
         self.part.lease = Lease(self.leases, "dr", 30.0, self.clock)
         self.run.parts.append(self.part)
 
@@ -137,12 +137,12 @@ def test_a_start_that_is_tried_again_is_of_the_same_writer(process: Process) -> 
 def test_a_process_over_the_same_state_folder_knows_that_the_one_before_is_dead(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with Roles(state) as held:
-        held.take(role_of("dr"))
-        proof = held.proof(role_of("dr"))
+        held.take(TargetPlaces("dr").role)
+        proof = held.proof(TargetPlaces("dr").role)
         assert held.proof("capture") == ""
     with Roles(state) as held:
-        held.take(role_of("dr"))
-        assert held.proof(role_of("dr")) == proof
+        held.take(TargetPlaces("dr").role)
+        assert held.proof(TargetPlaces("dr").role) == proof
         process = Process(tmp_path, held)
         process.leases.take(Generation(1, writer("dead", proof), 600.0))
         process.part.take_lease()
@@ -150,5 +150,5 @@ def test_a_process_over_the_same_state_folder_knows_that_the_one_before_is_dead(
         process.part.lease.release()
         process.end()
     with Roles(tmp_path / "other") as held:
-        held.take(role_of("dr"))
-        assert held.proof(role_of("dr")) != proof
+        held.take(TargetPlaces("dr").role)
+        assert held.proof(TargetPlaces("dr").role) != proof

@@ -36,12 +36,12 @@ BASE = SOURCE + target("a") + target("b")
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (BASE, Difference(False, (), ())),
-        (SOURCE + target("a", 'rename = { "a" = "x" }') + target("b"), Difference(False, ("a",), ("a",))),
-        (SOURCE + target("a", 'exclude = ["a.t"]') + target("b"), Difference(True, ("a",), ("a",))),
-        (SOURCE + target("b") + target("c"), Difference(True, ("a",), ("c",))),
-        (SOURCE + 'poll = "1s"\n' + target("a") + target("b"), Difference(True, ("a", "b"), ("a", "b"))),
-        (BASE + "[window]\nmax_events = 5\n", Difference(False, ("a", "b"), ("a", "b"))),
+        (BASE, Difference((), (), ())),
+        (SOURCE + target("a", 'rename = { "a" = "x" }') + target("b"), Difference((), ("a",), ("a",))),
+        (SOURCE + target("a", 'exclude = ["a.t"]') + target("b"), Difference(("hq",), ("a",), ("a",))),
+        (SOURCE + target("b") + target("c"), Difference(("hq",), ("a",), ("c",))),
+        (SOURCE + 'poll = "1s"\n' + target("a") + target("b"), Difference(("hq",), ("a", "b"), ("a", "b"))),
+        (BASE + "[window]\nmax_events = 5\n", Difference((), ("a", "b"), ("a", "b"))),
     ],
 )
 def test_only_what_has_another_configuration_is_disturbed(tmp_path: Path, text: str, found: Difference) -> None:

@@ -14,15 +14,16 @@ import pytest
 
 from calque.commands.status import show
 from calque.config import load
-from calque.control.pause_rules import Rule, change, whole
-from calque.control.process_locks import CAPTURE, Roles, role_of
+from calque.control.pause_rules import Rule, change
+from calque.control.process_locks import Roles
 from calque.control.processes import Presence
 from calque.control.status import snapshot
-from calque.control.status_records import CAPTURING, is_running, record_of, tell
+from calque.control.status_records import is_running, tell
 from calque.core.standing import PAUSED
 from calque.model.gaps import Cause, Gap
 from calque.model.ledger import DatabaseRow, Epoch, FunctionRow, StateRow, TableRow, TableState
 from calque.model.records import GapRecovery
+from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.serve.lag_clock import Heads
 from calque.wiring.wiring import Wiring
 
@@ -53,7 +54,7 @@ def seen(wiring: Wiring) -> tuple[str, str | None]:
 def told_before(wiring: Wiring, **changes: object) -> None:
     """The record that another process left, or keeps."""
     record = {"pid": 0, "host": HERE, "at": time.time(), "state": "running", "last_error": None}
-    wiring.control.put(record_of("dr"), record | changes)  # type: ignore[arg-type]
+    wiring.control.put(TargetPlaces("dr").status_record, record | changes)  # type: ignore[arg-type]
 
 
 def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring) -> None:
@@ -69,7 +70,7 @@ def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring
 def test_a_process_that_has_told_nothing_yet_is_starting(wiring: Wiring) -> None:
     told_before(wiring)
     with Roles(wiring.state) as held:
-        held.take(role_of("dr"))
+        held.take(TargetPlaces("dr").role)
         assert seen(wiring) == ("starting", None)
         assert is_running(wiring, "dr")
 
@@ -77,20 +78,20 @@ def test_a_process_that_has_told_nothing_yet_is_starting(wiring: Wiring) -> None
 @pytest.mark.parametrize("state", ["starting", "bootstrapping", "running", "failed"])
 def test_what_a_living_process_tells_is_so(wiring: Wiring, state: str) -> None:
     with Roles(wiring.state) as held:
-        held.take(role_of("dr"))
-        tell(wiring.control, record_of("dr"), state, "its metastore does not answer")
+        held.take(TargetPlaces("dr").role)
+        tell(wiring.control, TargetPlaces("dr").status_record, state, "its metastore does not answer")
         assert seen(wiring) == (state, "its metastore does not answer")
-        tell(wiring.control, record_of("dr"), state, None)
+        tell(wiring.control, TargetPlaces("dr").status_record, state, None)
         assert seen(wiring) == (state, None)
 
 
 @pytest.mark.parametrize(("state", "shown"), [("starting", "paused"), ("running", "paused"), ("failed", "failed")])
 def test_a_target_that_is_held_back_is_paused_as_long_as_it_lives(wiring: Wiring, state: str, shown: str) -> None:
-    wiring.control.put(whole("dr"), {"at": 0.0})
+    wiring.control.put(TargetPlaces("dr").pause_record, {"at": 0.0})
     assert seen(wiring) == ("stopped", None)
     with Roles(wiring.state) as held:
-        held.take(role_of("dr"))
-        tell(wiring.control, record_of("dr"), state, None)
+        held.take(TargetPlaces("dr").role)
+        tell(wiring.control, TargetPlaces("dr").status_record, state, None)
         assert seen(wiring) == (shown, None)
 
 
@@ -105,13 +106,13 @@ def test_a_target_that_failed_says_why_until_it_runs_again(wiring: Wiring) -> No
     assert seen(wiring) == ("failed", "The ledger was changed. By another. Look.")
     assert not is_running(wiring, "dr")
     with Roles(wiring.state) as held:
-        held.take(role_of("dr"))
+        held.take(TargetPlaces("dr").role)
         assert seen(wiring) == ("starting", None)
 
 
 def test_a_process_that_lives_and_tells_nothing_is_told_of(wiring: Wiring) -> None:
     with Roles(wiring.state) as held:
-        held.take(role_of("dr"))
+        held.take(TargetPlaces("dr").role)
         told_before(wiring, pid=os.getpid(), at=time.time() - 60)
         state, error = seen(wiring)
         assert (state, f"Process {os.getpid()} has told nothing for 60 s" in str(error)) == ("running", True)
@@ -133,8 +134,13 @@ def test_several_processes_over_one_state_folder_are_told_apart(
     other.begin(())
     try:
         with Roles(wiring.state) as held:
-            held.take(CAPTURE)
-            tell(wiring.control, CAPTURING, "running", "The journal can't be written. No space. Make room.")
+            held.take(SourcePlaces().role)
+            tell(
+                wiring.control,
+                SourcePlaces().status_record,
+                "running",
+                "The journal can't be written. No space. Make room.",
+            )
             document = snapshot(wiring)
     finally:
         one.end()
@@ -187,7 +193,7 @@ def test_looking_at_a_role_does_not_keep_anybody_from_taking_it(wiring: Wiring) 
     try:
         for _ in range(50):
             with Roles(wiring.state) as held:
-                held.take(role_of("dr"))
+                held.take(TargetPlaces("dr").role)
     finally:
         looking.set()
         thread.join()
@@ -195,9 +201,9 @@ def test_looking_at_a_role_does_not_keep_anybody_from_taking_it(wiring: Wiring) 
 
 def test_rules_of_held_back_tables_are_kept_and_wake_the_target(wiring: Wiring) -> None:
     assert change(wiring, "dr", Rule.PAUSE, ["sales.*"]) == ((Rule.PAUSE, "sales.*"),)
-    before = wiring.wake_file("target.dr").stat().st_size
+    before = wiring.folder.wake_file("target.dr").stat().st_size
     assert change(wiring, "dr", Rule.RESUME, ["*.*"]) == ()
-    assert wiring.wake_file("target.dr").stat().st_size > before
+    assert wiring.folder.wake_file("target.dr").stat().st_size > before
 
 
 def spoilt(folder: Path) -> None:
@@ -211,8 +217,8 @@ def test_a_ledger_that_can_not_be_read_is_told_of_and_nothing_is_made_up(
 ) -> None:
     spoilt(wiring.state / "ledgers" / "dr" / "epochs")
     with Roles(wiring.state) as held:
-        held.take(role_of("dr"))
-        tell(wiring.control, record_of("dr"), "running", None)
+        held.take(TargetPlaces("dr").role)
+        tell(wiring.control, TargetPlaces("dr").status_record, "running", None)
         document = snapshot(wiring)
     found = document["targets"]["dr"]
     assert (found["state"], found["position"], found["lag_events"], found["tables"]["live"]) == (
@@ -230,8 +236,13 @@ def test_a_ledger_that_can_not_be_read_is_told_of_and_nothing_is_made_up(
 def test_a_journal_that_can_not_be_read_is_told_of_beside_what_is_known(wiring: Wiring) -> None:
     spoilt(wiring.state / "journal")
     with Roles(wiring.state) as held:
-        held.take(CAPTURE)
-        tell(wiring.control, CAPTURING, "running", "The journal can't be written. It is a file. Put it back.")
+        held.take(SourcePlaces().role)
+        tell(
+            wiring.control,
+            SourcePlaces().status_record,
+            "running",
+            "The journal can't be written. It is a file. Put it back.",
+        )
         document = snapshot(wiring)
     assert document["journal"]["last"] is None
     assert f"The table {wiring.state}/journal" in document["journal"]["last_error"]
@@ -273,9 +284,9 @@ def test_waiting_tables_and_those_to_be_read_say_what_they_show(wiring: Wiring) 
 def test_a_table_that_the_process_reads_or_copies_is_told_of_as_that(wiring: Wiring) -> None:
     wiring.ledger("dr").put_tables([TableRow("sales", name, TableState.UNKNOWN) for name in ("x", "y", "z")])
     with Roles(wiring.state) as held:
-        held.take(role_of("dr"))
+        held.take(TargetPlaces("dr").role)
         states = {"sales.x": "reading", "sales.y": "staging"}
-        tell(wiring.control, record_of("dr"), "bootstrapping", None, states=states)  # type: ignore[arg-type]
+        tell(wiring.control, TargetPlaces("dr").status_record, "bootstrapping", None, states=states)  # type: ignore[arg-type]
         found = target_of(wiring)
     assert (found["state"], found["position"]) == ("bootstrapping", None)
     assert {row["table"]: row["state"] for row in found["set_aside"]} == {**states, "sales.z": "unknown"}
@@ -283,8 +294,8 @@ def test_a_table_that_the_process_reads_or_copies_is_told_of_as_that(wiring: Wir
 
 @pytest.mark.parametrize(("settled", "state"), [(0, "repairing"), (1, "repaired")])
 def test_a_gap_is_told_of_with_what_became_of_it(wiring: Wiring, settled: int, state: str) -> None:
-    wiring.gaps().add(Gap(1, 3, 7, Cause.PURGED, "2026-11-22T00:00:00+00:00"))
-    wiring.gaps().settle(1)
+    wiring.only_source().gaps().add(Gap(1, 3, 7, Cause.PURGED, "2026-11-22T00:00:00+00:00"))
+    wiring.only_source().gaps().settle(1)
     wiring.ledger("dr").put_tables([TableRow("sales", "x", TableState.LIVE, 3)])
     wiring.ledger("dr").put_records([GapRecovery(settled)])
     [gap] = snapshot(wiring)["journal"]["gaps"]

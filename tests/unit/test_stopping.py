@@ -15,7 +15,7 @@ import pytest
 from calque.commands import wait
 from calque.commands.options import Settings
 from calque.config import load
-from calque.control.pause_rules import Rule, change, whole
+from calque.control.pause_rules import Rule, change
 from calque.control.requests import ask
 from calque.control.status import snapshot
 from calque.core.standing import Standing
@@ -25,6 +25,7 @@ from calque.errors import Broken, Unavailable
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
 from calque.model.requests import Action
+from calque.model.state_places import TargetPlaces
 from calque.streams.capture import CapturePart
 from calque.streams.part import Part
 from calque.streams.run import Run, end, running
@@ -36,7 +37,7 @@ class Calling(Part):
     """One whose only call is answered when `answered` is set."""
 
     def __init__(self, run: Run, name: str, answered: threading.Event) -> None:
-        super().__init__(run, run.begin, name)
+        super().__init__(run, run.streams["hq"], name, name)
         self.answered = answered
         self.calls = 0
 
@@ -88,7 +89,7 @@ class Scanning(CapturePart):
     """Capture of a log without events, beside which a scan meets what nobody expects."""
 
     def once(self) -> None:
-        self.capture(Continuity(self.wiring.source(), 0))
+        self.capture(Continuity(self.wiring.only_source().side(), 0))
 
     def ask(self) -> EventId:
         return 0
@@ -149,9 +150,9 @@ def test_what_parts_share_ends_with_the_process_and_not_with_one_of_them(run: Ru
     run.begin_part(Calling(run, "other", threading.Event()))
     run.wiring = Wiring(before.config)
     assert not end(run.parts[:1], 0.0, 0.3)
-    assert not before.ending.is_set()
+    assert not before.runtime.ending.is_set()
     assert not run.stop(0.0, 0.3)
-    assert before.ending.is_set()
+    assert before.runtime.ending.is_set()
     for part in run.parts:
         assert isinstance(part, Calling)
         part.answered.set()
@@ -162,7 +163,7 @@ def test_what_parts_share_ends_with_the_process_and_not_with_one_of_them(run: Ru
 def test_a_part_that_failed_says_so_when_its_process_is_gone(
     run: Run, part: type[Failing], told: tuple[str, bool]
 ) -> None:
-    begun = part(run, run.begin, "dr")
+    begun = part(run, run.streams["hq"], "dr")
     run.begin_part(begun)
     for thread in begun.threads():
         thread.join(30)
@@ -175,7 +176,7 @@ def test_a_part_that_failed_says_so_when_its_process_is_gone(
 def test_what_nobody_expects_of_a_target_is_a_defect_that_is_logged_once(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
-    part = Defective(run, run.begin, "dr")
+    part = Defective(run, run.streams["hq"], "dr")
     run.begin_part(part)
     part.thread.join(30)
     assert isinstance(part.failure, Broken)
@@ -186,7 +187,7 @@ def test_what_nobody_expects_of_a_target_is_a_defect_that_is_logged_once(
 
 def test_what_nobody_expects_of_a_scan_ends_the_process(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     run.wiring.control.put("journal", {"source": "hq", "after": 0})
-    part = Scanning(run, run.begin)
+    part = Scanning(run, run.streams["hq"])
     run.begin_part(part)
     part.thread.join(30)
     assert isinstance(run.failure, Broken)
@@ -207,9 +208,9 @@ def test_a_signal_that_comes_while_the_configuration_is_read_ends_it_in_order(tm
 
 
 def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
-    part = Ending(run, run.begin, "dr")
+    part = Ending(run, run.streams["hq"], "dr")
     assert part.standing(5) is Standing.GOING
-    run.wiring.control.put(whole("dr"), {})
+    run.wiring.control.put(TargetPlaces("dr").pause_record, {})
     assert part.standing(5) is Standing.WITHOUT
     with pytest.raises(Unavailable, match="An operator has paused it"):
         wait.run(Settings(), run.wiring.config, "dr", 5, None)

@@ -27,7 +27,7 @@ class Playing(TargetPart):
     """Meets these errors one by one, then goes on until it ends."""
 
     def __init__(self, run: Run, name: str, *errors: CalqueError) -> None:
-        super().__init__(run, run.begin, name)
+        super().__init__(run, run.streams["hq"], name)
         self.errors, self.attempts, self.again = list(errors), 0, 0.01
 
     def once(self) -> None:

@@ -22,12 +22,15 @@ from support.judges.documents import read_document
 
 @dataclass(frozen=True)
 class Wired:
-    """A wiring with one target."""
+    """A wiring with one target, and that target's own."""
 
-    side: TargetSide
+    target_side: TargetSide
 
-    def target(self, _name: str) -> TargetSide:
-        return self.side
+    def target(self, _name: str) -> Wired:
+        return self
+
+    def side(self) -> TargetSide:
+        return self.target_side
 
 
 POLICY = Policy("dr", "hq", rename={"b": "b_dr"})

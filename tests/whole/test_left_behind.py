@@ -423,7 +423,7 @@ def status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
 
     def told(gaps: list[Gap], recovery: GapRecovery, *rows: TableRow) -> list[tuple[str, int, str]]:
         for gap in gaps:
-            wiring.gaps().add(gap)
+            wiring.only_source().gaps().add(gap)
         for target, records in {"dr": [recovery, forgotten_span(OWN)], "far": [GapRecovery(len(gaps))]}.items():
             ledger = wiring.ledger(target)
             ledger.publish(Epoch(1, 812, 0, "2026-01-01T00:00:00+00:00", "bootstrap"), [], [])

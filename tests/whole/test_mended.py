@@ -24,7 +24,6 @@ from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.records import DropReview, GapRecovery
 from calque.model.requests import Action
-from calque.streams.beginning import Beginning
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
@@ -84,10 +83,10 @@ def test_a_gap_is_repaired_when_no_target_has_to_do_with_it_any_more(
 def test_the_status_lists_gaps_with_their_states(
     wiring: Wiring, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gaps = wiring.gaps()
+    gaps = wiring.only_source().gaps()
     for gap in GAPS:
         gaps.add(gap)
-    wiring.source().journal.restart(700)
+    wiring.only_source().side().journal.restart(700)
     wiring.ledger("dr").put_tables([LIVE])
     wiring.ledger("dr").put_records([GapRecovery(1)])
     assert main(["status", "--json", "-c", str(tmp_path / "calque.toml")]) == 0
@@ -102,8 +101,8 @@ def test_the_status_lists_gaps_with_their_states(
 
 
 def test_a_target_behind_a_gap_with_nothing_in_the_journal_yet_has_a_status(wiring: Wiring, tmp_path: Path) -> None:
-    wiring.gaps().add(GAPS[0])
-    wiring.source().journal.restart(900)
+    wiring.only_source().gaps().add(GAPS[0])
+    wiring.only_source().side().journal.restart(900)
     wiring.ledger("dr").publish(Epoch(1, 812, 0, "2026-01-01T00:00:00+00:00", "bootstrap"), [], [LIVE])
     assert main(["status", "-c", str(tmp_path / "calque.toml")]) == 0
 
@@ -113,7 +112,7 @@ def test_nobody_is_told_that_a_target_shows_an_event_of_another_history(wiring: 
     ledger.publish(Epoch(1, 950, 0, "2026-01-01T00:00:00+00:00", "bootstrap"), [], [LIVE])
     ledger.put_records([GapRecovery(1)])
     for gap in GAPS:
-        wiring.gaps().add(gap)
+        wiring.only_source().gaps().add(gap)
     assert main([*arguments, "-c", str(tmp_path / "calque.toml")]) == 75
     ledger.put_records([GapRecovery(2)])
     assert main([*arguments, "-c", str(tmp_path / "calque.toml")]) == 0
@@ -145,7 +144,7 @@ class Parts:
     def __init__(self, wiring: Wiring, world: World | None = None) -> None:
         self.wiring = wiring
         self.run = Run(wiring, ["dr"])
-        self.part = TargetPart(self.run, Beginning(wiring), "dr")
+        self.part = TargetPart(self.run, self.run.streams["hq"], "dr")
         if world is None:
             world = World(1)
             world.open()
@@ -159,9 +158,9 @@ def test_a_part_is_behind_from_the_gap_on_and_reaches_nothing_until_the_target_h
     parts = Parts(wiring)
     part = parts.part
     assert part.standing(0) is Standing.GOING
-    parts.run.looked.set()
+    parts.part.stream.looked.set()
     assert part.standing(0) is Standing.REACHED
-    wiring.gaps().add(GAPS[0])
+    wiring.only_source().gaps().add(GAPS[0])
     assert part.is_behind()
     assert part.standing(0) is Standing.GOING
     part.gap = 1
@@ -180,7 +179,7 @@ def test_a_paused_table_that_is_to_be_read_is_not_waited_for(wiring: Wiring) -> 
     world.writer.run("create_table")
     world.settle()
     parts, name = Parts(wiring, world), TableName("d1", "t")
-    parts.run.looked.set()
+    parts.part.stream.looked.set()
     position, tables = world.source.current(), world.replica.tables
     tables.wait_for_files(name, position - 1, position, 0)
     tables.need_read(name, "asked for by repair", position)
@@ -190,11 +189,11 @@ def test_a_paused_table_that_is_to_be_read_is_not_waited_for(wiring: Wiring) -> 
 
 
 def test_with_each_gap_offsets_begin_anew(wiring: Wiring) -> None:
-    names = [wiring.checkpoint("capture", gap) for gap in (0, 1, 2)]
+    names = [wiring.folder.checkpoint("capture", gap) for gap in (0, 1, 2)]
     assert len({*names}) == 3
-    assert names[0] == wiring.checkpoint("capture")
+    assert names[0] == wiring.folder.checkpoint("capture")
     assert isinstance(wiring.ledger("dr"), DeltaLedger)
-    assert isinstance(wiring.gaps(), ControlGaps)
+    assert isinstance(wiring.only_source().gaps(), ControlGaps)
     assert dealt_with([]) == 0
 
 

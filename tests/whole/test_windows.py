@@ -12,7 +12,6 @@ from calque.config import load
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
-from calque.streams.beginning import Beginning
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
@@ -36,7 +35,8 @@ def part_of(world: World, folder: Path, max_events: int) -> TargetPart:
     text += f'metastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n[window]\nmax_events = {max_events}\n'
     (folder / "calque.toml").write_text(text + f'[state]\npath = "{folder / "state"}"\n')
     wiring = Wiring(load(str(folder / "calque.toml")))
-    part = TargetPart(Run(wiring, ["dr"]), Beginning(wiring), "dr")
+    run = Run(wiring, ["dr"])
+    part = TargetPart(run, run.streams["hq"], "dr")
     part.replica = world.replica
     return part
 

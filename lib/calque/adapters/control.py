@@ -22,15 +22,10 @@ from calque.core.continuity import next_gap, settled_by
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.gaps import Cause, Gap
 from calque.ports.forwarding import Interceptor, direct
+from calque.ports.records import MISSING, Json, Stamp
 
-Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
-Stamp = tuple[int, int, int]
-"""Identity of a written record (inode, time of writing, size): a new one for each write. `MISSING` for none."""
-
-MISSING: Stamp = (0, 0, 0)
 WORD = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 SUFFIX = ".json"
-GAPS = "gaps"
 
 
 class ControlStore:
@@ -124,8 +119,8 @@ class ControlStore:
 class ControlGaps:
     """The port `Gaps` in one record: written by the process that captures, read by all."""
 
-    def __init__(self, control: ControlStore) -> None:
-        self._control = control
+    def __init__(self, control: ControlStore, record: str = "gaps") -> None:
+        self._control, self._record_name = control, record
 
     def found(self) -> Sequence[Gap]:
         return self._read()[0]
@@ -143,7 +138,7 @@ class ControlGaps:
         self._put(known, settled_by(known, settled, number))
 
     def _read(self) -> tuple[Sequence[Gap], int]:
-        record: Any = self._control.read(GAPS)
+        record: Any = self._control.read(self._record_name)
         if record is None:
             return [], 0
         try:
@@ -154,7 +149,7 @@ class ControlGaps:
 
     def _put(self, known: Sequence[Gap], settled: int) -> None:
         rows = [{**asdict(gap), "cause": gap.cause.value} for gap in known]
-        self._control.put(GAPS, {"gaps": rows, "settled": settled})
+        self._control.put(self._record_name, {"gaps": rows, "settled": settled})
 
 
 def write_atomically(file: Path, data: bytes) -> None:

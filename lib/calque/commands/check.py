@@ -11,6 +11,7 @@ from calque.commands.options import Settings, examples, shared
 if TYPE_CHECKING:
     from calque.config import Config
     from calque.engine.check.check import Finding, Findings, Target
+    from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
 
@@ -47,8 +48,6 @@ def run(settings: Settings, config: Config) -> int:
 
 def look(config: Config) -> Findings:
     """Check the world of a configuration."""
-    from calque.adapters.metastore.client import Client
-    from calque.adapters.metastore.server import MetastoreServer
     from calque.config.conflicts import unsupported
     from calque.engine.check.check import Source, check
     from calque.errors import CalqueError
@@ -56,17 +55,16 @@ def look(config: Config) -> Findings:
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    side = wiring.source()
-    client = Client(",".join(config.source.metastore))
-    source = Source(
-        MetastoreServer(client), side.log, side.catalog, side.storage, allow_weak_log=config.source.allow_weak_log
-    )
+    source_wiring = wiring.only_source()
+    side = source_wiring.side()
+    weak = source_wiring.plug.keys.allow_weak_log
+    source = Source(source_wiring.server(), side.log, side.catalog, side.storage, allow_weak_log=weak)
     findings = check(source, [target_of(wiring, name) for name in config.targets], unsupported(config))
     try:
-        state_probe(wiring)
+        state_probe(config.state)
     except CalqueError as error:
         findings.refused("state", error)
-    look_at_journal(wiring, findings)
+    look_at_journal(source_wiring, findings)
     look_at_endpoint(wiring, findings)
     return findings
 
@@ -89,26 +87,23 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
         findings.refused("configuration", error)
 
 
-def look_at_journal(wiring: Wiring, findings: Findings) -> None:
+def look_at_journal(source: SourceWiring, findings: Findings) -> None:
     """The journal that the configuration names, and whether it is the one that there is."""
     from calque.errors import CalqueError
-    from calque.wiring.journal_location import configured, require
 
     try:
-        require(wiring.config, wiring.control)
+        source.journal_location.require()
     except CalqueError as error:
         findings.refused("journal", error)
-    wanted = configured(wiring.config)
-    if wanted.format == "kafka":
-        from calque.adapters.kafka.cluster import KafkaCluster, wanted_topics
+    configured = source.journal_location.configured()
+    if configured.format == "kafka":
         from calque.engine.check.kafka_topics import check_topics
+        from calque.engine.check.schema_registry import check_registry
+        from calque.wiring.journal_topics import cluster_of, registry_of, required_topics
 
-        topic = wiring.topic(wanted)
-        check_topics(KafkaCluster(topic), wanted_topics(topic), findings)
+        topic = source.topic(configured)
+        check_topics(cluster_of(topic), required_topics(topic), findings)
         if topic.registry:
-            from calque.adapters.kafka.registry import registry_of
-            from calque.engine.check.schema_registry import check_registry
-
             check_registry(registry_of(topic), findings)
 
 
@@ -116,16 +111,14 @@ def target_of(wiring: Wiring, name: str) -> Target:
     from functools import partial
     from secrets import token_hex
 
-    from calque.adapters.metastore.server import MetastoreServer
     from calque.engine.check.check import Target
     from calque.engine.lease.fence import Unfenced
     from calque.model.names import OURS
     from calque.wiring.storage_probes import write_probe
 
-    side = wiring.target_behind(Unfenced(), name)
-    server = MetastoreServer(wiring.client(name))
-    probe = partial(write_probe, wiring.systems(name))
-    return Target(side.policy, server, side.catalog, side.storage, probe, f"{OURS}_probe_{token_hex(6)}")
+    target = wiring.target(name)
+    side, probe = target.side_behind(Unfenced()), partial(write_probe, target.systems())
+    return Target(side.policy, target.server(), side.catalog, side.storage, probe, f"{OURS}_probe_{token_hex(6)}")
 
 
 def print_findings(findings: Findings) -> None:

@@ -123,7 +123,7 @@ def show(settings: Settings, config: Config, event_id: EventId) -> int:
 def opened(config: Config) -> Journal:
     from calque.wiring.wiring import Wiring
 
-    return Wiring(config).source().journal
+    return Wiring(config).only_source().side().journal
 
 
 def kept(journal: Journal) -> tuple[EventId, EventId]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from calque.config import Config
     from calque.engine.capture.journal_copy import Kept, Moved, Owner
     from calque.wiring.journal_location import Place
+    from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
 TOLD_SECONDS = 2.0
@@ -43,19 +44,20 @@ def run(settings: Settings, config: Config) -> int:
     from calque.commands.output import print_json, print_line
     from calque.control.process_locks import Roles, roles
     from calque.errors import Refused
-    from calque.wiring.journal_location import configured, moved, recorded
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
+    source = wiring.only_source()
+    location = source.journal_location
     with Roles(wiring.state) as held:
-        for role in roles(list(config.targets), capture=True):
+        for role in roles([source.places], config.targets_of(source.plug.name)):
             held.take(role)
-        to, at = configured(config), recorded(wiring.control)
+        to, at = location.configured(), location.recorded()
         if at is None:
             raise Refused("there is no journal to move yet", "Nothing was captured", f"Start `calque run`, into {to}")
-        found = None if at.same(to) else copied(wiring, at, to, quiet=settings.json)
+        found = None if at.same(to) else copied(wiring, source, at, to, quiet=settings.json)
         if found is not None:
-            moved(wiring.control, to, found.last)
+            location.move(to, found.last)
     if settings.json:
         print_json({"from": str(at), "to": str(to), "moved": found})
     elif found is None:
@@ -68,7 +70,7 @@ def run(settings: Settings, config: Config) -> int:
     return 0
 
 
-def copied(wiring: Wiring, at: Place, to: Place, *, quiet: bool) -> Moved:
+def copied(wiring: Wiring, source: SourceWiring, at: Place, to: Place, *, quiet: bool) -> Moved:
     import time
 
     from calque.commands.output import print_line
@@ -82,59 +84,58 @@ def copied(wiring: Wiring, at: Place, to: Place, *, quiet: bool) -> Moved:
             told = time.monotonic()
             print_line(f"Copied up to event {reached} of {last}")
 
-    new = kept(wiring, to)
-    return move(kept(wiring, at), new, owner_of(wiring, to, new), needed(wiring), tell)
+    new = kept(source, to)
+    return move(kept(source, at), new, owner_of(source, to, new), needed(wiring, source), tell)
 
 
-def kept(wiring: Wiring, at: Place) -> Kept:
+def kept(source: SourceWiring, at: Place) -> Kept:
     from calque.engine.capture.journal_copy import Kept
 
-    journal, evidence = wiring.open_journal(at)()
-    return Kept(str(at), wiring.guard.journal(journal), wiring.guard.evidence(evidence))
+    journal, evidence = source.open_journal(at)()
+    guard = source.runtime.guard
+    return Kept(str(at), guard.journal(journal), guard.evidence(evidence))
 
 
-def owner_of(wiring: Wiring, to: Place, new: Kept) -> Owner:
+def owner_of(source: SourceWiring, to: Place, new: Kept) -> Owner:
     """Nobody else writes to a Delta table; a topic that was left is ours while nobody wrote to it since."""
     from calque.engine.capture.journal_copy import Owner
-    from calque.wiring.journal_location import left
 
-    before = left(wiring.control)
+    before = source.journal_location.left()
     if to.format == "delta":
         return Owner.US
     mine = before is not None and before.place.same(to) and new.journal.last() == before.last
     return Owner.US if mine else Owner.ANYBODY
 
 
-def needed(wiring: Wiring) -> int:
+def needed(wiring: Wiring, source: SourceWiring) -> int:
     """The event above which some target needs events."""
     from calque.engine.sides.journal_reads import newest
     from calque.engine.sweep.retention import shown_by_all
 
-    gap = newest(wiring.gaps())
-    return min(shown_by_all(wiring.ledger(name), gap) for name in wiring.config.targets)
+    gap = newest(source.gaps())
+    targets = wiring.config.targets_of(source.plug.name)
+    return min(shown_by_all(wiring.ledger(name), gap) for name in targets)
 
 
 def create(settings: Settings, config: Config) -> int:
     from calque.commands.output import print_json, print_line
     from calque.errors import Refused
-    from calque.wiring.journal_location import configured
     from calque.wiring.wiring import Wiring
 
-    at = configured(config)
+    source = Wiring(config).only_source()
+    at = source.journal_location.configured()
     if at.format != "kafka":
         todo = 'Nothing is to be done; or write format = "kafka" below [journal]'
         raise Refused(
             "there are no topics to make", "The journal is a Delta table, which capture makes by itself", todo
         )
-    from calque.adapters.kafka.making import make_topics
+    from calque.wiring.journal_topics import make_topics, registry_of
 
-    topic = Wiring(config).topic(at)
+    topic = source.topic(at)
     made = make_topics(topic)
     document: dict[str, object] = {"made": made}
     lines = [f"Made {', '.join(made)}." if made else "All topics are there."]
     if topic.registry:
-        from calque.adapters.kafka.registry import registry_of
-
         registry = registry_of(topic)
         schema_id = registry.register()
         document["schema"] = {"subject": registry.subject, "id": schema_id}

@@ -47,7 +47,8 @@ def resume_command(settings: Settings, targets: Sequence[str], tables: Sequence[
 
 def pause(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves."""
-    from calque.control.pause_rules import Rule, change, whole
+    from calque.control.pause_rules import Rule, change
+    from calque.model.state_places import TargetPlaces
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
@@ -55,14 +56,15 @@ def pause(settings: Settings, config: Config, targets: Sequence[str], tables: Se
         if tables:
             change(wiring, name, Rule.PAUSE, tables)
         else:
-            wiring.control.put(whole(name), {"at": time.time()})
+            wiring.control.put(TargetPlaces(name).pause_record, {"at": time.time()})
     tell(settings, wiring, targets)
     return 0
 
 
 def resume(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves: tables that are held back stay so."""
-    from calque.control.pause_rules import Rule, change, whole
+    from calque.control.pause_rules import Rule, change
+    from calque.model.state_places import TargetPlaces
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
@@ -70,8 +72,8 @@ def resume(settings: Settings, config: Config, targets: Sequence[str], tables: S
         if tables:
             change(wiring, name, Rule.RESUME, tables)
         else:
-            wiring.control.remove(whole(name))
-            wiring.wake(name)
+            wiring.control.remove(TargetPlaces(name).pause_record)
+            wiring.folder.wake(TargetPlaces(name).query)
     tell(settings, wiring, targets)
     return 0
 

@@ -64,7 +64,7 @@ def require_captured(wiring: Wiring, upto: EventId | None) -> None:
     """Raises `Refused` when the journal ends before `upto`."""
     from calque.errors import Refused
 
-    last = wiring.source().journal.last()
+    last = wiring.only_source().side().journal.last()
     if upto is not None and upto > (last or 0):
         raise Refused(
             f"event {upto} is not in the journal",
@@ -82,7 +82,7 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
     from calque.engine.replica.dry_run import explain_next_window
     from calque.engine.replica.replica import Replica
     from calque.errors import Refused
-    from calque.streams.beginning import Beginning
+    from calque.streams.beginning import beginning_of
 
     def take_up_all(replica: Replica) -> None:
         replica.hold_back(chosen_by(rules_of(wiring.control, target)))
@@ -90,8 +90,9 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
             with suppress(Refused):
                 replica.take_request(request)
 
-    begin, most = Beginning(wiring).foreseen, wiring.config.window.max_events
-    return explain_next_window(wiring.source(), wiring.target(target), begin, upto, most, take_up_all)
+    target_wiring, most = wiring.target(target), wiring.config.window.max_events
+    begin = beginning_of(wiring, target_wiring.plug.source).foreseen
+    return explain_next_window(target_wiring.source.side(), target_wiring.side(), begin, upto, most, take_up_all)
 
 
 # For programs
@@ -211,7 +212,7 @@ def name_of(row: TableRow) -> str:
 
 def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
     """The target's name of a database or function, where it is another one."""
-    there = wiring.target(target).admission.name_at_target(name)
+    there = wiring.target(target).side().admission.name_at_target(name)
     return {"at_target": str(there)} if there != name else {}
 
 
@@ -266,7 +267,9 @@ def counted(number: int, noun: str) -> str:
 
 def circumstances(wiring: Wiring, found: ExplainedWindow) -> list[str]:
     """What else decides what happens next."""
-    told, last = [], wiring.source().journal.last()
+    from calque.control.pause_rules import is_paused
+
+    told, last = [], wiring.target(found.target).source.side().journal.last()
     if not found.began:
         told.append(
             "it begins with a bootstrap: every table is read exactly; what is equal already is not copied again"
@@ -275,7 +278,7 @@ def circumstances(wiring: Wiring, found: ExplainedWindow) -> list[str]:
         told.append("the journal has no events yet; `calque run` captures them")
     elif last > found.span.upto:
         told.append(f"the journal goes on to event {last}, for later windows")
-    if wiring.control.read(f"paused/{found.target}") is not None:
+    if is_paused(wiring.control, found.target):
         told.append(f"it is paused, and nothing happens before `calque resume --target {found.target}`")
     return told
 

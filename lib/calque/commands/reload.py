@@ -11,9 +11,9 @@ from calque.commands.options import Settings, examples, shared
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calque.adapters.control import ControlStore
     from calque.config import Config
     from calque.control.processes import Process
+    from calque.ports.records import Records
 
 POLL_SECONDS = 0.1
 PATIENCE_SECONDS = 120.0
@@ -53,7 +53,7 @@ def run(settings: Settings, config: Config) -> int:
     return 0
 
 
-def answers(control: ControlStore, request: str, seconds: float) -> Sequence[Process]:
+def answers(control: Records, request: str, seconds: float) -> Sequence[Process]:
     """The processes that run, when all of them have answered; those that end meanwhile need not. Raises
     `Unavailable`."""
     import time

@@ -45,7 +45,8 @@ def run(settings: Settings, config: Config, target: str, after: int, tables: Seq
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    source, admission = wiring.source(), wiring.target(target).admission
+    target_wiring = wiring.target(target)
+    source, admission = target_wiring.source.side(), target_wiring.side().admission
     entries = touched(source, after, source.journal.last() or 0)
     names = sorted(str(name) for name in tables_of(entries, chosen(tables)) if admission.takes(name))
     ask(wiring, target, Action.REPLAY, tables, after)

@@ -62,24 +62,21 @@ def sweep_one(wiring: Wiring, name: str) -> Swept:
     from calque.engine.sweep.sweep import sweep_target
 
     noted, now = noted_before(wiring, name), SystemClock().now_ns()
-    side = wiring.target_behind(wiring.deputy(name), name)
+    target = wiring.target(name)
+    side = target.side_behind(target.deputy())
     held = held_since(wiring.control, name, now)
-    swept = sweep_target(side, wiring.source().journal, now, noted, neighbours(wiring.config, name), held)
+    swept = sweep_target(side, target.source.side().journal, now, noted, neighbours(wiring.config, name), held)
     if dict(swept.noted) != noted:
-        wiring.control.put(record_of(name), {"noted": swept.noted})
+        wiring.control.put(target.places.sweep_record, {"noted": swept.noted})
     return swept
 
 
 def noted_before(wiring: Wiring, name: str) -> dict[str, int]:
     """The last sweep's notes; what is no note is no loss."""
-    match wiring.control.read(record_of(name)):
+    match wiring.control.read(wiring.target(name).places.sweep_record):
         case {"noted": dict(noted)}:
             return {at: since for at, since in noted.items() if isinstance(at, str) and isinstance(since, int)}
     return {}
-
-
-def record_of(name: str) -> str:
-    return f"sweep/{name}"
 
 
 def neighbours(config: Config, name: str) -> list[Admission]:
@@ -87,22 +84,22 @@ def neighbours(config: Config, name: str) -> list[Admission]:
     from calque.core.admit import Admission
     from calque.core.layout import place
 
-    here = place(config.target(name).warehouse)
+    here = place(config.target(name).keys.warehouse)
     found = []
     for other, target in config.targets.items():
-        there = place(target.warehouse)
-        if other != name and target.data == "copy" and (here.contains(there) or there.contains(here)):
-            found.append(Admission(config.policy(other)))
+        there = place(target.keys.warehouse)
+        if other != name and target.keys.data == "copy" and (here.contains(there) or there.contains(here)):
+            found.append(Admission(target.policy()))
     return found
 
 
 def forget(wiring: Wiring) -> LetGo:
     from calque.engine.sweep.retention import Limits, let_go
 
-    config = wiring.config
-    ledgers = [wiring.ledger(name) for name in config.targets]
-    limits = Limits(config.source.pin_bytes, config.source.pin_age)
-    return let_go(wiring.source(), ledgers, config.journal.retention, limits)
+    source = wiring.only_source()
+    plug = source.plug
+    ledgers = [wiring.ledger(name) for name in wiring.config.targets_of(plug.name)]
+    return let_go(source.side(), ledgers, plug.journal.retention, Limits(plug.keys.pin_bytes, plug.keys.pin_age))
 
 
 def document(swept: dict[str, Swept], forgotten: LetGo) -> object:

@@ -69,9 +69,12 @@ def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> V
     from calque.control.status_records import is_running
     from calque.engine.verify.verify import PATIENCE, verify
 
+    target_wiring = wiring.target(target)
     patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE
     with bar(target) as progress:
-        return verify(wiring.source(), wiring.target(target), tables, data, patience=patience, progress=progress)
+        return verify(
+            target_wiring.source.side(), target_wiring.side(), tables, data, patience=patience, progress=progress
+        )
 
 
 @contextmanager
@@ -126,7 +129,7 @@ def aside_row(wiring: Wiring, target: str, aside: SetAside) -> dict[str, Any]:
 
 def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
     """The target's name of an object, where it is another one."""
-    there = wiring.target(target).admission.name_at_target(name)
+    there = wiring.target(target).side().admission.name_at_target(name)
     shown = str(there if name.table else there.database)
     return {"at_target": shown} if shown != str(name) else {}
 

@@ -47,7 +47,8 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    ledger, gaps = wiring.ledger(target), wiring.gaps()
+    target_wiring = wiring.target(target)
+    ledger, gaps = target_wiring.ledger(), target_wiring.source.gaps()
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
     while True:
         epoch = ledger.last_epoch()

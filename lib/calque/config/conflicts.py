@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from calque.config.keys import Config, Target
 from calque.config.lines import Path
 from calque.config.places import one_metastore
+from calque.config.plugs import Config, Target
 from calque.core.admit import Admission
 from calque.core.overlap import shared_name
 from calque.errors import Refused
@@ -16,12 +16,12 @@ from calque.errors import Refused
 def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
     """Each with the key that is to be changed."""
     for name, target in config.targets.items():
-        admission = Admission(config.policy(name))
+        admission = Admission(target.policy())
         yield from _within(name, admission)
-        if one_metastore(target.metastore, config.source.metastore):
+        if one_metastore(target.keys.metastore, config.source_of(name).keys.metastore):
             yield from _onto_itself(name, admission)
-    for one, other in combinations(config.targets, 2):
-        yield from _between(config, one, other)
+    for one, other in combinations(config.targets.values(), 2):
+        yield from _between(one, other)
 
 
 def _within(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:
@@ -45,17 +45,17 @@ def _onto_itself(name: str, admission: Admission) -> Iterator[tuple[Path, Refuse
         yield ("targets", name, "metastore"), Refused(what, "Source and target are one metastore", todo)
 
 
-def _between(config: Config, one: str, other: str) -> Iterator[tuple[Path, Refused]]:
-    first, second = config.targets[one], config.targets[other]
-    place = _shared_place(first, second)
-    name = shared_name(Admission(config.policy(one)), Admission(config.policy(other))) if place else ""
+def _between(one: Target, other: Target) -> Iterator[tuple[Path, Refused]]:
+    place = _shared_place(one, other)
+    name = shared_name(Admission(one.policy()), Admission(other.policy())) if place else ""
     if name:
-        what = f'{one} and {other} would both write names like "{name}" into {place}'
+        what = f'{one.name} and {other.name} would both write names like "{name}" into {place}'
         todo = "Give them different names, or exclude what the other takes"
-        yield ("targets", other, "metastore"), Refused(what, "Each replica belongs to one stream", todo)
+        yield ("targets", other.name, "metastore"), Refused(what, "Each replica belongs to one stream", todo)
 
 
-def _shared_place(first: Target, second: Target) -> str:
+def _shared_place(one: Target, other: Target) -> str:
+    first, second = one.keys, other.keys
     if one_metastore(first.metastore, second.metastore):
         return second.metastore[0]
     both_copy = first.data == "copy" and second.data == "copy"
@@ -66,7 +66,7 @@ def unsupported(config: Config) -> list[Refused]:
     """One refusal for each such setting; `calque run` raises the first, `calque check` shows all."""
     found = []
     for name, target in config.targets.items():
-        if target.consistency == "database" and target.drops == "keep":
+        if target.keys.consistency == "database" and target.keys.drops == "keep":
             found.append(
                 Refused(
                     f'targets.{name}: consistency = "database" and drops = "keep" exclude each other',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
@@ -36,9 +36,8 @@ from calque.config.checks import (
     WrongError,
 )
 from calque.core.patterns import matches, parse_pattern
-from calque.errors import Refused, nearest
+from calque.errors import Refused
 from calque.model.names import TableName
-from calque.model.policy import Policy
 
 TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
@@ -82,6 +81,10 @@ class State(Section):
     checkpoints: Folder = Field(default="checkpoints", validate_default=True)
     tables: OptionalLocation = ""
     storage: Options = {}
+
+    def table_folder(self) -> str:
+        """The folder of journals, evidence and ledgers: a path or URI."""
+        return self.tables or self.path
 
 
 class Journal(Section):
@@ -154,8 +157,8 @@ def _named_targets(targets: Mapping[str, Target]) -> Mapping[str, Target]:
     return targets
 
 
-class Config(Section):
-    """One file, valid as a whole."""
+class File(Section):
+    """A whole file. It holds one source."""
 
     source: Source
     state: State = Field(default_factory=dict, validate_default=True)
@@ -163,54 +166,6 @@ class Config(Section):
     window: Window = Field(default_factory=dict, validate_default=True)
     serve: Serve = Field(default_factory=dict, validate_default=True)
     targets: Annotated[Mapping[str, Target], AfterValidator(_named_targets)]
-
-    def target(self, name: str) -> Target:
-        """Raises `Refused` with the nearest name."""
-        self.select((name,))
-        return self.targets[name]
-
-    def select(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The named targets, each once, or all when none is named. Raises `Refused` for an unknown one."""
-        chosen = tuple(dict.fromkeys(names))
-        for name in chosen:
-            if name not in self.targets:
-                todo = "Name a target of the configuration"
-                raise Refused(f'there is no target "{name}"', nearest(name, self.targets), todo)
-        return chosen or tuple(self.targets)
-
-    def tables(self) -> str:
-        """The folder of the journal, the evidence and the ledgers."""
-        return self.state.tables or self.state.path
-
-    def topic(self) -> str:
-        """The journal's topic: `<source name>.events` unless the file names one."""
-        return self.journal.topic or f"{self.source.name}.events"
-
-    def policy(self, name: str) -> Policy:
-        """What the target takes. Raises `Refused` for an unknown one."""
-        target = self.target(name)
-        return Policy(
-            target=name,
-            source=self.source.name,
-            include=target.include,
-            exclude=target.exclude,
-            rename=target.rename,
-            properties=target.properties,
-            warehouse=target.warehouse,
-            external_base=target.external_base,
-            locations=target.locations,
-            strict_locations=target.strict_locations,
-            start=target.start,
-            consistency=target.consistency,
-            atomicity=target.atomicity,
-            appends=target.appends,
-            data=target.data,
-            drops=target.drops,
-            grace=target.grace,
-            max_drop=target.max_drop,
-            lease=target.lease,
-            bandwidth=target.bandwidth,
-        )
 
 
 def revealed(options: Mapping[str, SecretStr]) -> dict[str, str]:

@@ -15,9 +15,10 @@ from pydantic_core import ErrorDetails
 
 from calque.config.checks import WrongError
 from calque.config.conflicts import conflicts
-from calque.config.keys import Config, Journal, Serve, Source, State, Target, Window
+from calque.config.keys import File, Journal, Serve, Source, State, Target, Window
 from calque.config.lines import Lines
 from calque.config.lines import Path as KeyPath
+from calque.config.plugs import Config, config_of
 from calque.errors import Refused, nearest, sentence
 
 SECTIONS: Mapping[str, type[BaseModel]] = {
@@ -64,7 +65,7 @@ def load(path: str | Path, environment: Mapping[str, str] | None = None) -> Conf
     lines = Lines(text)
     context = {"base": path.absolute().parent, "environment": os.environ if environment is None else environment}
     try:
-        config = Config.model_validate(data, context=context)
+        config = config_of(File.model_validate(data, context=context))
     except ValidationError as error:
         raise _refused(path, [_problem(details, lines) for details in error.errors()]) from None
     problems = [Problem(lines.find(key), refused.what, refused.why, refused.todo) for key, refused in conflicts(config)]
@@ -159,7 +160,7 @@ def _models() -> Mapping[str, type[BaseModel]]:
 
 def _model(path: KeyPath) -> type[BaseModel]:
     if not path:
-        return Config
+        return File
     return SECTIONS.get(str(path[0]), Target)
 
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from calque.adapters.control import ControlStore
+from calque.model.state_places import TargetPlaces
+from calque.ports.records import Records
 
-FOLDER = "hold"
 
-
-def hold(control: ControlStore, target: str, since_ns: int, until_ns: int) -> str:
+def hold(control: Records, target: str, since_ns: int, until_ns: int) -> str:
     """Keep what the target had at `since_ns`, and what has come since, until then; the record's name. Times are
     nanoseconds since the epoch."""
-    name = f"{FOLDER}/{target}/{uuid4().hex}"
+    name = f"{TargetPlaces(target).holds}{uuid4().hex}"
     control.put(name, {"since": since_ns, "until": until_ns})
     return name
 
 
-def held_since(control: ControlStore, target: str, now_ns: int) -> int | None:
+def held_since(control: Records, target: str, now_ns: int) -> int | None:
     """What the oldest hold on a target keeps; None without one. Those whose time is over are removed."""
     found: list[int] = []
-    for name in control.names(f"{FOLDER}/{target}/"):
+    for name in control.names(TargetPlaces(target).holds):
         match control.read(name):
             case {"since": int(since), "until": int(until)} if until > now_ns:
                 found.append(since)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from pathlib import Path
 
-from calque.adapters.control import ControlStore, Stamp, locked, unavailable
 from calque.core.patterns import matches, parse_pattern
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
 from calque.model.ledger import StateRow
 from calque.model.names import TableName
+from calque.model.state_places import TargetPlaces
+from calque.ports.records import Records, Stamp
 from calque.wiring.wiring import Wiring
 
 
@@ -23,19 +23,19 @@ Rules = tuple[tuple[Rule, str], ...]
 """Patterns in the order in which they were given; the last one that matches a table decides."""
 
 
-def is_paused(control: ControlStore, target: str) -> bool:
-    return control.read(whole(target)) is not None
+def is_paused(control: Records, target: str) -> bool:
+    return control.read(TargetPlaces(target).pause_record) is not None
 
 
-def rules_of(control: ControlStore, target: str) -> Rules:
-    record = control.read(tables(target)) or {}
+def rules_of(control: Records, target: str) -> Rules:
+    record = control.read(TargetPlaces(target).pause_rules_record) or {}
     rows = record.get("rules")
     return tuple((Rule(rule), pattern) for rule, pattern in rows) if isinstance(rows, list) else ()
 
 
-def stamp_of(control: ControlStore, target: str) -> Stamp:
+def stamp_of(control: Records, target: str) -> Stamp:
     """Changes with the rules."""
-    return control.stamp(tables(target))
+    return control.stamp(TargetPlaces(target).pause_rules_record)
 
 
 def chosen_by(rules: Rules) -> Callable[[TableName], bool]:
@@ -48,7 +48,7 @@ def chosen_by(rules: Rules) -> Callable[[TableName], bool]:
     return takes
 
 
-def goes_on_soon(control: ControlStore, target: str, rows: Iterable[StateRow]) -> bool:
+def goes_on_soon(control: Records, target: str, rows: Iterable[StateRow]) -> bool:
     """Whether a table that the ledger says is held back is not any more, and no window has taken that up."""
     takes = chosen_by(rules_of(control, target))
     return any(row.reason == PAUSED_BY_OPERATOR and not takes(row.name) for row in rows)
@@ -67,20 +67,13 @@ def with_rules(rules: Rules, rule: Rule, patterns: Sequence[str]) -> Rules:
 
 def change(wiring: Wiring, target: str, rule: Rule, patterns: Sequence[str]) -> Rules:
     """Record the rules and wake the target; all that hold now."""
-    control, lock = wiring.control, wiring.state / "locks" / Path(f"paused.{target}.lock")
-    with unavailable(tables(target)), locked(lock):
+    control, places = wiring.control, TargetPlaces(target)
+    record = places.pause_rules_record
+    with wiring.folder.lock(places.pause_lock, record):
         rules = with_rules(rules_of(control, target), rule, patterns)
         if rules:
-            control.put(tables(target), {"rules": [[one.value, pattern] for one, pattern in rules]})
+            control.put(record, {"rules": [[one.value, pattern] for one, pattern in rules]})
         else:
-            control.remove(tables(target))
-    wiring.wake(target)
+            control.remove(record)
+    wiring.folder.wake(places.query)
     return rules
-
-
-def whole(target: str) -> str:
-    return f"paused/{target}"
-
-
-def tables(target: str) -> str:
-    return f"paused-tables/{target}"

@@ -5,25 +5,22 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
 from calque.errors import Unavailable
+from calque.model.state_places import SourcePlaces, TargetPlaces
 
-CAPTURE = "capture"
 LOOKED_AT_SECONDS = 0.2
 """Who asks for the holder has the lock for a moment."""
 
 
-def role_of(target: str) -> str:
-    return f"target {target}"
-
-
-def roles(targets: Sequence[str], *, capture: bool) -> list[str]:
-    return [*([CAPTURE] if capture else []), *map(role_of, targets)]
+def roles(sources: Iterable[SourcePlaces], targets: Iterable[str]) -> list[str]:
+    """Those of a process that captures these sources and replicates to these targets."""
+    return [*(source.role for source in sources), *(TargetPlaces(target).role for target in targets)]
 
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")

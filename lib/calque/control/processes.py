@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calque.adapters.control import MISSING, ControlStore, Json, Stamp
 from calque.errors import CalqueError
+from calque.ports.records import MISSING, Json, Records, Stamp
 
 LOG = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
@@ -49,7 +49,7 @@ class Presence:
     beginning.
     `asked` is set when somebody wants it to read its configuration again."""
 
-    def __init__(self, control: ControlStore) -> None:
+    def __init__(self, control: Records) -> None:
         self.control = control
         self.name = f"{PROCESSES}{uuid.uuid4().hex}"
         self.asked = threading.Event()
@@ -126,14 +126,14 @@ class Presence:
             )
 
 
-def ask_reload(control: ControlStore) -> str:
+def ask_reload(control: Records) -> str:
     """Ask every process to read its configuration again; the request's id."""
     name = uuid.uuid4().hex
     control.put(RELOAD, {"id": name, "at": time.time()})
     return name
 
 
-def processes(control: ControlStore) -> list[Process]:
+def processes(control: Records) -> list[Process]:
     """Those that run."""
     found = []
     for name in control.names(PROCESSES):

@@ -8,20 +8,22 @@ from collections.abc import Sequence
 
 from calque.model.names import EventId
 from calque.model.requests import Action, Request
+from calque.model.state_places import TargetPlaces
 from calque.wiring.wiring import Wiring
 
 
 def ask(wiring: Wiring, target: str, action: Action, tables: Sequence[str], after: EventId = 0) -> None:
     """Leave a request for the target and wake it."""
-    name = f"requests/{target}/{time.time_ns()}-{uuid.uuid4().hex[:8]}"
+    places = TargetPlaces(target)
+    name = f"{places.requests}{time.time_ns()}-{uuid.uuid4().hex[:8]}"
     wiring.control.put(name, {"action": action.value, "tables": list(tables), "after": after})
-    wiring.wake(target)
+    wiring.folder.wake(places.query)
 
 
 def asked(wiring: Wiring, target: str) -> list[Request]:
     """Requests that nobody has done yet, oldest first."""
     found = []
-    for name in wiring.control.names(f"requests/{target}/"):
+    for name in wiring.control.names(TargetPlaces(target).requests):
         record = wiring.control.read(name)
         if record is not None:
             tables = record.get("tables")

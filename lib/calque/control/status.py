@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime
 from typing import Any
 
-from calque.adapters.metastore.client import Client
-from calque.adapters.metastore.log import HiveLog
 from calque.control.pause_rules import is_paused as is_target_paused
 from calque.control.processes import processes
 from calque.control.status_records import HELD_BACK, position_of, told_of_capture, told_of_target
@@ -25,6 +23,7 @@ from calque.model.gaps import Gap
 from calque.model.ledger import StateRow, TableRow, TableState
 from calque.model.names import EventId, Span
 from calque.ports import EventLog, Ledger
+from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
 
 OUT = (TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING)
@@ -35,21 +34,21 @@ Document = dict[str, Any]
 def snapshot(wiring: Wiring) -> Document:
     """The whole document. An unreachable source is a fact in it, no error; a silent one is waited for no longer than
     `PATIENCE_SECONDS`."""
-    with client_of(wiring) as client:
-        return document(wiring, HiveLog(client))
+    with closing(wiring.only_source().impatient_log(PATIENCE_SECONDS)) as log:
+        return document(wiring, log)
 
 
 def document(wiring: Wiring, log: EventLog) -> Document:
-    source = wiring.source()
+    source = wiring.only_source()
     try:
         head: EventId | None = log.current()
     except CalqueError:
         head = None
-    capture = told_of_capture(wiring)
+    capture = told_of_capture(wiring, source.places)
     return {
-        "source": {"name": source.name, "head": head, "reachable": head is not None},
+        "source": {"name": source.plug.name, "head": head, "reachable": head is not None},
         "capture": {"state": capture["state"], "last_error": capture["last_error"]},
-        "journal": of_journal(wiring),
+        "journal": of_journal(wiring, source),
         "targets": {name: of_target(wiring, name, head, log) for name in wiring.config.targets},
         "processes": [
             {"pid": one.pid, "host": one.host, "targets": list(one.targets), "serves": one.serves or None}
@@ -58,21 +57,22 @@ def document(wiring: Wiring, log: EventLog) -> Document:
     }
 
 
-def of_journal(wiring: Wiring) -> Document:
+def of_journal(wiring: Wiring, source: SourceWiring) -> Document:
     """One that can't be read is a fact too."""
-    journal = wiring.source().journal
+    journal = source.side().journal
     try:
-        found = {"last": journal.last(), "oldest": journal.oldest(), "gaps": gaps_of(wiring)}
+        found = {"last": journal.last(), "oldest": journal.oldest(), "gaps": gaps_of(wiring, source)}
     except Unavailable as error:
         return {"last": None, "oldest": None, "gaps": [], "last_error": str(error)}
     return {**found, "last_error": None}
 
 
-def gaps_of(wiring: Wiring) -> list[Document]:
+def gaps_of(wiring: Wiring, source: SourceWiring) -> list[Document]:
     """Where the journal did not continue the log, and what became of it at the targets; then, with the target, where
     the journal did not wait for one. A target that has no ledger yet begins behind them all."""
-    gaps = wiring.gaps().found()
-    targets = {name: found for name in wiring.config.targets if (found := target_gaps(wiring.ledger(name))) is not None}
+    gaps = source.gaps().found()
+    ledgers = {name: wiring.ledger(name) for name in wiring.config.targets_of(source.plug.name)}
+    targets = {name: known for name, ledger in ledgers.items() if (known := target_gaps(ledger)) is not None}
     states = states_of(gaps, targets.values())
     return [
         *(gap_of(gap, states[gap.number]) for gap in gaps),
@@ -117,7 +117,8 @@ def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) ->
 
 def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) -> Document:
     """What the ledger says, and the process."""
-    ledger = wiring.ledger(name)
+    target = wiring.target(name)
+    ledger, source = target.ledger(), target.source
     epoch = ledger.last_epoch()
     position = position_of(wiring, name, epoch)
     rows = ledger.tables().values()
@@ -126,13 +127,13 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
     tables = [row for row in rows if isinstance(row, TableRow)]
     states = {row: state_of_table(row, busy) for row in tables}
     counts = {state.value: 0 for state in TableState} | Counter(states.values())
-    newest = max([event for event in (head, wiring.source().journal.last()) if event is not None], default=None)
+    newest = max([event for event in (head, source.side().journal.last()) if event is not None], default=None)
     lag = max(newest - position, 0) if newest is not None and position is not None else 0
     return {
         "state": state_of(wiring, name, told),
         "position": position,
         "lag_events": lag,
-        "lag_seconds": lag_seconds(wiring, position, head, log) if lag else 0.0,
+        "lag_seconds": lag_seconds(source, position, head, log) if lag else 0.0,
         "epoch": epoch.epoch if epoch else None,
         "tables": counts,
         "set_aside": [set_aside(row, states[row]) for row in tables if row.state in OUT],
@@ -150,10 +151,10 @@ def state_of(wiring: Wiring, name: str, told: Mapping[str, Any]) -> str:
     return "paused" if state in HELD_BACK and is_target_paused(wiring.control, name) else state
 
 
-def lag_seconds(wiring: Wiring, position: EventId | None, head: EventId | None, log: EventLog) -> float:
+def lag_seconds(source: SourceWiring, position: EventId | None, head: EventId | None, log: EventLog) -> float:
     """Seconds since the oldest event that the target does not show; what is not captured yet counts from its first."""
-    source = wiring.source()
-    journal, last = source.journal, source.journal.last()
+    journal = source.side().journal
+    last = journal.last()
     if position is None:
         return 0.0
     if last is None or last <= position:
@@ -161,21 +162,11 @@ def lag_seconds(wiring: Wiring, position: EventId | None, head: EventId | None, 
     first = journal.oldest()
     if first is None:
         # All that the target lacks was lost in a gap: it counts from when that was found.
-        gaps = wiring.gaps().found()
+        gaps = source.gaps().found()
         return round(max(time.time() - seconds_of(gaps[-1]), 0.0), 1) if gaps else 0.0
     oldest = max(position, first - 1)
     entries = journal.entries(Span(oldest, oldest + 1))
     return round(max(time.time() - entries[0].event_time, 0.0), 1) if entries else 0.0
-
-
-@contextmanager
-def client_of(wiring: Wiring) -> Iterator[Client]:
-    uris, seconds = ",".join(wiring.config.source.metastore), PATIENCE_SECONDS
-    client = Client(uris, connect_timeout=seconds, call_timeout=seconds, connections=1)
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def since_logged(log: EventLog, position: EventId) -> float:

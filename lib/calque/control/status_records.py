@@ -11,8 +11,9 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from calque.adapters.control import ControlStore, Json
-from calque.control.process_locks import CAPTURE, holder, role_of
+from calque.control.process_locks import holder
+from calque.model.state_places import SourcePlaces, TargetPlaces
+from calque.ports.records import Json, Records
 from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -22,17 +23,12 @@ if TYPE_CHECKING:
     from calque.model.names import EventId
 
 FRESH_SECONDS = 5.0
-CAPTURING = "capturing"
 FAILED = "failed"
 HELD_BACK = ("starting", "bootstrapping", "running")
 """States in which a target that an operator holds back is paused."""
 
 
-def record_of(target: str) -> str:
-    return f"running/{target}"
-
-
-def tell(control: ControlStore, name: str, state: str, last_error: str | None, **more: Json) -> None:
+def tell(control: Records, name: str, state: str, last_error: str | None, **more: Json) -> None:
     """Write the record of that name. `state` is one of the contract's."""
     told: dict[str, Json] = {
         "pid": os.getpid(),
@@ -45,7 +41,8 @@ def tell(control: ControlStore, name: str, state: str, last_error: str | None, *
 
 
 def told_of_target(wiring: Wiring, target: str) -> Mapping[str, Any]:
-    return told(wiring, record_of(target), role_of(target))
+    places = TargetPlaces(target)
+    return told(wiring, places.status_record, places.role)
 
 
 def position_of(wiring: Wiring, target: str, epoch: Epoch | None) -> EventId | None:
@@ -53,7 +50,7 @@ def position_of(wiring: Wiring, target: str, epoch: Epoch | None) -> EventId | N
     that came after that epoch."""
     if epoch is None:
         return None
-    record: Mapping[str, Any] = wiring.control.read(record_of(target)) or {}
+    record: Mapping[str, Any] = wiring.control.read(TargetPlaces(target).status_record) or {}
     passed = record.get("position") if record.get("epoch") == epoch.epoch else None
     return max(epoch.event_id, passed or 0)
 
@@ -63,8 +60,8 @@ def is_running(wiring: Wiring, target: str) -> bool:
     return told_of_target(wiring, target)["state"] not in ("stopped", FAILED)
 
 
-def told_of_capture(wiring: Wiring) -> Mapping[str, Any]:
-    return told(wiring, CAPTURING, CAPTURE)
+def told_of_capture(wiring: Wiring, source: SourcePlaces) -> Mapping[str, Any]:
+    return told(wiring, source.status_record, source.role)
 
 
 def told(wiring: Wiring, name: str, role: str) -> Mapping[str, Any]:

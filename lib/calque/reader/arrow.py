@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +11,6 @@ import pyarrow.csv as pcsv
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from calque.adapters.files.system import Systems
 from calque.core.definition import Format
 from calque.core.formats import Kind, Lines, kind_of, lines_of
 from calque.core.layout import OBJECT_STORES, place
@@ -19,7 +19,14 @@ from calque.reader.arrow_types import arrow_type
 from calque.reader.files import Directory, TableFiles
 
 
-def dataset_of(table: TableFiles, systems: Systems) -> ds.Dataset:
+class FileSystems(Protocol):
+    """Where stores are reached."""
+
+    def fsspec(self, location: str) -> Any:
+        """The file system of fsspec that the location is in."""
+
+
+def dataset_of(table: TableFiles, systems: FileSystems) -> ds.Dataset:
     """Raises `Refused` for formats and types that Arrow can't read."""
     if table.version is not None:
         return version_of(table, table.version)
@@ -48,7 +55,7 @@ def of_format(
     how: Format,
     columns: Sequence[pa.Field],
     keys: Sequence[pa.Field],
-    systems: Systems,
+    systems: FileSystems,
 ) -> ds.Dataset:
     reader = reader_of(table, how, columns)
     filesystem = filesystem_of(directories[0].location if directories else "/", systems)
@@ -119,7 +126,7 @@ def version_of(table: TableFiles, version: int) -> ds.Dataset:
     return DeltaTable(at.path, version=version).to_pyarrow_dataset()
 
 
-def filesystem_of(location: str, systems: Systems) -> pafs.FileSystem:
+def filesystem_of(location: str, systems: FileSystems) -> pafs.FileSystem:
     at = place(location)
     if at.scheme == "file":
         return pafs.LocalFileSystem()

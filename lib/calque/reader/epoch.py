@@ -80,7 +80,7 @@ class OpenEpoch:
         try:
             ledger = wiring.ledger(target)
             epochs = ledger.epochs()
-            epoch = chosen(epochs, target, tables, at, now - int(wiring.config.target(target).grace * 1e9))
+            epoch = chosen(epochs, target, tables, at, now - int(wiring.config.target(target).keys.grace * 1e9))
             if record:
                 wiring.control.put(record, {"since": published_ns(epoch), "until": now + int(seconds * 1e9)})
             rows = ledger.headers(epoch.epoch)
@@ -88,7 +88,7 @@ class OpenEpoch:
             if record:
                 wiring.control.remove(record)
             raise
-        admission = Admission(wiring.config.policy(target))
+        admission = Admission(wiring.config.target(target).policy())
         found = contents(line_of(index, row) for index, row in enumerate(rows))
         taken = {name: content for name, content in found.items() if admission.takes(name)}
         return OpenEpoch(wiring, target, epoch, record, taken)
@@ -131,7 +131,7 @@ class OpenEpoch:
         names = {line.name for line in header.table.told} | {name}
         rows = self.wiring.ledger(self.target).rows_of(names, self.number)
         content = contents(line_of(index, row) for index, row in enumerate(rows)).get(name)
-        policy = self.wiring.config.policy(self.target)
+        policy = self.wiring.config.target(self.target).policy()
         if policy.data == "none":
             raise Refused(
                 f"{name} can't be read as of event {self.event_id}",
@@ -150,7 +150,7 @@ class OpenEpoch:
         """The table as a `pyarrow.dataset.Dataset`; `.to_table()` reads it. Raises `Refused`."""
         from calque.reader.arrow import dataset_of
 
-        return dataset_of(self.files(table), self.wiring.systems(self.target))
+        return dataset_of(self.files(table), self.wiring.target(self.target).systems())
 
     def spark(self, session: SparkSession, table: str) -> DataFrame:
         """The table as a DataFrame of that session, which must reach the warehouse. Raises `Refused`."""

@@ -1,9 +1,9 @@
-"""The always-on job: one query that captures, one for each target, each kept up by itself.
+"""The always-on job: one query that captures for each source, one for each target, each kept up by itself.
 
 Queries end and begin again; what they did is in the journal and the ledgers. What does not answer is tried again with
 back-off while the process stays up. A target that is refused is told, and tried again while another one goes on; one
 that is broken is left alone. The process ends when no target is left, or with capture.
 
-`run` is the process, `part` what its parts have in common, `capture` and `target` are the two kinds of them, and
-`beginning` says where the journal begins.
+`run` is the process, `part` what its parts have in common, `capture` and `target` are the two kinds of them, `shared`
+is what they need of the process and of each other, and `beginning` says where a journal begins.
 """

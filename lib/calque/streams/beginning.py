@@ -4,42 +4,43 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
 
-from calque.adapters.control import locked, unavailable
-from calque.adapters.metastore.client import Client
-from calque.adapters.metastore.server import MetastoreServer
 from calque.engine.check.check import require_strong_log
 from calque.engine.sides.journal_reads import begin_of
 from calque.errors import Refused
 from calque.model.names import EventId
-from calque.wiring.journal_location import configured
+from calque.ports.records import Json
+from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
 
 
 class Beginning:
-    """Where the journal begins: fixed by the first process that asks, before anything else, and by each gap."""
+    """Where a source's journal begins: fixed by the first process that asks, before anything else, and by each gap.
+    `starts` are those of the targets that follow the source."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        self.wiring = wiring
+    def __init__(self, source: SourceWiring, starts: Sequence[EventId | None]) -> None:
+        self.source, self.starts = source, starts
         self.lock = threading.Lock()
         self.found: EventId | None = None
 
     def event(self) -> EventId:
         """The event id after which the journal begins. Raises `Unavailable`, `Refused`."""
-        return begin_of(self.wiring.gaps(), self.first())
+        return begin_of(self.source.gaps(), self.first())
 
     def foreseen(self) -> EventId:
         """The same, and fixes nothing: before any process did, where the journal would begin if one did now."""
         recorded = self.recorded()
-        return begin_of(self.wiring.gaps(), self.chosen() if recorded is None else recorded)
+        return begin_of(self.source.gaps(), self.chosen() if recorded is None else recorded)
 
     def first(self) -> EventId:
         """The same before any gap."""
         with self.lock:
             if self.found is None:
-                if not self.wiring.config.source.allow_weak_log:
-                    require_strong_log(MetastoreServer(Client(",".join(self.wiring.config.source.metastore))))
-                with unavailable("journal"), locked(self.wiring.state / "locks" / "journal.lock"):
+                if not self.source.plug.keys.allow_weak_log:
+                    require_strong_log(self.source.server())
+                places = self.source.places
+                with self.source.folder.lock(places.journal_lock, places.journal_record):
                     self.found = self.fix()
             return self.found
 
@@ -47,14 +48,15 @@ class Beginning:
         recorded = self.recorded()
         if recorded is not None:
             return recorded
-        config, after = self.wiring.config, self.chosen()
-        where = configured(config).record()
-        self.wiring.control.put("journal", {"source": config.source.name, "after": after, "at": time.time(), **where})
+        source, after = self.source, self.chosen()
+        where = source.journal_location.configured().record()
+        record: dict[str, Json] = {"source": source.plug.name, "after": after, "at": time.time(), **where}
+        source.folder.control.put(source.places.journal_record, record)
         return after
 
     def recorded(self) -> EventId | None:
         """What was fixed; None before that. Raises `Refused` where the state folder is another source's."""
-        record, source = self.wiring.control.read("journal"), self.wiring.config.source.name
+        record, source = self.record(), self.source.plug.name
         if record is None:
             return None
         if record["source"] != source:
@@ -68,13 +70,20 @@ class Beginning:
     def chosen(self) -> EventId:
         """Where the journal begins that does not exist yet: at the source's newest event, or before that where the
         first of all targets starts, since they share it."""
-        config = self.wiring.config
-        starts = (config.policy(name).start for name in config.targets)
-        return min([self.wiring.source().log.current(), *(start for start in starts if start is not None)])
+        return min([self.source.side().log.current(), *(start for start in self.starts if start is not None)])
 
     def begun_ns(self) -> int:
         """When the journal began; 0 where that was not recorded."""
-        match self.wiring.control.read("journal"):
+        match self.record():
             case {"at": float(at)}:
                 return int(at * 1e9)
         return 0
+
+    def record(self) -> Mapping[str, Json] | None:
+        return self.source.folder.control.read(self.source.places.journal_record)
+
+
+def beginning_of(wiring: Wiring, source: str) -> Beginning:
+    """That of the source's journal."""
+    starts = [wiring.config.targets[name].keys.start for name in wiring.config.targets_of(source)]
+    return Beginning(wiring.sources[source], starts)

@@ -8,14 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from calque.adapters.metastore.log import HiveLog
 from calque.adapters.spark.contiguous import Gap as LogGap
 from calque.adapters.spark.contiguous import Repeated
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import rows_of
-from calque.adapters.spark.watch import touch
-from calque.control.process_locks import CAPTURE
-from calque.control.status_records import CAPTURING, tell
+from calque.control.status_records import tell
+from calque.core.admit import Admission
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
@@ -25,50 +23,55 @@ from calque.engine.source.evidence import Gatherer
 from calque.engine.source.scanner import Chosen, Scanner
 from calque.engine.sweep.retention import Limits, keep
 from calque.model.names import EventId, Span, TableName
+from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
 from calque.streams.background import Beside
-from calque.streams.beginning import Beginning
 from calque.streams.part import Part
+from calque.streams.shared import Process, SourceStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from calque.core.admit import Admission
     from calque.engine.sides.sides import SourceSide
-    from calque.streams.run import Run
+    from calque.wiring.target import TargetWiring
 
 
 class CapturePart(Part):
     """The source's log into the journal."""
 
-    def __init__(self, run: Run, begin: Beginning) -> None:
-        super().__init__(run, begin, CAPTURE)
+    def __init__(self, run: Process, stream: SourceStream) -> None:
+        places = run.wiring.sources[stream.name].places
+        super().__init__(run, stream, places.role, places.query)
         self.gatherer: Gatherer | None = None
         self.beside: list[Beside] = []
         self.seam: Continuity | None = None
         self.noticed = ""
         self.defect: BaseException | None = None
         """What nobody expected of the work beside capture: it ends capture."""
-        self.log = HiveLog(self.client_to_ask(self.wiring.config.source.metastore))
+        self.log = self.source.impatient_log(PATIENCE_SECONDS)
         self.last: EventId | None = None
 
     def ask(self) -> EventId:
         head = self.log.current()
-        self.run.heads.seen(head, time.time())
+        self.stream.heads.seen(head, time.time())
         return head
 
     def look(self) -> CaptureLook:
         reachable = self.pulse.answered_at is not None and self.pulse.problem is None
-        return CaptureLook(self.state, self.problem(), reachable, self.run.heads.newest(), self.last)
+        return CaptureLook(self.state, self.problem(), reachable, self.stream.heads.newest(), self.last)
+
+    def followers(self) -> list[TargetWiring]:
+        """The targets that follow the source, of whatever process."""
+        return [self.wiring.target(name) for name in self.wiring.config.targets_of(self.stream.name)]
 
     def problem(self) -> str | None:
         return super().problem() or (self.gatherer.problem if self.gatherer is not None else None)
 
     def tell_state(self) -> None:
-        tell(self.wiring.control, CAPTURING, self.state, self.problem())
+        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem())
 
     def take_back(self) -> None:
-        self.wiring.control.remove(CAPTURING)
+        self.wiring.control.remove(self.source.places.status_record)
 
     def once(self) -> None:
         """Capture; where the log does not continue the journal, let that begin anew, and go on."""
@@ -79,7 +82,7 @@ class CapturePart(Part):
                 seam = self.seam = self.seam or self.new_seam()
                 seam.mend(suspected)
             finally:
-                self.run.looked.set()
+                self.stream.looked.set()
             suspected = self.noticed = ""
             try:
                 self.capture(seam)
@@ -90,9 +93,9 @@ class CapturePart(Part):
                 return
 
     def new_seam(self) -> Continuity:
-        source = self.wiring.config.source
-        stop, weak = source.gap == "stop", source.allow_weak_log
-        return Continuity(self.wiring.source(), self.begin.first(), stop=stop, weak=weak)
+        keys = self.source.plug.keys
+        stop, weak = keys.gap == "stop", keys.allow_weak_log
+        return Continuity(self.source.side(), self.stream.begin.first(), stop=stop, weak=weak)
 
     def notice(self, what: str) -> None:
         self.noticed = what
@@ -110,20 +113,20 @@ class CapturePart(Part):
 
     def capture(self, seam: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `Repeated`."""
-        source, config, after = self.wiring.source(), self.wiring.config, self.begin.event()
-        admissions = [self.wiring.target(name).admission for name in config.targets]
+        source, after = self.source.side(), self.stream.begin.event()
+        admissions = [Admission(target.plug.policy()) for target in self.followers()]
 
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions)
 
-        gatherer = self.gatherer = Gatherer(source, takes, lambda: touch(self.wiring.news_file))
+        gatherer = self.gatherer = Gatherer(source, takes, lambda: self.wiring.folder.touch(self.source.places.news))
         capture = Capture(source, after, gatherer, seam)
         gatherer.resume(after, capture.last())
         self.go_on("evidence", lambda _: gatherer.run())
         self.scan(source, admissions, after)
         self.keep(source)
         self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
-        stream = LogStream(self.wiring.open_log(), capture.last(), self.wake_file, poll=config.source.poll)
+        stream = LogStream(self.source.open_log(), capture.last(), self.wake_file, poll=self.source.plug.keys.poll)
 
         def apply(span: Span, frame: DataFrame | None, _: int) -> None:
             self.state = "running"
@@ -136,9 +139,9 @@ class CapturePart(Part):
                 capture.append(rows_of(frame, span))
                 capture.take(span.upto)
             self.last, self.last_error = max(self.last or 0, span.upto), None
-            self.run.heads.met(self.last, time.time())
+            self.stream.heads.met(self.last, time.time())
 
-        self.run.gaps = newest(source.gaps)
+        self.stream.gaps = newest(source.gaps)
         self.last = capture.last()
         self.follow(stream, apply, newest(source.gaps))
         if self.defect is not None:
@@ -151,9 +154,8 @@ class CapturePart(Part):
 
     def keep(self, source: SourceSide) -> None:
         """Let go, beside capture, of what is past its retention."""
-        config = self.wiring.config
-        ledgers = [self.wiring.ledger(name) for name in config.targets]
-        retention, limits = config.journal.retention, Limits(config.source.pin_bytes, config.source.pin_age)
+        plug, ledgers = self.source.plug, [target.ledger() for target in self.followers()]
+        retention, limits = plug.journal.retention, Limits(plug.keys.pin_bytes, plug.keys.pin_age)
         self.go_on("retention", lambda stopping: keep(fenced(source), ledgers, retention, limits, stopping))
 
     def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
@@ -161,7 +163,7 @@ class CapturePart(Part):
         assert self.gatherer is not None
         if source.scans is None:
             return
-        interval = self.wiring.config.source.intervals()
+        interval = self.source.plug.keys.intervals()
 
         def chosen(name: TableName) -> float | None:
             return interval(name) if any(admission.takes(name) for admission in admissions) else None
@@ -170,11 +172,11 @@ class CapturePart(Part):
             return any(admission.touches_database(name) for admission in admissions)
 
         def found() -> None:
-            for target in self.wiring.config.targets:
-                self.wiring.wake(target)
+            for target in self.followers():
+                self.wiring.folder.wake(target.places.query)
 
         pending = self.gatherer.locations
-        begun_ns = self.begin.begun_ns()
+        begun_ns = self.stream.begin.begun_ns()
         scanner = Scanner(source, source.scans, Chosen(cache(chosen), databases), pending, after, begun_ns, found)
         self.go_on("scan", scanner.run)
 

@@ -25,7 +25,6 @@ from calque.serve.http import Pages, serve
 from calque.streams.reload import Reread
 from calque.streams.run import Run
 from calque.streams.signals import ended_by_signals
-from calque.wiring.journal_location import agree
 from calque.wiring.wiring import Wiring
 
 SEE = "See `calque status`"
@@ -51,9 +50,11 @@ def run_job(
     for refusal in unsupported(wiring.config):
         raise refusal
     with Roles(wiring.state) as held:
-        for role in roles(targets, capture=capture):
+        sources = wiring.sources.values()
+        for role in roles([source.places for source in sources] if capture else [], targets):
             held.take(role)
-        agree(wiring.config, wiring.control)
+        for source in sources:
+            source.journal_location.agree()
         require_known_ledgers(wiring, targets)
         goal = goal_of(wiring, until)
         run = Run(wiring, targets, capture, held, reread, stopping=stopping)
@@ -137,7 +138,7 @@ def run_file(
 
 def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:
     if isinstance(until, str):
-        return wiring.source().log.current()
+        return wiring.only_source().side().log.current()
     return until
 
 

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tenacity import (
     RetryCallState,
@@ -18,17 +17,12 @@ from tenacity import (
 )
 from tenacity.wait import wait_base
 
-from calque.adapters.metastore.client import Client
 from calque.adapters.spark.query import Apply, Query, Stream, Unbegun, discard, start
-from calque.adapters.spark.watch import bump
 from calque.engine.lease.keeper import Held
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.names import EventId
-from calque.serve.heartbeat import PATIENCE_SECONDS, Pulse
-from calque.streams.beginning import Beginning
-
-if TYPE_CHECKING:
-    from calque.streams.run import Run
+from calque.serve.heartbeat import Pulse
+from calque.streams.shared import Process, SourceStream
 
 LOG = logging.getLogger(__name__)
 BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
@@ -37,13 +31,13 @@ BEGIN_SECONDS = 20.0
 
 
 class Part:
-    """A query that is started again whenever something does not answer."""
+    """A query over a source that is started again whenever something does not answer."""
 
-    def __init__(self, run: Run, begin: Beginning, name: str) -> None:
-        self.run, self.begin, self.name = run, begin, name
+    def __init__(self, run: Process, stream: SourceStream, name: str, query: str) -> None:
+        self.run, self.stream, self.name, self.query_name = run, stream, name, query
         self.wiring = run.wiring
+        self.source = run.wiring.sources[stream.name]
         self.ending = threading.Event()
-        self.query_name = name
         self.query: Query | None = None
         self.renewed = False
         """Whether its checkpoint was made anew."""
@@ -56,7 +50,11 @@ class Part:
 
     @property
     def wake_file(self) -> Path:
-        return self.wiring.wake_file(self.query_name)
+        return self.wiring.folder.wake_file(self.query_name)
+
+    def wake(self) -> None:
+        """Let the query run a batch, an empty one if there are no events."""
+        self.wiring.folder.wake(self.query_name)
 
     def start(self) -> None:
         self.thread.start()
@@ -75,7 +73,7 @@ class Part:
     def cut(self) -> None:
         """Make no call any more, though a window may be in hand. What parts share goes on until the process ends."""
         if self.run.stopping.is_set():
-            self.wiring.ending.set()
+            self.wiring.runtime.ending.set()
 
     def stopped(self) -> bool:
         return self.ending.is_set() or self.run.stopping.is_set()
@@ -87,10 +85,6 @@ class Part:
     def ask(self) -> EventId:
         """Something of the part's metastore: of a source its newest event id. Raises `Unavailable`."""
         raise NotImplementedError
-
-    def client_to_ask(self, metastore: Sequence[str]) -> Client:
-        seconds = PATIENCE_SECONDS
-        return Client(",".join(metastore), connect_timeout=seconds, call_timeout=seconds, connections=1)
 
     def problem(self) -> str | None:
         """What is wrong now, so that the part gets no further."""
@@ -174,7 +168,7 @@ class Part:
     def follow(self, stream: Stream, apply: Apply, gap: int) -> None:
         """Run a query, behind that gap, until it ends by itself or the process stops. A checkpoint that it can't use is
         made anew, once."""
-        checkpoint = self.wiring.checkpoint(self.query_name, gap)
+        checkpoint = self.wiring.folder.checkpoint(self.query_name, gap)
         try:
             self.run_query(stream, apply, checkpoint)
         except Unbegun as unbegun:
@@ -192,7 +186,7 @@ class Part:
         """Queries begin one after the other: each starts several processes, which must answer within Spark's ten
         seconds. A query that is taken up again runs no batch without news, hence the wake."""
         with self.run.starting:
-            bump(self.wake_file)
+            self.wake()
             deadline = time.monotonic() + BEGIN_SECONDS
             query = start(self.run.spark(), stream, apply, name=self.query_name, checkpoint=checkpoint)
             self.query = query

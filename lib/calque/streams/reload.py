@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from calque.config import Config
 from calque.config.conflicts import unsupported
 from calque.errors import Refused
-
-FIXED = (("source", "name"), ("source", "metastore"), ("state", ""), ("journal", ""), ("serve", ""))
-"""Sections, and keys of them, that the journal and all that is open depend on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +28,8 @@ class Reread:
 class Difference:
     """What a process has to end and to begin; the rest goes on undisturbed."""
 
-    capture: bool
+    captures: tuple[str, ...]
+    """Sources whose capture is to end, and to begin anew."""
     ended: tuple[str, ...]
     begun: tuple[str, ...]
 
@@ -46,37 +44,51 @@ class Difference:
 
 def difference(before: Config, now: Config, had: Sequence[str], has: Sequence[str]) -> Difference:
     """From the targets that the process `had` to those that it `has`."""
+    sources = {name for name, source in now.sources.items() if source != before.sources[name]}
     both = [name for name in had if name in has]
-    shared = before.source != now.source or before.window != now.window
-    changed = {name for name in both if shared or before.targets[name] != now.targets[name]}
+    shared = {name for name in both if before.window != now.window or now.targets[name].source in sources}
+    changed = shared | {name for name in both if before.targets[name] != now.targets[name]}
     return Difference(
-        before.source != now.source or taken(before) != taken(now),
+        tuple(name for name in now.sources if name in sources or taken(before, name) != taken(now, name)),
         tuple(name for name in had if name in changed or name not in has),
         tuple(name for name in has if name in changed or name not in had),
     )
 
 
-def taken(config: Config) -> object:
-    """What capture looks at for its targets."""
-    return {name: (target.include, target.exclude) for name, target in config.targets.items()}
+def taken(config: Config, source: str) -> object:
+    """What the source's capture looks at for its targets."""
+    targets = [config.targets[name] for name in config.targets_of(source)]
+    return {target.name: (target.keys.include, target.keys.exclude) for target in targets}
+
+
+def fixed(config: Config) -> Mapping[str, object]:
+    """Sections, and keys of them, that journals and all that is open depend on."""
+    return {
+        "[source] name": tuple(config.sources),
+        "[source] metastore": [source.keys.metastore for source in config.sources.values()],
+        "[state]": config.state,
+        "[journal]": [source.journal for source in config.sources.values()],
+        "[serve]": config.serve,
+    }
 
 
 def require_reloadable(before: Config, now: Config) -> None:
     """`Refused` where the difference needs a new start, or can't be had at all."""
     for refusal in unsupported(now):
         raise refusal
-    for section, key in FIXED:
-        was, wanted = (getattr(config, section) for config in (before, now))
-        if (getattr(was, key) != getattr(wanted, key)) if key else (was != wanted):
+    fixed_before, fixed_now = fixed(before), fixed(now)
+    for what in fixed_before:
+        if fixed_before[what] != fixed_now[what]:
             raise Refused(
-                f"[{section}]{' ' * bool(key)}{key} changed, and can't be taken over while calque runs",
+                f"{what} changed, and can't be taken over while calque runs",
                 "the journal, and everything that is open, belongs to it",
                 "Put it back, or stop `calque run` and start it again",
             )
     for name in now.targets.keys() & before.targets.keys():
-        if now.targets[name].data != before.targets[name].data:
+        data_before, data_now = before.targets[name].keys.data, now.targets[name].keys.data
+        if data_before != data_now:
             raise Refused(
-                f'targets.{name}: data = "{before.targets[name].data}" can\'t become "{now.targets[name].data}"',
+                f'targets.{name}: data = "{data_before}" can\'t become "{data_now}"',
                 "what its tables point to can't be changed under their readers",
                 "Put it back, or give the target another name and other names of tables",
             )

@@ -1,27 +1,29 @@
-"""What one process does: it keeps up capture and the named targets, takes over a new configuration, and ends them."""
+"""What one process does: it keeps up a set of captures and replicas, takes over a new configuration, and ends them."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING
 
-from calque.control.process_locks import CAPTURE, Roles, role_of
+from calque.control.process_locks import Roles
 from calque.control.processes import Answer, Presence
 from calque.core.standing import Standing
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.names import EventId
-from calque.serve.lag_clock import Heads
+from calque.model.state_places import TargetPlaces
 from calque.serve.metrics import Look, Meters
-from calque.streams.beginning import Beginning
+from calque.streams.beginning import beginning_of
 from calque.streams.capture import CapturePart
 from calque.streams.part import Part
 from calque.streams.reload import Reread, difference, require_reloadable
+from calque.streams.shared import SourceStream
 from calque.streams.spark_session import own_session
 from calque.streams.target import TargetPart
+from calque.wiring.runtime import Runtime
 from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -36,8 +38,8 @@ CUT_SECONDS, LEAVE_SECONDS = 2.0, 8.0
 
 @dataclass(slots=True)
 class Run:
-    """One process: capture and the named targets. `until` is the event id to stop at, "head", or None for ever.
-    `reread` is how it reads its configuration again."""
+    """One process: the named targets, and with `capture` all sources. Each target follows the stream of its source.
+    `reread` is how the process reads its configuration again."""
 
     wiring: Wiring
     targets: Sequence[str]
@@ -46,24 +48,20 @@ class Run:
     reread: Reread | None = None
     roles: Roles = field(init=False)
     presence: Presence = field(init=False)
-    begin: Beginning = field(init=False)
+    streams: Mapping[str, SourceStream] = field(init=False)
     stopping: threading.Event = field(default_factory=threading.Event)
     failure: CalqueError | None = None
     parts: list[Part] = field(default_factory=list)
-    gaps: int = 0
-    """Found so far, as far as a part knows."""
     starting: threading.Lock = field(default_factory=threading.Lock)
     meters: Meters = field(init=False)
-    heads: Heads = field(default_factory=Heads)
-    looked: threading.Event = field(default_factory=threading.Event)
-    """Capture has looked whether the log goes on where the journal ends, or could not."""
 
     def __post_init__(self, held: Roles | None) -> None:
         self.roles = held or Roles(self.wiring.state)
-        self.wiring.session = self.spark
-        self.wiring.open_journal()
+        self.wiring.runtime.session = self.spark
+        for source in self.wiring.sources.values():
+            source.open_journal()
         self.presence = Presence(self.wiring.control)
-        self.begin = Beginning(self.wiring)
+        self.streams = {name: SourceStream(name, beginning_of(self.wiring, name)) for name in self.wiring.sources}
         self.meters = Meters(self.look)
 
     def spark(self) -> SparkSession:
@@ -73,12 +71,17 @@ class Run:
         """Start every part on a thread of its own; whoever needs Spark first waits for it, while the others open what
         they need. Returns at once."""
         self.presence.begin(self.targets)
-        if self.capture:
-            self.begin_part(CapturePart(self, self.begin))
-        else:
-            self.looked.set()
-        for name in self.targets:
-            self.begin_part(TargetPart(self, self.begin, name))
+        if not self.capture:
+            for stream in self.streams.values():
+                stream.looked.set()
+        self.begin_parts(self.wiring.sources if self.capture else (), self.targets)
+
+    def begin_parts(self, sources: Iterable[str], targets: Iterable[str]) -> None:
+        """Captures first: they know what targets admit before these list it, so that no evidence is missed."""
+        for name in sources:
+            self.begin_part(CapturePart(self, self.streams[name]))
+        for name in targets:
+            self.begin_part(TargetPart(self, self.streams[self.wiring.config.source_of(name).name], name))
 
     def begin_part(self, part: Part) -> None:
         self.parts.append(part)
@@ -98,7 +101,8 @@ class Run:
         capture = next((part.look() for part in parts if isinstance(part, CapturePart)), None)
         targets = tuple(part.look() for part in parts if isinstance(part, TargetPart))
         silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.turns())
-        return Look(self.wiring.config.source.name, capture, targets, self.gaps, silent)
+        source = self.wiring.config.only_source().name
+        return Look(source, capture, targets, self.streams[source].gaps, silent)
 
     def reload(self) -> None:
         """Read the configuration again, and take over what it says; all is as before where that is refused."""
@@ -117,34 +121,30 @@ class Run:
             self.presence.answer(Answer(request), self.targets)
 
     def take_over(self, config: Config, targets: Sequence[str]) -> None:
-        """End what has another configuration now, then begin it anew; the rest is not disturbed. Capture knows what
-        targets admit before they list it, so that no evidence is missed."""
+        """End what has another configuration now, then begin it anew; the rest is not disturbed."""
         require_reloadable(self.wiring.config, config)
         found = difference(self.wiring.config, config, self.targets, targets)
         self.take_roles(found.added)
-        self.wiring = Wiring(config, self.spark, self.wiring.hit)
-        captures = found.capture and self.capture
-        ending = {*found.ended, *([CAPTURE] if captures else [])}
+        self.wiring = Wiring(config, Runtime(self.spark, self.wiring.runtime.hit))
+        captures = found.captures if self.capture else ()
+        ending = {*found.ended, *(self.wiring.sources[name].places.role for name in captures)}
         self.end_parts([part for part in self.parts if part.name in ending])
         for name in found.removed:
-            self.roles.give_back(role_of(name))
+            self.roles.give_back(TargetPlaces(name).role)
         self.targets = tuple(targets)
-        if captures:
-            self.begin_part(CapturePart(self, self.begin))
-        for name in found.begun:
-            self.begin_part(TargetPart(self, self.begin, name))
+        self.begin_parts(captures, found.begun)
 
     def take_roles(self, targets: Sequence[str]) -> None:
         """All or none."""
         taken: list[str] = []
         for name in targets:
             try:
-                self.roles.take(role_of(name))
+                self.roles.take(TargetPlaces(name).role)
             except Unavailable:
                 for role in taken:
                     self.roles.give_back(role)
                 raise
-            taken.append(role_of(name))
+            taken.append(TargetPlaces(name).role)
 
     def end_parts(self, parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
         end(parts, cut, leave)

@@ -8,14 +8,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from calque.adapters.control import MISSING, Json, Stamp
-from calque.adapters.metastore.messages import GET_VERSION, Lacking
 from calque.adapters.spark.journal_source import JournalStream
-from calque.adapters.spark.watch import bump
 from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
-from calque.control.process_locks import role_of
 from calque.control.requests import asked, done
-from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, record_of, tell
+from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, tell
 from calque.core.lifecycle import UNREAD, State
 from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
@@ -28,15 +24,15 @@ from calque.errors import Broken, CalqueError, Refused
 from calque.model.lease import Writer
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span
+from calque.model.state_places import TargetPlaces
+from calque.ports.records import MISSING, Json, Stamp
+from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import TargetLook
-from calque.streams.beginning import Beginning
 from calque.streams.part import Part
-from calque.wiring.wiring import query_of
+from calque.streams.shared import Process, SourceStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from calque.streams.run import Run
 
 LOG = logging.getLogger(__name__)
 LANDING_SECONDS = 0.5
@@ -49,11 +45,12 @@ AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
 class TargetPart(Part):
     """One target's replica, fed by the journal."""
 
-    def __init__(self, run: Run, begin: Beginning, name: str) -> None:
-        super().__init__(run, begin, name)
-        self.query_name = query_of(name)
+    def __init__(self, run: Process, stream: SourceStream, name: str) -> None:
+        self.places = TargetPlaces(name)
+        super().__init__(run, stream, name, self.places.query)
+        self.target = self.wiring.target(name)
         self.replica: Replica | None = None
-        self.lease = self.wiring.lease(name)
+        self.lease = self.target.lease()
         self.writer: Writer | None = None
         self.gap = 0
         """The newest gap that the replica knows."""
@@ -68,15 +65,14 @@ class TargetPart(Part):
         self.refused: str | None = None
         """Why what was asked for last is not done."""
         self.is_held = False
-        record = self.wiring.control.read(record_of(name)) or {}
+        record = self.wiring.control.read(self.places.status_record) or {}
         self.told = {key: record[key] for key in ("position", "epoch") if key in record}
         self.rules: Stamp = MISSING
         """Of the record of held back tables that the replica goes by."""
-        self.metastore = self.client_to_ask(self.wiring.config.target(name).metastore)
+        self.metastore = self.target.impatient_server(PATIENCE_SECONDS)
 
     def ask(self) -> EventId:
-        with suppress(Lacking):
-            self.metastore.call(GET_VERSION)
+        self.metastore.ping()
         return 0
 
     def stop(self) -> None:
@@ -86,19 +82,19 @@ class TargetPart(Part):
 
     def cut(self) -> None:
         super().cut()
-        self.wiring.target(self.name).stopping.set()
+        self.target.side().stopping.set()
 
     def problem(self) -> str | None:
-        return super().problem() or self.refused or self.wiring.target(self.name).troubles.newest()
+        return super().problem() or self.refused or self.target.side().troubles.newest()
 
     def once(self) -> None:
         """Replicate; with each gap that is found, begin anew behind it."""
         self.take_lease()
         while not self.stopped():
             self.close()
-            self.gap = newest(self.wiring.gaps())
+            self.gap = newest(self.source.gaps())
             try:
-                self.replicate(self.begin.event())
+                self.replicate(self.stream.begin.event())
             except Exception as error:
                 # Behind a gap a window may have met two histories in one journal: no error says anything then.
                 if not self.is_behind():
@@ -143,7 +139,7 @@ class TargetPart(Part):
         lease = self.lease
         if lease.keeper is not None:
             return
-        self.writer = self.writer or self.wiring.writer(self.run.roles.proof(role_of(self.name)))
+        self.writer = self.writer or self.target.writer(self.run.roles.proof(self.places.role))
         while not self.stopped():
             watched = lease.attempt(self.writer)
             if watched is None:
@@ -158,19 +154,19 @@ class TargetPart(Part):
 
     def is_behind(self) -> bool:
         """Whether a gap was found that the replica does not know."""
-        return newest(self.wiring.gaps()) != self.gap
+        return newest(self.source.gaps()) != self.gap
 
     def replicate(self, after: EventId) -> None:
         """Run the query over the journal, which begins after that event, until it ends."""
-        side = self.wiring.target(self.name)
-        self.wiring.ledger(self.name).take_over_format()
+        side = self.target.side()
+        self.target.ledger().take_over_format()
         self.replica = Replica(
-            ending_source(fenced(self.wiring.source()), side.stopping),
+            ending_source(fenced(self.source.side()), side.stopping),
             side,
             lambda: after,
-            lambda: bump(self.wake_file),
-            spread=self.wiring.spread(self.name),
-            readers=self.wiring.config.source.connections,
+            self.wake,
+            spread=self.target.spread(),
+            readers=self.source.plug.keys.connections,
             pace=LANDING_SECONDS,
         )
         self.rules = stamp_of(self.wiring.control, self.name)
@@ -179,12 +175,12 @@ class TargetPart(Part):
         self.replica.open()
         self.replica.epochs.passed = position_of(self.wiring, self.name, self.replica.epoch) or 0
         if self.replica.epoch is None:
-            bump(self.wake_file)
+            self.wake()
         stream = JournalStream(
-            self.wiring.open_journal(),
+            self.source.open_journal(),
             after if self.gap else self.replica.cursor,
             self.wake_file,
-            self.wiring.news_file,
+            self.source.news_file,
             max_events=self.wiring.config.window.max_events,
         )
         self.follow(stream, self.apply, self.gap)
@@ -212,7 +208,7 @@ class TargetPart(Part):
         configuration: what that one showed and dropped again carries no mark, and would come back."""
         most = self.wiring.config.window.max_events
         if self.most is None:
-            record = self.wiring.control.read(f"windows/{self.name}") or {}
+            record = self.wiring.control.read(self.places.window_record) or {}
             self.most = int(str(record.get("max_events", 0)))
         if most > self.most:
             self.keep_longest(most)
@@ -221,7 +217,7 @@ class TargetPart(Part):
     def keep_longest(self, most: int) -> None:
         """Windows from now on hold at most so many events."""
         if most != self.most:
-            self.wiring.control.put(f"windows/{self.name}", {"max_events": most})
+            self.wiring.control.put(self.places.window_record, {"max_events": most})
             self.most = most
 
     def window(self, replica: Replica, upto: EventId) -> None:
@@ -275,7 +271,7 @@ class TargetPart(Part):
 
     def standing_unless_paused(self, event_id: EventId) -> Standing:
         replica = self.replica
-        if replica is None or not self.run.looked.is_set() or self.is_behind() or not self.is_mended():
+        if replica is None or not self.stream.looked.is_set() or self.is_behind() or not self.is_mended():
             return Standing.GOING
         if not replica.comparing.is_done() or replica.tables.in_state(*UNREAD - {State.PARKED}) or self.is_told():
             return Standing.GOING
@@ -284,7 +280,7 @@ class TargetPart(Part):
     def is_mended(self) -> bool:
         """Whether the target has dealt with every gap: until then its position is of another history."""
         if self.mended < self.gap:
-            self.mended = dealt_with(self.wiring.ledger(self.name).records())
+            self.mended = dealt_with(self.target.ledger().records())
         return self.mended >= self.gap
 
     def reached(self) -> Mapping[str, Json]:
@@ -303,10 +299,10 @@ class TargetPart(Part):
             states |= {str(name): replica.tables.rows[name].state.value for name in busy}
             beside = (name for job in list(replica.copies.jobs) for name in job.names)
             states |= {str(name): TableState.STAGING.value for name in beside}
-        copying = self.wiring.target(self.name).copying.look()
+        copying = self.target.side().copying.look()
         tell(
             self.wiring.control,
-            record_of(self.name),
+            self.places.status_record,
             self.state,
             self.problem(),
             states=states,
@@ -318,7 +314,7 @@ class TargetPart(Part):
         if replica is None or self.is_held:
             return
         if was_held or has_more(replica) or self.is_behind() or self.is_told():
-            bump(self.wake_file)
+            self.wake()
 
     def is_told(self) -> bool:
         """Whether operators want something that no window has taken up: who died before it woke the query, too."""
@@ -326,7 +322,7 @@ class TargetPart(Part):
         return bool(asked(self.wiring, self.name)) or stamp_of(control, self.name) != self.rules
 
     def take_back(self) -> None:
-        self.wiring.control.remove(record_of(self.name))
+        self.wiring.control.remove(self.places.status_record)
 
     def look(self) -> TargetLook:
         replica = self.replica
@@ -334,7 +330,7 @@ class TargetPart(Part):
         state = "paused" if self.state in HELD_BACK and self.is_held else self.state
         if replica is None:
             return TargetLook(self.name, state, self.problem(), reachable)
-        position, head = replica.epochs.position(), self.run.heads.newest()
+        position, head = replica.epochs.position(), self.stream.heads.newest()
         behind = position is not None and head is not None and head > position
         return TargetLook(
             self.name,
@@ -344,9 +340,9 @@ class TargetPart(Part):
             position,
             replica.epoch.epoch if replica.epoch is not None else None,
             (head or 0) - (position or 0) if behind else 0,
-            self.run.heads.lag_seconds(position or 0, time.time()) if behind else 0.0,
+            self.stream.heads.lag_seconds(position or 0, time.time()) if behind else 0.0,
             replica.tables.counts(),
-            self.wiring.target(self.name).copying.look(),
+            self.target.side().copying.look(),
             replica.reading.reads.look(),
         )
 

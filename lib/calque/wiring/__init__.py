@@ -1,1 +1,5 @@
-"""From a configuration to live objects: the only room that makes adapters."""
+"""From a configuration to live objects: the only room that makes adapters.
+
+`wiring` has one `SourceWiring` and one `TargetWiring` for each plug of the configuration; `state_folder` is what they
+keep state in, and `runtime` what else they share.
+"""

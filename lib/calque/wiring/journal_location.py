@@ -1,4 +1,4 @@
-"""Which journal a state folder has: where capture began it, or where it was moved to since."""
+"""Which journal a source has: where capture began it, or where it was moved to since."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calque.adapters.control import ControlStore
-from calque.config import Config
+from calque.config.plugs import Source
 from calque.errors import Refused
 from calque.model.names import EventId
-
-RECORD = "journal"
+from calque.ports.records import Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,58 +41,65 @@ class Left:
     last: EventId | None
 
 
-def configured(config: Config) -> Place:
-    if config.journal.format == "delta":
-        return Place("delta")
-    return Place(config.journal.format, config.journal.brokers, config.topic())
+@dataclass(frozen=True, slots=True)
+class JournalLocation:
+    """What the configuration says of a source's journal, and what the state folder records."""
 
+    source: Source
+    records: Records
 
-def recorded(control: ControlStore) -> Place | None:
-    """None before the first capture."""
-    record = control.read(RECORD)
-    return None if record is None else place_of(record)
+    @property
+    def record(self) -> str:
+        """The record's name."""
+        return self.source.places.journal_record
 
+    def configured(self) -> Place:
+        journal = self.source.journal
+        if journal.format == "delta":
+            return Place("delta")
+        return Place(journal.format, journal.brokers, self.source.topic())
 
-def place(config: Config, control: ControlStore) -> Place:
-    """The journal that there is; before the first capture the one that there will be."""
-    found, wanted = recorded(control), configured(config)
-    return wanted if found is None or found.same(wanted) else found
+    def recorded(self) -> Place | None:
+        """None before the first capture."""
+        record = self.records.read(self.record)
+        return None if record is None else place_of(record)
 
+    def place(self) -> Place:
+        """The journal that there is; before the first capture the one that there will be."""
+        recorded, configured = self.recorded(), self.configured()
+        return configured if recorded is None or recorded.same(configured) else recorded
 
-def left(control: ControlStore) -> Left | None:
-    """What the newest move left behind."""
-    record: Any = control.read(RECORD) or {}
-    before = record.get("left")
-    return None if before is None else Left(place_of(before), before["last"])
+    def left(self) -> Left | None:
+        """What the newest move left behind."""
+        record: Any = self.records.read(self.record) or {}
+        before = record.get("left")
+        return None if before is None else Left(place_of(before), before["last"])
 
+    def require(self) -> None:
+        """`Refused` unless the configuration names the journal that there is, if there is one."""
+        recorded, configured = self.recorded(), self.configured()
+        if recorded is None or recorded.same(configured):
+            return
+        moved_brokers = recorded.topic == configured.topic and configured.format == "kafka"
+        raise Refused(
+            f"[journal] names {configured}, and what was captured is in {recorded}",
+            "targets would have to go on without what they still need",
+            "Take it along by `calque journal move`, or put [journal] back"
+            + (", or name one of the old brokers too if they are of the same cluster" if moved_brokers else ""),
+        )
 
-def require(config: Config, control: ControlStore) -> None:
-    """`Refused` unless the configuration names the journal that there is, if there is one."""
-    found, wanted = recorded(control), configured(config)
-    if found is None or found.same(wanted):
-        return
-    moved_brokers = found.topic == wanted.topic and wanted.format == "kafka"
-    raise Refused(
-        f"[journal] names {wanted}, and what was captured is in {found}",
-        "targets would have to go on without what they still need",
-        "Take it along by `calque journal move`, or put [journal] back"
-        + (", or name one of the old brokers too if they are of the same cluster" if moved_brokers else ""),
-    )
+    def agree(self) -> None:
+        """The same, and the journal is reached by the configuration's brokers from now on."""
+        self.require()
+        recorded, configured = self.recorded(), self.configured()
+        if recorded is not None and recorded != configured:
+            self.records.put(self.record, {**(self.records.read(self.record) or {}), **configured.record()})
 
-
-def agree(config: Config, control: ControlStore) -> None:
-    """The same, and the journal is found by the configuration's brokers from now on."""
-    require(config, control)
-    found, wanted = recorded(control), configured(config)
-    if found is not None and found != wanted:
-        control.put(RECORD, {**(control.read(RECORD) or {}), **wanted.record()})
-
-
-def moved(control: ControlStore, to: Place, last: EventId | None) -> None:
-    """Record that the journal is there now; `last` is the newest event of the one that it came from."""
-    record = control.read(RECORD) or {}
-    came_from = place_of(record)
-    control.put(RECORD, {**record, **to.record(), "left": {**came_from.record(), "last": last}})
+    def move(self, to: Place, last: EventId | None) -> None:
+        """Record that the journal is there now; `last` is the newest event of the one that it came from."""
+        record = self.records.read(self.record) or {}
+        left = {**place_of(record).record(), "last": last}
+        self.records.put(self.record, {**record, **to.record(), "left": left})
 
 
 def place_of(record: Mapping[str, Any]) -> Place:

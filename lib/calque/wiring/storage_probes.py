@@ -7,11 +7,10 @@ from secrets import token_hex
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.s3 import S3Store
 from calque.adapters.files.system import Own, Systems, trouble
-from calque.config.keys import revealed
+from calque.config.keys import State, revealed
 from calque.core.layout import join
 from calque.errors import Refused
 from calque.model.names import OURS
-from calque.wiring.wiring import Wiring
 
 
 def write_probe(systems: Systems, location: str) -> None:
@@ -25,13 +24,13 @@ def write_probe(systems: Systems, location: str) -> None:
         raise trouble("write below", location, error) from error
 
 
-def state_probe(wiring: Wiring) -> None:
+def state_probe(state: State) -> None:
     """Whether the state's tables can be written where they are to be, and safely: a commit is a file that is made only
     if there is none of its name, so a store must keep that condition. Raises `Refused` and `Unavailable`."""
-    tables = wiring.config.state.tables
+    tables = state.tables
     if not tables or tables.startswith("file:"):
         return
-    systems = Systems(own=Own((tables,), revealed(wiring.config.state.storage)))
+    systems = Systems(own=Own((tables,), revealed(state.storage)))
     write_probe(systems, tables)
     system, path = systems.at(tables)
     if not isinstance(system, ObjectSystem) or not isinstance(system.store, S3Store):

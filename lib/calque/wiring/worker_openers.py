@@ -43,14 +43,14 @@ def open_topic(topic: Topic) -> tuple[Journal, EvidenceStore]:
     return KafkaJournal(known), KafkaEvidence(known)
 
 
-def open_journal(tables: str) -> tuple[Journal, EvidenceStore]:
-    """The journal and the evidence in the folder of the state's tables, reached by the options that `hand_down` left in
-    this process's environment."""
+def open_journal(journal: str, evidence: str) -> tuple[Journal, EvidenceStore]:
+    """The journal and the evidence in the tables of these paths or URIs, reached by the options that `hand_down` left
+    in this process's environment."""
     from calque.adapters.delta.evidence import DeltaEvidence
     from calque.adapters.delta.journal import DeltaJournal
 
     options = json.loads(os.environ.get(STATE_OPTIONS, "{}"))
-    return DeltaJournal(f"{tables}/journal", options), DeltaEvidence(f"{tables}/evidence", options)
+    return DeltaJournal(journal, options), DeltaEvidence(evidence, options)
 
 
 def hand_down(options: Mapping[str, str], variable: str = STATE_OPTIONS) -> None:

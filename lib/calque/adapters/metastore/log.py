@@ -54,6 +54,10 @@ class HiveLog:
         self.heavy: EventId = 0
         """About where a stretch ends of which an answer was too heavy: until then answers grow no more."""
 
+    def close(self) -> None:
+        """Close idle connections."""
+        self.client.close()
+
     def current(self) -> EventId:
         answer: Current = self._call(GET_CURRENT_EVENT_ID)
         return answer.event_id

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from calque.adapters.metastore.catalog import EVENT_PARAMETER, HiveCatalog
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.messages import GET_VERSION, Lacking
 from calque.adapters.metastore.world import LOG_LISTENER, listening, server_version, setting, stops_latecomers
 from calque.model.hive import Table
 from calque.model.names import TableName
@@ -18,6 +20,11 @@ class MetastoreServer:
 
     def __init__(self, client: Client) -> None:
         self.client = client
+
+    def ping(self) -> None:
+        """Returns when the server answers, whatever. Raises `Unavailable`."""
+        with suppress(Lacking):
+            self.client.call(GET_VERSION)
 
     def version(self) -> str:
         return server_version(self.client)

@@ -1,0 +1,143 @@
+"""Where in a state folder the state of a source and of a target lies.
+
+A place is relative: a table to the folder of tables, a record to the folder of control records, a lock or a file to the
+state folder. Every process over the folder must agree on them, of whatever version it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlaces:
+    """The state of one source. A folder has one source of its own, whose places have no name in them. The places of any
+    other source lie beside them, below its name. Example: the journal is in `journal`, that of `lake` in
+    `sources/lake/journal`."""
+
+    name: str = ""
+
+    @property
+    def journal(self) -> str:
+        """The table of captured events."""
+        return self._below("journal")
+
+    @property
+    def evidence(self) -> str:
+        """The table of the files that events speak of."""
+        return self._below("evidence")
+
+    @property
+    def scans(self) -> str:
+        """The table of what was scanned."""
+        return self._below("scans")
+
+    @property
+    def pins(self) -> str:
+        """The folder of files that are kept."""
+        return self._below("pins")
+
+    @property
+    def journal_record(self) -> str:
+        """Where the journal is and where it begins."""
+        return self._below("journal")
+
+    @property
+    def gaps_record(self) -> str:
+        """The gaps of the log."""
+        return self._below("gaps")
+
+    @property
+    def status_record(self) -> str:
+        """What the process that captures says of itself."""
+        return self._below("capturing")
+
+    @property
+    def journal_lock(self) -> str:
+        """Held by who decides where the journal begins."""
+        return "locks/" + self._below("journal.lock")
+
+    @property
+    def role(self) -> str:
+        """What one process at a time does: it captures."""
+        return f"capture {self.name}".rstrip()
+
+    @property
+    def query(self) -> str:
+        """The name of the query that captures, and of its checkpoint."""
+        return self._below("capture")
+
+    @property
+    def news(self) -> str:
+        """The file that is touched by whoever writes the journal."""
+        return "wake/" + self._below("news")
+
+    def _below(self, place: str) -> str:
+        return f"sources/{self.name}/{place}" if self.name else place
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlaces:
+    """The state of one target."""
+
+    name: str
+
+    @property
+    def ledger(self) -> str:
+        """The folder of the ledger's tables."""
+        return f"ledgers/{self.name}"
+
+    @property
+    def status_record(self) -> str:
+        """What the process that replicates to the target says of itself."""
+        return f"running/{self.name}"
+
+    @property
+    def window_record(self) -> str:
+        """How many events a window may have held."""
+        return f"windows/{self.name}"
+
+    @property
+    def sweep_record(self) -> str:
+        """What the last sweep noted."""
+        return f"sweep/{self.name}"
+
+    @property
+    def pause_record(self) -> str:
+        """There while an operator holds back the whole target."""
+        return f"paused/{self.name}"
+
+    @property
+    def pause_rules_record(self) -> str:
+        """Which tables operators hold back."""
+        return f"paused-tables/{self.name}"
+
+    @property
+    def requests(self) -> str:
+        """What the records of operators' requests begin with."""
+        return f"requests/{self.name}/"
+
+    @property
+    def holds(self) -> str:
+        """What the records of readers that hold epochs begin with."""
+        return f"hold/{self.name}/"
+
+    @property
+    def pause_lock(self) -> str:
+        """Held by who changes the rules of held back tables."""
+        return f"locks/paused.{self.name}.lock"
+
+    @property
+    def role(self) -> str:
+        """What one process at a time does: it replicates to the target."""
+        return f"target {self.name}"
+
+    @property
+    def query(self) -> str:
+        """The name of the query that replicates, of its checkpoint and of its wake file."""
+        return f"target.{self.name}"
+
+
+def wake_file(query: str) -> str:
+    """The counter that wakes the query."""
+    return f"wake/{query}"

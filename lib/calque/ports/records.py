@@ -1,0 +1,32 @@
+"""Small records by which processes over one state folder talk to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+Stamp = tuple[int, int, int]
+"""Identity of a written record (inode, time of writing, size): a new one for each write. `MISSING` for none."""
+
+MISSING: Stamp = (0, 0, 0)
+
+
+class Records(Protocol):
+    """Records by name. A reader sees a record as it was put, never a part. Names are words joined by `/`
+    (`paused/dr`). Every method may raise `Unavailable`."""
+
+    def put(self, name: str, record: Mapping[str, Json]) -> None:
+        """Write or replace a record; it is on the disk when this returns."""
+
+    def read(self, name: str) -> Mapping[str, Json] | None:
+        """The record, or None. `Broken` when something else is there."""
+
+    def names(self, prefix: str = "") -> Sequence[str]:
+        """The names that begin with `prefix`, sorted."""
+
+    def remove(self, name: str) -> None:
+        """Remove a record; a missing one is fine."""
+
+    def stamp(self, name: str) -> Stamp:
+        """What tells this writing of the record from any other: one look-up, nothing is read."""

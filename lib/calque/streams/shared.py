@@ -1,0 +1,61 @@
+"""What the parts of one process share: the process itself, and for each source what its capture tells its targets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from calque.control.process_locks import Roles
+from calque.errors import CalqueError
+from calque.serve.lag_clock import Heads
+from calque.serve.metrics import Meters
+from calque.streams.beginning import Beginning
+from calque.wiring.wiring import Wiring
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(slots=True)
+class SourceStream:
+    """What the capture of a source, and the targets that follow it, share in one process."""
+
+    name: str
+    begin: Beginning
+    heads: Heads = field(default_factory=Heads)
+    looked: threading.Event = field(default_factory=threading.Event)
+    """Capture has looked whether the log goes on where the journal ends, or could not, or is in another process."""
+    gaps: int = 0
+    """Found so far, as far as a part knows."""
+
+
+class Process(Protocol):
+    """What a part needs of the process that it is of."""
+
+    @property
+    def wiring(self) -> Wiring: ...
+
+    @property
+    def streams(self) -> Mapping[str, SourceStream]:
+        """By the names of the sources."""
+
+    @property
+    def roles(self) -> Roles: ...
+
+    @property
+    def meters(self) -> Meters: ...
+
+    @property
+    def stopping(self) -> threading.Event:
+        """Set when every part is to end."""
+
+    @property
+    def starting(self) -> threading.Lock:
+        """Held by the part whose query begins."""
+
+    def spark(self) -> SparkSession: ...
+
+    def fail(self, error: CalqueError) -> None:
+        """Nothing can go on: the process ends with the error."""

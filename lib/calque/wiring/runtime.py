@@ -1,0 +1,48 @@
+"""What all live objects of one process share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from calque.adapters.files.attempt import Terms
+from calque.adapters.files.storage import FileStorage
+from calque.adapters.files.system import Systems
+from calque.engine.failpoints import Guard, Hit, from_environment
+from calque.ports import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(slots=True)
+class Runtime:
+    """With `session` long copies and listings are spread over Spark."""
+
+    session: Callable[[], SparkSession] | None = None
+    hit: Hit = field(default_factory=from_environment)
+    ending: threading.Event = field(default_factory=threading.Event)
+    """Set when Spark is to give up what it does for sources."""
+
+    @property
+    def guard(self) -> Guard:
+        """What every effect passes."""
+        return Guard(self.hit)
+
+    def storage(
+        self,
+        systems: Systems,
+        terms: Terms | None = None,
+        ended: Callable[[], bool] = lambda: False,
+        pool: str = "source",
+        leaves: int = 0,
+    ) -> Storage:
+        """Spark does what takes long in the fair scheduler's `pool`, and leaves so many cores to others."""
+        files = FileStorage(systems, terms=terms)
+        if self.session is None:
+            return files
+        from calque.adapters.files.spark import SparkStorage, Spread
+
+        return SparkStorage(files, self.session, Spread(pool=pool, leaves=leaves), ended=ended)

@@ -1,0 +1,146 @@
+"""Live objects of one source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.delta.scans import DeltaScans
+from calque.adapters.files.pins import StoredPins
+from calque.adapters.files.system import Systems
+from calque.adapters.kafka.topic import Topic
+from calque.adapters.metastore.catalog import HiveReader
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.server import MetastoreServer
+from calque.config.keys import revealed
+from calque.config.plugs import Source
+from calque.engine.sides.sides import SourceSide
+from calque.model.state_places import SourcePlaces
+from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Pins, Scans
+from calque.wiring.journal_location import JournalLocation, Place
+from calque.wiring.runtime import Runtime
+from calque.wiring.state_folder import StateFolder
+from calque.wiring.worker_openers import REGISTRY_OPTIONS, TOPIC_OPTIONS, hand_down, open_journal, open_log, open_topic
+
+if TYPE_CHECKING:
+    from calque.adapters.kafka.journal import KafkaJournal
+
+
+@dataclass(slots=True)
+class SourceWiring:
+    """What the plug of a source names, made when it is first asked for. Nothing connects before it is used."""
+
+    plug: Source
+    folder: StateFolder
+    runtime: Runtime
+    _side: SourceSide | None = None
+
+    @property
+    def places(self) -> SourcePlaces:
+        return self.plug.places
+
+    def side(self) -> SourceSide:
+        """The source as the engine knows it."""
+        if self._side is None:
+            guard, keys = self.runtime.guard, self.plug.keys
+            client = Client(self._uris(), connections=keys.connections)
+            journal, evidence = self.open_journal()()
+            self._side = SourceSide(
+                self.plug.name,
+                HiveLog(client),
+                HiveReader(client),
+                guard.journal(journal),
+                guard.evidence(evidence),
+                self.runtime.storage(self._systems(), ended=self.runtime.ending.is_set),
+                scans=self.scans(),
+                pins=self.pins(),
+                gaps=self.gaps(),
+            )
+        return self._side
+
+    def server(self) -> MetastoreServer:
+        """What the metastore says of itself."""
+        return MetastoreServer(Client(self._uris()))
+
+    def impatient_log(self, seconds: float) -> HiveLog:
+        """The log through a connection of its own, on which an answer is waited for no longer than that."""
+        return HiveLog(Client(self._uris(), connect_timeout=seconds, call_timeout=seconds, connections=1))
+
+    def open_log(self) -> Callable[[], EventLog]:
+        """Makes the log, also in other processes."""
+        return partial(open_log, self._uris())
+
+    def gaps(self) -> Gaps:
+        return self.folder.gaps(self.places.gaps_record)
+
+    @property
+    def news_file(self) -> Path:
+        """Touched by whoever writes the journal."""
+        return self.folder.path / self.places.news
+
+    def pins(self) -> Pins | None:
+        """None where the configuration keeps no files of the source."""
+        keys = self.plug.keys
+        if keys.pin == "none":
+            return None
+        root = keys.pins or f"{self.folder.section.path}/{self.places.pins}"
+        storage = self.runtime.storage(self._systems())
+        return self.runtime.guard.pins(StoredPins(storage, root, links=keys.pin == "hardlink"))
+
+    def scans(self) -> Scans | None:
+        """None where the configuration scans nothing."""
+        if not self.plug.keys.scans_some():
+            return None
+        return self.runtime.guard.scans(DeltaScans(str(self.folder.path / self.places.scans)))
+
+    # The journal
+
+    @property
+    def journal_location(self) -> JournalLocation:
+        """Which journal the source has."""
+        return JournalLocation(self.plug, self.folder.control)
+
+    def topic(self, at: Place) -> Topic:
+        """The topic of a journal on Kafka; how it is reached stands in the configuration."""
+        journal = self.plug.journal
+        return Topic(
+            at.brokers or journal.brokers,
+            at.topic,
+            revealed(journal.options),
+            journal.retention,
+            journal.registry,
+            revealed(journal.registry_options),
+        )
+
+    def journal(self) -> DeltaJournal | KafkaJournal:
+        """Opened anew."""
+        at = self.journal_location.place()
+        if at.format == "kafka":
+            from calque.adapters.kafka.journal import KafkaJournal
+
+            return KafkaJournal(self.topic(at))
+        return DeltaJournal(self.folder.table(self.places.journal), self.folder.table_options)
+
+    def open_journal(self, at: Place | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
+        """Makes the journal (that one, or the one there is) and its evidence, also in processes that are started after
+        this."""
+        at = at or self.journal_location.place()
+        if at.format == "kafka":
+            topic = self.topic(at)
+            hand_down(topic.options, TOPIC_OPTIONS)
+            hand_down(topic.registry_options, REGISTRY_OPTIONS)
+            return partial(open_topic, replace(topic, options={}, registry_options={}))
+        hand_down(self.folder.table_options)
+        tables = self.folder.table(self.places.journal), self.folder.table(self.places.evidence)
+        return partial(open_journal, *tables)
+
+    def _uris(self) -> str:
+        return ",".join(self.plug.keys.metastore)
+
+    def _systems(self) -> Systems:
+        return Systems(revealed(self.plug.keys.storage))

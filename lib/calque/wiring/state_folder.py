@@ -1,0 +1,76 @@
+"""The state folder: records, locks, wake files and checkpoints, at the places that sources and targets have in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from calque.adapters.control import ControlGaps, ControlStore, locked, unavailable
+from calque.adapters.files.options import delta_options
+from calque.adapters.spark.watch import bump, touch
+from calque.config.keys import State, revealed
+from calque.engine.failpoints import Guard
+from calque.model.state_places import wake_file
+from calque.ports import Gaps
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """Places are those of `SourcePlaces` and `TargetPlaces`."""
+
+    section: State
+    guard: Guard
+
+    @property
+    def path(self) -> Path:
+        return Path(self.section.path)
+
+    @property
+    def control(self) -> ControlStore:
+        """The control records."""
+        return ControlStore(self.path / "control", self.guard.records())
+
+    def gaps(self, record: str) -> Gaps:
+        return self.guard.gaps(ControlGaps(ControlStore(self.path / "control"), record))
+
+    def table(self, place: str) -> str:
+        """The path or URI of a table."""
+        return f"{self.section.table_folder()}/{place}"
+
+    @property
+    def table_options(self) -> dict[str, str]:
+        """delta-rs's options for all tables."""
+        return delta_options(self.section.table_folder(), revealed(self.section.storage))
+
+    @contextmanager
+    def lock(self, place: str, record: str) -> Iterator[None]:
+        """Held by one thread of one process at a time, to change the record. Raises `Unavailable`, naming it."""
+        with unavailable(record), locked(self.path / place):
+            yield
+
+    def identity(self) -> str:
+        """The folder's own name, made when it is first asked for."""
+        with self.lock("locks/identity.lock", "identity"):
+            record = self.control.read("identity")
+            if record is None:
+                record = {"id": uuid4().hex}
+                self.control.put("identity", record)
+        return str(record["id"])
+
+    def wake_file(self, query: str) -> Path:
+        return self.path / wake_file(query)
+
+    def wake(self, query: str) -> None:
+        """Let the query run a window, an empty one if there are no events."""
+        bump(self.wake_file(query))
+
+    def touch(self, place: str) -> None:
+        """Tell whoever watches the file that there is news."""
+        touch(self.path / place)
+
+    def checkpoint(self, query: str, gap: int = 0) -> str:
+        """Of a query behind that gap: with each the offsets begin anew, and they may go back."""
+        return f"{self.section.checkpoints}/{query}" + (f".{gap}" if gap else "")

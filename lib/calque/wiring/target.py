@@ -1,0 +1,132 @@
+"""Live objects of one target."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from functools import partial
+from socket import gethostname
+from uuid import uuid4
+
+from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.files.attempt import Terms
+from calque.adapters.files.system import Own, Systems
+from calque.adapters.metastore.catalog import HiveCatalog
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.server import MetastoreServer
+from calque.config.keys import State, revealed
+from calque.config.plugs import Source, Target
+from calque.core.lease import renewed_after
+from calque.engine.lease.fence import Deputy, Fence, FencedStorage
+from calque.engine.lease.generations import CatalogLeases
+from calque.engine.lease.keeper import Lease
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.model.lease import Writer
+from calque.model.policy import Abilities
+from calque.model.state_places import TargetPlaces
+from calque.ports import Leases
+from calque.wiring.runtime import Runtime
+from calque.wiring.source import SourceWiring
+from calque.wiring.spark_windows import Opening, SparkSpread
+from calque.wiring.state_folder import StateFolder
+
+
+@dataclass(slots=True)
+class TargetWiring:
+    """What the plug of a target names, over the source that it follows, made when it is first asked for. Nothing
+    connects before it is used. Spark leaves so many cores to other targets."""
+
+    plug: Target
+    source: SourceWiring
+    folder: StateFolder
+    runtime: Runtime
+    leaves: int = 0
+    _side: TargetSide | None = None
+    _lease: Lease | None = None
+
+    @property
+    def places(self) -> TargetPlaces:
+        return TargetPlaces(self.plug.name)
+
+    def side(self) -> TargetSide:
+        """The target as the engine knows it; written to by whoever has the lease on it."""
+        if self._side is None:
+            self._side = self.side_behind(self.lease())
+        return self._side
+
+    def side_behind(self, fence: Fence) -> TargetSide:
+        """Written to as the fence permits."""
+        stopping, guard = threading.Event(), self.runtime.guard
+        storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.query, self.leaves)
+        return TargetSide.of(
+            self.plug.policy(),
+            guard.catalog(HiveCatalog(Client(self._uris(), permit=fence.permit), Abilities())),
+            guard.ledger(self.ledger()),
+            guard.storage(FencedStorage(storage, fence)),
+            stopping,
+        )
+
+    def ledger(self) -> DeltaLedger:
+        return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)
+
+    def server(self) -> MetastoreServer:
+        """What the metastore says of itself."""
+        return MetastoreServer(Client(self._uris()))
+
+    def impatient_server(self, seconds: float) -> MetastoreServer:
+        """The same through a connection of its own, on which an answer is waited for no longer than that."""
+        return MetastoreServer(Client(self._uris(), connect_timeout=seconds, call_timeout=seconds, connections=1))
+
+    def systems(self) -> Systems:
+        """What the storage opens: the target's own locations by its own options, all others by the source's."""
+        keys = self.plug.keys
+        locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
+        own = Own(locations, revealed(keys.storage)) if keys.data == "copy" else Own()
+        return Systems(revealed(self.source.plug.keys.storage), own=own)
+
+    def spread(self) -> SparkSpread | None:
+        """Prepares large windows in Spark's tasks; None without a session."""
+        if self.runtime.session is None:
+            return None
+        sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section)
+        return SparkSpread(self.runtime.session, Opening(sides, self.source.journal().rows))
+
+    # Who may write
+
+    def lease(self) -> Lease:
+        """It has to be taken."""
+        if self._lease is None:
+            self._lease = Lease(self.leases(), self.plug.name, self.plug.keys.lease)
+        return self._lease
+
+    def deputy(self) -> Deputy:
+        """What a command needs that writes beside `run`."""
+        return Deputy(self.leases(), self.plug.name, self.folder.identity(), self.plug.keys.lease)
+
+    def writer(self, proof: str) -> Writer:
+        """A new one, in this process."""
+        return Writer(uuid4().hex, gethostname(), os.getpid(), self.folder.identity(), proof)
+
+    def leases(self) -> Leases:
+        """Through a connection of its own, so that no long call holds up a renewal."""
+        keys = self.plug.keys
+        seconds = renewed_after(keys.lease)
+        client = Client(self._uris(), connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
+        catalog = HiveCatalog(client, Abilities())
+        return self.runtime.guard.leases(CatalogLeases(catalog, self.plug.source, self.plug.name, keys.warehouse))
+
+    def _terms(self) -> Terms:
+        """On which files are copied."""
+        return Terms(bandwidth=self.plug.keys.bandwidth, parallel=self.plug.keys.parallel_copies)
+
+    def _uris(self) -> str:
+        return ",".join(self.plug.keys.metastore)
+
+
+def sides_anew(source: Source, target: Target, state: State) -> tuple[SourceSide, TargetSide]:
+    """A target and its source, opened anew, also in other processes."""
+    runtime = Runtime()
+    folder = StateFolder(state, runtime.guard)
+    source_wiring = SourceWiring(source, folder, runtime)
+    return source_wiring.side(), TargetWiring(target, source_wiring, folder, runtime).side()
