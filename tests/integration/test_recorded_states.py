@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from deltalake import DeltaTable
 
 from calque.core.layout import place
 from calque.demo.source import location_at
@@ -89,6 +90,7 @@ def test_an_operating_state_goes_on_and_what_was_set_aside_stays_so_until_it_is_
     calque.stop()
     assert differing_objects(calque, "four", code=SET_ASIDE) == []
     assert differing_objects(calque, "three", code=DIFFERENT) == ["shop.clash"]
+    assert kinds_in_tables(calque) == {"table", "database", "function"}
     assert files_at_targets(calque).items() >= files.items()
     assert not any("retired" in path.parts for path in files_at_targets(calque).keys() - files.keys())
 
@@ -107,6 +109,7 @@ def test_a_state_with_a_journal_on_kafka_goes_on_and_a_resumed_table_catches_up_
     assert sum(epoch["files"] for epoch in epochs) == 2
     assert len(file_names(three, paused)) == 1
     assert differing_objects(calque, "three") == []
+    assert kinds_in_tables(calque) == {"table"}
     assert files_at_targets(calque).items() >= files.items()
 
 
@@ -130,7 +133,17 @@ def test_a_bootstrap_that_was_killed_goes_on_and_does_not_read_landed_tables_aga
     assert new_epochs(calque, "three")[0]["kind"] == "bootstrap"
     assert calque.command("status")["targets"]["three"]["tables"]["live"] == len(rows)
     assert differing_objects(calque, "three") == []
+    assert kinds_in_tables(calque) == {"table"}
     assert files_at_targets(calque).items() >= files.items()
+
+
+def kinds_in_tables(calque: Installation) -> set[str]:
+    """The kinds of rows that lie in the ledgers' public tables, counted or not."""
+    tables = [
+        DeltaTable(str(folder)).to_pyarrow_table(columns=["kind"])
+        for folder in calque.folder.glob("state/ledgers/*/tables")
+    ]
+    return {kind for table in tables for kind in table["kind"].to_pylist()}
 
 
 def new_epochs(calque: Installation, target: str) -> Sequence[Mapping[str, Any]]:
