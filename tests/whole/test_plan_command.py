@@ -16,11 +16,11 @@ from calque.control.requests import ask
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.core.tally import Cost, calls_of, costs
-from calque.engine.replica.dry_run import ExplainedWindow, explain_next_window
+from calque.engine.replica.dry_run import ExplainedCall, ExplainedWindow, explain_next_window
 from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.files import File, Listing
-from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
+from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Storage, Table
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import TableName
 from calque.model.plan import (
@@ -252,6 +252,32 @@ def test_databases_and_functions_are_named_as_at_the_source_in_the_order_of_thei
     assert plan(world).other_calls == ()
 
 
+def test_a_function_whose_jar_the_target_does_not_have_is_made_and_its_jar_is_not_copied_by_looking() -> None:
+    world = begun()
+    world.storage.write("file:/jars/f.jar", b"classes")
+    resources = (Resource(1, "file:/jars/f.jar"),)
+    world.source.create_function(Function("f", "d1", "com.example.F", resources=resources))
+    made = world.source.current()
+    captured(world)
+    before = everything(world)
+    assert plan(world).other_calls == (ExplainedCall(TableName("d1", "f"), "create_function", made),)
+    assert everything(world) == before
+
+
+def test_a_database_that_still_holds_something_at_the_target_is_not_said_to_be_dropped() -> None:
+    world = begun()
+    create_blah(world)
+    world.settle()
+    foreign = Table("foreign", "d1", parameters={"EXTERNAL": "TRUE"})
+    world.target_store.create_table(foreign)
+    world.source.drop_database("d1", cascade=True)
+    captured(world)
+    found = plan(world)
+    assert ([hop[0] for hop in hops(found)], found.other_calls) == (["drop_table"], ())
+    world.target_store.drop_table(TableName("d1", "foreign"))
+    assert [(str(call.name), call.operation) for call in plan(world).other_calls] == [("d1", "drop_database")]
+
+
 def test_a_table_that_can_not_be_folded_is_foreseen_to_be_read_and_a_foreign_one_to_be_quarantined() -> None:
     world = begun()
     storage = Storage((Column("x", "int"),), "file:/x", INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
@@ -360,13 +386,15 @@ def test_files_that_a_rename_takes_along_are_not_copied_and_those_of_what_was_dr
     hops = [
         Hop(7, AlterTable(new, BLAH, head), 1),
         Hop(9, Publish(new, "p=1", now[0], 9), 1),
+        Hop(9, CommitTable(new, new, head, (("p=1", None), ("p=2", Part("p=1", Version(9), now[0])))), 2),
+        Hop(9, CommitTable(new, new, head, (("p=1", Part("p=2", Version(9), now[0])), ("p=2", None))), 2),
         Hop(10, CommitTable(new, new, head, (("p=1", None),)), 1),
         Hop(11, CommitTable(new, new, head, (("p=1", part),)), 1),
         Hop(12, DropPartitions(new, ("p=1",)), 1),
         Hop(13, AddPartitions(new, (("p=1", part),)), 1),
     ]
     found = costs(hops, {(BLAH, "p=1"): was[1]}, dict([now]), Limits())
-    assert found == [Cost(1), Cost(0, 1, 4), Cost(1), Cost(1, 2, 7), Cost(1), Cost(1, 2, 7)]
+    assert found == [Cost(1), Cost(0, 1, 4), Cost(1), Cost(1), Cost(1), Cost(1, 2, 7), Cost(1), Cost(1, 2, 7)]
 
 
 def test_lists_beyond_a_limit_take_several_calls() -> None:

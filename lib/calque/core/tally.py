@@ -126,10 +126,20 @@ def follow_names(operation: Operation, held: Held) -> None:
             gone = [(table, name) for name in names]
         case _:
             gone = []
+    if isinstance(operation, CommitTable):
+        follow_partitions(operation, held)
     if isinstance(operation, CommitTable | Rebuild):
         gone += [(operation.table, name) for name, part in operation.partitions if part is None]
     for cell in gone:
         held.pop(cell, None)
+
+
+def follow_partitions(operation: CommitTable, held: Held) -> None:
+    """A partition that vanishes and comes back under another name takes its files along."""
+    vanishing = {name for name, part in operation.partitions if part is None}
+    for name, part in operation.partitions:
+        if part is not None and part.lineage in vanishing and (operation.table, part.lineage) in held:
+            held[operation.table, name] = held.pop((operation.table, part.lineage))
 
 
 def contents(operation: Operation) -> Iterator[tuple[str, Data | None]]:

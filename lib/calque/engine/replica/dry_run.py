@@ -61,7 +61,8 @@ class ExplainedWindow:
 
 
 class ExplainedReplica(Protocol):
-    """What explaining needs of a replica. What it writes goes to its ports, and what it plans to its interpreter."""
+    """What explaining needs of a replica that has taken up what its ledger says. What it writes goes to its ports, and
+    what it plans to its interpreter."""
 
     @property
     def cursor(self) -> EventId:
@@ -70,13 +71,8 @@ class ExplainedReplica(Protocol):
     @property
     def tables(self) -> TableStates: ...
 
-    def take_up(self) -> None:
-        """Go on where the ledger says."""
-
     def go_through(self, window: Window, upto: EventId) -> None:
         """Play one window, without its epoch. Raises `Ahead`, `Unavailable`, `Refused`."""
-
-    def close(self) -> None: ...
 
 
 def explain_next_window(

@@ -1,0 +1,278 @@
+"""What `calque plan` announces for a window, over generated histories, is what `run` then does in it: its calls are
+counted at the target's catalog."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits, MemoryCatalog
+from calque.core.lifecycle import UNREAD
+from calque.engine.apply.applier import names_of
+from calque.engine.failpoints import EFFECTS
+from calque.engine.replica.dry_run import ExplainedWindow, explain_next_window
+from calque.engine.sides.calque_database import ensure_own_database
+from calque.engine.sides.sides import TargetSide
+from calque.engine.window.result import Window as Played
+from calque.errors import Unavailable
+from calque.model.hive import Partition
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import TableName, partition_name
+from calque.model.plan import (
+    AddPartitions,
+    AlterPartitions,
+    AlterTable,
+    CommitTable,
+    CreateTable,
+    DropPartitions,
+    DropTable,
+    GroupPlan,
+    HiddenBuild,
+    Hop,
+    Operation,
+    PrepareFlipSweep,
+    Publish,
+    Rebuild,
+    RenamePartition,
+)
+from calque.model.policy import Abilities, Limits
+from calque.model.records import AnnouncedBridge, AnnouncedParts
+from support.worlds.histories import HOLES, Action, Player, Story, Window, stories, works
+from support.worlds.worlds import World
+
+HISTORIES = {"check": 50, "prove": 10_000}
+CASES = settings(
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 200), suppress_health_check=list(HealthCheck)
+)
+ABILITIES = st.sampled_from(
+    [Abilities(), Abilities(limits=Limits(1, 1, 1)), Abilities(limits=Limits(1, 1, 1), any_difference=True)]
+)
+ROUNDS = 5
+"""Looks of capture after which evidence is as good as it gets."""
+FACETS = {"add_constraints", "drop_constraint", "put_statistics", "drop_statistics"}
+"""Methods whose calls depend on what the target has already, which a plan does not read."""
+Counts = Counter[str]
+"""By method of the catalog."""
+
+
+Standing = dict[TableName, set[str]]
+"""The partitions of each table at the target, by the source's name of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the target has, and what waits to be told by its next epoch."""
+
+    standing: Standing
+    waiting: tuple[AnnouncedBridge | AnnouncedParts, ...]
+
+    def announced(self, kind: type[AnnouncedBridge | AnnouncedParts]) -> set[str]:
+        return {str(record.table) for record in self.waiting if isinstance(record, kind)}
+
+
+class CountingCatalog(MemoryCatalog):
+    """Counts the objects of the lists that were written."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.objects: Counts = Counter()
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        super().add_partitions(name, partitions)
+        self.objects["add_partitions"] += len(partitions)
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        super().alter_partitions(name, partitions)
+        self.objects["alter_partitions"] += len(partitions)
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
+        super().drop_partitions(name, names)
+        self.objects["drop_partitions"] += len(names)
+
+
+class CountingWorld(World):
+    """Counts the calls that changed the target's metastore. calque's own database is there from the beginning, and
+    copies may hold up a window: a plan has those that would be made beside it, too."""
+
+    def __init__(self, story: Story, habits: Habits, abilities: Abilities) -> None:
+        self.calls: Counts = Counter()
+        super().__init__(0, habits, story.policy, batch=story.batch)
+        self.catalog = CountingCatalog(self.target_store, abilities, before=self.called, after=self.returned)
+        self.side = TargetSide.of(self.policy, self.catalog, self.ledger, self.storage)
+        ensure_own_database(self.catalog, self.policy.warehouse)
+        self.replica = self.new_replica()
+
+    def returned(self, method: str) -> None:
+        if method in EFFECTS["catalog"]:
+            self.calls[method] += 1
+        super().returned(method)
+
+
+class ExplainingPlayer(Player):
+    """Each window comes to a process that has just begun, and is explained before; nothing changes in between."""
+
+    def __init__(self, story: Story, abilities: Abilities) -> None:
+        self.abilities = abilities
+        super().__init__(story)
+
+    def made(self) -> CountingWorld:
+        return CountingWorld(self.story, HIVE_3 if self.story.hive == 3 else HIVE_4, self.abilities)
+
+    def act(self, action: Action) -> None:
+        if isinstance(action, Window):
+            self.compare(action.percent)
+        else:
+            super().act(action)
+
+    def compare(self, percent: int) -> None:
+        world = self.world
+        assert isinstance(world, CountingWorld)
+        for _ in range(ROUNDS):
+            world.capture_all()
+        world.restart_replica(world.ledger)
+        try:
+            found = explain_next_window(world.source_side, world.side, world.beginning, self.upto(percent))
+        except Unavailable:
+            return
+        before = Before(standing_at(world), world.side.announced.waiting())
+        world.calls, world.catalog.objects = Counter(), Counter()
+        played = len(world.windows)
+        world.window(found.span.upto)
+        if len(world.windows) > played:
+            require_same(world, found, world.windows[-1], before)
+
+
+def standing_at(world: World) -> Standing:
+    found = {}
+    for name, stored in world.stored_at_target():
+        keys = [key.name for key in stored.table.partition_keys or ()]
+        names = {partition_name(keys, values) for values in stored.partitions}
+        found[world.side.admission.source_of(name) or name] = names
+    return found
+
+
+def require_same(world: CountingWorld, found: ExplainedWindow, played: Played, before: Before) -> None:
+    """What was announced is what was done. A plan knows neither which files of the source are gone when they are to be
+    copied, nor which statistics and constraints the target has."""
+    assert (found.span, found.events) == (played.span, played.events)
+    plans = [group.plan for group in found.groups]
+    if lost_files(plans, played.plans):
+        return
+    assert plans == played.plans
+    announced = Announced(world, before.standing)
+    announced.window(found)
+    made = Counter({method: count for method, count in world.calls.items() if method not in FACETS})
+    hops = [hop for plan in plans for hop in plan.hops]
+    if any(group.statistics for group in found.groups):
+        assert announced.calls <= made
+        assert announced.objects <= world.catalog.objects
+    else:
+        assert (announced.calls, announced.objects) == (made, world.catalog.objects)
+    if not any(group.statistics for group in found.groups) and not any(isinstance(h.operation, Rebuild) for h in hops):
+        assert sum(group.calls for group in found.groups) + len(found.other_calls) == made.total()
+    costs = [cost for group in found.groups for cost in group.costs]
+    assert sum(cost.files for cost in costs) == played.applied.files
+    assert sum(cost.bytes for cost in costs) == played.applied.bytes
+    tables = world.replica.tables
+    assert [name_of(row) for row in found.reads] == tables.in_state(*UNREAD)
+    assert [name_of(row) for row in found.quarantined] == tables.in_state(TableState.QUARANTINED)
+    bridges = [hop for hop in hops if hop.bridge]
+    parts = [hop for hop in hops if hop.in_parts > 1 and not hop.bridge]
+    assert names_in(bridges) | before.announced(AnnouncedBridge) == {bridge.table for bridge in played.bridges()}
+    assert names_in(parts) | before.announced(AnnouncedParts) == {*played.in_parts()}
+
+
+def lost_files(announced: Sequence[GroupPlan], played: Sequence[GroupPlan]) -> bool:
+    """Whether the window met states whose files could not be copied any more."""
+    known = {event for plan in announced for event in plan.unvisitable}
+    return any(event not in known for plan in played for event in plan.unvisitable)
+
+
+def names_in(hops: Sequence[Hop]) -> set[str]:
+    return {str(name) for hop in hops for name in names_of(hop.operation)}
+
+
+def name_of(row: TableRow) -> TableName:
+    return TableName(row.database, row.table)
+
+
+class Announced:
+    """The calls of the hops and of databases and functions, by method, and the objects of their lists."""
+
+    def __init__(self, world: CountingWorld, standing: Standing) -> None:
+        self.world, self.standing, self.limits = world, standing, world.catalog.abilities().limits
+        self.calls: Counts = Counter()
+        self.objects: Counts = Counter()
+
+    def window(self, found: ExplainedWindow) -> None:
+        for call in found.other_calls:
+            self.calls[call.operation] += 1
+        for group in found.groups:
+            for hop in group.plan.hops[:-1] if group.keeps else group.plan.hops:
+                self.hop(hop.operation)
+
+    def hop(self, operation: Operation) -> None:
+        match operation:
+            case CreateTable():
+                self.calls["create_table"] += 1
+            case HiddenBuild(_, _, partitions):
+                self.calls["create_table"] += 1
+                self.list("add_partitions", len(partitions), self.limits.add_partitions)
+                self.calls["alter_table"] += 1
+            case AlterTable():
+                self.calls["alter_table"] += 1
+            case DropTable():
+                self.calls["drop_table"] += 1
+            case AddPartitions(_, partitions):
+                self.list("add_partitions", len(partitions), self.limits.add_partitions)
+            case AlterPartitions(_, partitions):
+                self.list("alter_partitions", len(partitions), self.limits.alter_partitions)
+            case RenamePartition():
+                self.calls["rename_partition"] += 1
+            case DropPartitions(_, names):
+                self.list("drop_partitions", len(names), self.limits.drop_partitions)
+            case Publish():
+                pass
+            case PrepareFlipSweep(_, added, changed, doomed):
+                self.list("add_partitions", len(added), self.limits.add_partitions)
+                flipped = len(added) + len(changed) + len(doomed)
+                self.list("alter_partitions", flipped, self.limits.alter_partitions)
+                self.list("drop_partitions", len(doomed), self.limits.drop_partitions)
+            case Rebuild():
+                self.rebuild(operation)
+            case CommitTable():
+                self.calls["commit_table"] += 1
+            case _:
+                assert_never(operation)
+
+    def rebuild(self, operation: Rebuild) -> None:
+        """The old table's partitions come along."""
+        self.calls["create_table"] += 1
+        touched = {name: part is not None for name, part in operation.partitions}
+        count = sum(touched.values())
+        if operation.was is not None:
+            self.calls["alter_table"] += 1
+            self.calls["drop_table"] += 1
+            if not operation.whole:
+                count += len(self.standing[operation.was] - touched.keys())
+        self.list("add_partitions", count, self.limits.add_partitions)
+        self.calls["alter_table"] += 1
+
+    def list(self, method: str, count: int, most: int) -> None:
+        if count:
+            self.calls[method] += -(-count // most)
+            self.objects[method] += count
+
+
+@CASES
+@given(stories(works(st.just(()), others=HOLES), seen=False), ABILITIES)
+def test_a_window_makes_the_calls_and_copies_that_its_plan_announced(story: Story, abilities: Abilities) -> None:
+    player = ExplainingPlayer(story, abilities)
+    player.begin()
+    for action in story.actions:
+        player.act(action)
