@@ -555,6 +555,29 @@ def test_a_list_that_the_server_finds_too_large_goes_in_halves_that_readers_are_
     assert set(rig.partitions()).isdisjoint(name for name, _ in added)
 
 
+def test_a_hop_that_was_planned_before_a_list_was_too_large_is_announced_before_its_first_part() -> None:
+    rig = Rig(message_bytes=2000)
+    built(rig)
+    announced = rig.side.announced
+    first, second = (tuple(rig.part(event_id, f"{event_id}{n}") for n in range(7)) for event_id in (20, 30))
+    rig.run(Hop(20, AddPartitions(ORDERS, first), 1))
+    announced.told(rig.ledger, announced.waiting(), 20)
+    told: list[tuple[str, ...]] = []
+    rig.look = lambda: told.append(in_parts(announced.waiting()))
+    rig.run(Hop(30, AddPartitions(ORDERS, second), 1))
+    assert told == [("sales.orders",)] * -(-7 // rig.catalog.abilities().limits.add_partitions)
+
+
+def test_the_sweep_behind_a_flip_is_no_part_of_it() -> None:
+    rig = Rig(Abilities(Limits(drop_partitions=2)))
+    doomed = [rig.part(11, str(number)) for number in range(5)]
+    built(rig, *doomed)
+    names = tuple(name for name, _ in doomed)
+    rig.run(Hop(21, PrepareFlipSweep(ORDERS, (rig.part(21, "new"),), (), names), 3), touched=names)
+    assert rig.calls == ["add_partitions", "alter_partitions", *["drop_partitions"] * 3]
+    assert rig.side.announced.waiting() == ()
+
+
 def test_a_table_that_is_built_of_lists_that_are_too_large_appears_at_once() -> None:
     rig = Rig(message_bytes=2000)
     exact = whole(rig, 10, {str(number): ["f"] for number in range(7)})

@@ -61,7 +61,7 @@ class Hand:
     applied: Applied
     announcement: ToAnnounce | None = None
     parts: ToAnnounce | None = None
-    """The announcement of the hop in hand, if it turns out to take several calls."""
+    """The announcement of the hop in hand, if it turns out to take several calls; None where these make no states."""
     made: dict[TableName, Placed] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     attachments: Attachments = field(init=False)
@@ -115,11 +115,12 @@ class Hand:
         at: TableName,
         objects: Sequence[T],
     ) -> None:
-        """Readers are told of parts that the plan did not know of before they see any. A table under a hidden name has
-        no readers."""
+        """Readers are told of parts before they see any, also where the plan was made before the server refused a list
+        of that length. A table under a hidden name has no readers."""
 
         def in_parts() -> None:
-            self.announcement = None if at.database == OURS else self.parts
+            if at.database != OURS and self.announcement is None:
+                self.announcement = self.parts
 
         send_list(self.side.catalog, operation, lambda batch: self.call(effect, at, batch), objects, in_parts)
 

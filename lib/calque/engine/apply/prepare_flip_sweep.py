@@ -43,6 +43,7 @@ def flip(hand: Hand, operation: PrepareFlipSweep, event_id: EventId) -> None:
     hand.alter_partitions(at, [*definitions(added), *definitions(changed), *late.values()])
     remember(hand, table, added)
     remember(hand, table, changed)
+    hand.parts = None  # what is dropped has no rows any more
     hand.drop_partitions(at, operation.doomed)
     forget(hand, table, operation.doomed, event_id)
     write_kept(hand, table, kept)

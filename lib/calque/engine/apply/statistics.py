@@ -47,6 +47,7 @@ def write_statistics(
         else:
             shown.table = replace(there, parameters=counted)
             hand.call(hand.side.catalog.alter_table, hand.at(table), shown.table)
+    hand.parts = None
     hand.alter_partitions(hand.at(table), parts.values())
     shown.partitions.update(parts)
 

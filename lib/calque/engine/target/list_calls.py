@@ -11,7 +11,7 @@ from calque.ports import Catalog, TooLarge
 T = TypeVar("T")
 
 
-def nobody_sees() -> None:
+def nobody_minds() -> None:
     """The list is one that readers may see half-way."""
 
 
@@ -20,15 +20,16 @@ def send_list(
     operation: ListOperation,
     send: Callable[[Sequence[T]], None],
     objects: Sequence[T],
-    in_parts: Callable[[], None] = nobody_sees,
+    in_parts: Callable[[], None] = nobody_minds,
 ) -> None:
-    """`in_parts` is called where the server takes fewer objects at once than the catalog knew, before the next call."""
+    """`in_parts` is called before a call that leaves a part of the list for later ones."""
     sent = 0
     while sent < len(objects):
         batch = objects[sent : sent + getattr(catalog.abilities().limits, operation)]
+        if len(batch) < len(objects):
+            in_parts()
         try:
             send(batch)
         except TooLarge:
-            in_parts()
-        else:
-            sent += len(batch)
+            continue
+        sent += len(batch)
