@@ -79,6 +79,7 @@ def configure(deployment: Deployment, rng: random.Random) -> None:
 
 def play(deployment: Deployment, source: Metastore, rng: random.Random) -> None:
     deployment.write(rng.randrange(40))
+    deployment.rest = 0.0
     deployment.watch()
     for _ in range(LIVES):
         deployment.start()

@@ -3,7 +3,7 @@
     deployment = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1)
     deployment.write(25)                    # steps of the writer
     deployment.start()                      # `calque run`
-    deployment.watch()                      # a reader at each target, that never stops looking
+    deployment.watch()                      # a reader at each target, that looks again and again
     deployment.write(50, pause=0.02)
     deployment.settle()                     # until every target shows the source's newest event
     deployment.check_equal()                # and has what the source has
@@ -186,6 +186,8 @@ class Deployment:
         self.inside: Sequence[str] = ()
         """The words before its command."""
         self.watching = threading.Event()
+        self.rest = 0.05
+        """Seconds between two looks of a reader: one that never rests takes a processor from all others."""
         self.log = root / "run.log"
 
     def policy(self, name: str, index: int) -> Policy:
@@ -294,7 +296,7 @@ class Deployment:
 
         def look(target: Target) -> None:
             reader = target.reader()
-            while not self.watching.is_set():
+            while not self.watching.wait(self.rest):
                 if (seen := reader.look()) is not None:
                     self.see(target, seen)
 

@@ -47,6 +47,7 @@ class Live(Deployment):
     def __init__(self, root: Path, number: int, source: Metastore, targets: Mapping[str, Metastore], seed: int) -> None:
         self.of_rows = f"rows{number}"
         super().__init__(root, number, source, targets, seed)
+        self.rest = 0.0
         self.rows = {target.name: Proof() for target in self.targets}
         for target in self.targets:
             target.databases = (*self.databases, self.of_rows)
