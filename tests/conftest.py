@@ -2,7 +2,8 @@
 
 `--hypothesis-profile=check` tries few examples, `test`, which goes without saying, many, `prove` very many. Which they
 are is decided by `CALQUE_SEED`: the day where it is not set, and in `prove` others each time. A run says it at its
-beginning and at its end; with that seed, and with the `PYTHONHASHSEED` that `make` sets, another does the same. How
+beginning and at its end; with that seed, and with the `PYTHONHASHSEED` that `make` sets, another does the same. With
+`CALQUE_SEED=0` the examples are the same ones for ever: a build server judges a change by them, not by its day. How
 many histories the tests over whole worlds play is for `CALQUE_HISTORIES=N` to say.
 """
 
@@ -27,7 +28,7 @@ STEERING = ("CALQUE_FAILPOINT", "CALQUE_SPARK_ARCHIVE", "HIVE_CONF_DIR", "METAST
 # Services of other tests make a machine slow at times: neither an example nor its making has a deadline.
 UNHURRIED = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 for name, examples in EXAMPLES.items():
-    settings.register_profile(name, UNHURRIED, max_examples=examples)
+    settings.register_profile(name, UNHURRIED, max_examples=examples, derandomize=os.environ.get(SEED) == "0")
 settings.load_profile("test")
 
 
