@@ -79,6 +79,7 @@ def test_answers_that_are_lost_after_a_server_did_what_was_asked_keep_nothing_fr
             site.deployment.start()
             site.deployment.settle(240)
             for method, change in LOSABLE.items():
+                site.note()
                 proxy.losing[method] = 2
                 change(site)
                 deadline = time.monotonic() + 60

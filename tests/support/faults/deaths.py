@@ -176,7 +176,7 @@ class Site:
 
     def calque(self, *arguments: str) -> None:
         done = self.deployment.calque(*arguments, timeout=600)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
 
     def killed(self, name: str, command: tuple[str, ...], seconds: float) -> bool:
         """Whether the command is killed at the failpoint. One that ends otherwise, or not at all, is not."""
