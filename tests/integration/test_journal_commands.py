@@ -134,7 +134,10 @@ def test_events_on_kafka_are_shown_as_those_in_delta(broker: Broker, say: Say, n
     on_kafka = configure(broker, "kafka", topic=name)
     assert "the journal has no events yet" in say("journal", "tail", code=65)
     shown = []
-    for wiring, place in ((on_kafka, on_kafka.place()), (configure(broker, "delta"), DELTA)):
+    for wiring, place in (
+        (on_kafka, on_kafka.only_source().journal_location.place()),
+        (configure(broker, "delta"), DELTA),
+    ):
         fill(wiring.only_source().open_journal(place)(), 5, 9, 7)
         configure(broker, place.format, topic=name)
         shown.append((say("journal", "tail", "-n", "3"), say("journal", "show", "6")))
@@ -147,7 +150,7 @@ def test_events_on_kafka_are_shown_as_those_in_delta(broker: Broker, say: Say, n
 
 def findings_of(wiring: Wiring) -> list[tuple[str, str, str]]:
     findings = Findings()
-    look_at_journal(wiring, findings)
+    look_at_journal(wiring.only_source(), findings)
     assert {finding.where for finding in findings.found} == {"journal"}
     return [(finding.severity.value, finding.what, finding.todo) for finding in findings.found]
 

@@ -156,8 +156,8 @@ def settle(deployment: Deployment) -> None:
 
 def check_equal(deployment: Deployment) -> None:
     settle(deployment)
-    world = wiring(deployment)
-    found = verify(world.source(), world.target("dr"), data="checksum")
+    target = wiring(deployment).target("dr")
+    found = verify(target.source.side(), target.side(), data="checksum")
     assert (found.differences, found.set_aside) == ((), ())
 
 

@@ -272,7 +272,7 @@ warehouse = "dr"
 
 def findings_of(wiring: Wiring) -> list[tuple[str, str]]:
     findings = Findings()
-    look_at_journal(wiring, findings)
+    look_at_journal(wiring.only_source(), findings)
     return [(found.severity.value, found.what) for found in findings.found if "registry" in found.what]
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.control import MISSING, ControlStore, Json
+from calque.adapters.control import ControlStore
 from calque.errors import Broken, Refused, Unavailable
+from calque.ports.records import MISSING, Json
 
 BUMPS, PROCESSES = 50, 3
 BUMP = f"""

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.commands import repair, verify
 from calque.commands.output import print_json
+from calque.config import load
 from calque.core.compare import Counts, Difference, DifferenceKind
-from calque.engine.sides.sides import TargetSide
 from calque.engine.verify.verify import SetAside, Verification
 from calque.model.names import TableName
-from calque.model.policy import Policy
+from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 
 
-@dataclass(frozen=True)
-class Wired:
-    """A wiring with one target, and that target's own."""
-
-    target_side: TargetSide
-
-    def target(self, _name: str) -> Wired:
-        return self
-
-    def side(self) -> TargetSide:
-        return self.target_side
+@pytest.fixture
+def wiring(tmp_path: Path) -> Wiring:
+    file = tmp_path / "calque.toml"
+    file.write_text(
+        '[source]\nname = "hq"\nmetastore = "thrift://hq:1"\n'
+        '[targets.dr]\nmetastore = "thrift://dr:1"\nwarehouse = "dr"\nrename = { "b" = "b_dr" }\n'
+    )
+    return Wiring(load(file))
 
 
-POLICY = Policy("dr", "hq", rename={"b": "b_dr"})
-WIRED: Any = Wired(TargetSide.of(POLICY, MemoryCatalog(MemoryMetastore()), MemoryLedger(), MemoryStorage()))
 FOUND = Verification(
     "dr",
     7,
@@ -51,14 +42,15 @@ FOUND = Verification(
 
 
 def test_the_document_is_the_contracts_with_the_targets_name_where_it_differs(
+    wiring: Wiring,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_json(verify.document(WIRED, FOUND))
-    found = read_document("verify", capsys.readouterr().out)
-    assert list(found) == ["target", "event_id", "compared", "differences", "set_aside"]
-    assert (found["target"], found["event_id"]) == ("dr", 7)
-    assert found["compared"] == {"databases": 1, "tables": 2, "partitions": 3, "files": 1, "bytes": 5}
-    first, second, *_, last = found["differences"]
+    print_json(verify.document(wiring, FOUND))
+    document = read_document("verify", capsys.readouterr().out)
+    assert list(document) == ["target", "event_id", "compared", "differences", "set_aside"]
+    assert (document["target"], document["event_id"]) == ("dr", 7)
+    assert document["compared"] == {"databases": 1, "tables": 2, "partitions": 3, "files": 1, "bytes": 5}
+    first, second, *_, last = document["differences"]
     assert first == {
         "table": "a.x",
         "partition": None,
@@ -69,13 +61,15 @@ def test_the_document_is_the_contracts_with_the_targets_name_where_it_differs(
     }
     assert (second["table"], second["at_target"], second["partition"]) == ("b.y", "b_dr.y", "p=1")
     assert (last["table"], last["at_target"]) == ("b", "b_dr")
-    assert found["set_aside"] == [
+    assert document["set_aside"] == [
         {"table": "b.w", "at_target": "b_dr.w", "state": "quarantined", "shows": None, "reason": "it is broken"}
     ]
 
 
-def test_people_see_every_difference_what_is_set_aside_and_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
-    verify.show(WIRED, FOUND)
+def test_people_see_every_difference_what_is_set_aside_and_a_summary(
+    wiring: Wiring, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verify.show(wiring, FOUND)
     *_, aside, summary = capsys.readouterr().out.splitlines()
     assert aside == "not compared: b.w (b_dr.w) (quarantined, shows nothing): it is broken"
     assert summary == (
@@ -84,8 +78,8 @@ def test_people_see_every_difference_what_is_set_aside_and_a_summary(capsys: pyt
     )
 
 
-def test_an_equal_target_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    verify.show(WIRED, Verification("dr", 7))
+def test_an_equal_target_is_one_line(wiring: Wiring, capsys: pytest.CaptureFixture[str]) -> None:
+    verify.show(wiring, Verification("dr", 7))
     assert capsys.readouterr().out == (
         "dr equals the source at event 7: 0 databases, 0 tables, 0 partitions, 0 files (0 bytes) compared\n"
     )

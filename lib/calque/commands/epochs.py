@@ -204,7 +204,7 @@ def changes(rows: Sequence[tuple[int, ObjectRow]], wiring: Wiring, target: str) 
 
 def named(table: TableName, partition: str, wiring: Wiring, target: str) -> dict[str, Any]:
     """An object's name at the source, and the target's beside it where it differs."""
-    at = wiring.target(target).side().admission.name_at_target(table)
+    at = wiring.config.target(target).admission().name_at_target(table)
     return {"table": str(table), **({"at_target": str(at)} if at != table else {}), "partition": partition or None}
 
 

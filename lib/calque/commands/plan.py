@@ -212,7 +212,7 @@ def name_of(row: TableRow) -> str:
 
 def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
     """The target's name of a database or function, where it is another one."""
-    there = wiring.target(target).side().admission.name_at_target(name)
+    there = wiring.config.target(target).admission().name_at_target(name)
     return {"at_target": str(there)} if there != name else {}
 
 

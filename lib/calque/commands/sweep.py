@@ -81,7 +81,6 @@ def noted_before(wiring: Wiring, name: str) -> dict[str, int]:
 
 def neighbours(config: Config, name: str) -> list[Admission]:
     """The other targets that write below the same warehouse."""
-    from calque.core.admit import Admission
     from calque.core.layout import place
 
     here = place(config.target(name).keys.warehouse)
@@ -89,7 +88,7 @@ def neighbours(config: Config, name: str) -> list[Admission]:
     for other, target in config.targets.items():
         there = place(target.keys.warehouse)
         if other != name and target.keys.data == "copy" and (here.contains(there) or there.contains(here)):
-            found.append(Admission(target.policy()))
+            found.append(target.admission())
     return found
 
 

@@ -129,7 +129,7 @@ def aside_row(wiring: Wiring, target: str, aside: SetAside) -> dict[str, Any]:
 
 def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
     """The target's name of an object, where it is another one."""
-    there = wiring.target(target).side().admission.name_at_target(name)
+    there = wiring.config.target(target).admission().name_at_target(name)
     shown = str(there if name.table else there.database)
     return {"at_target": shown} if shown != str(name) else {}
 

@@ -16,7 +16,7 @@ from calque.errors import Refused
 def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
     """Each with the key that is to be changed."""
     for name, target in config.targets.items():
-        admission = Admission(target.policy())
+        admission = target.admission()
         yield from _within(name, admission)
         if one_metastore(target.keys.metastore, config.source_of(name).keys.metastore):
             yield from _onto_itself(name, admission)
@@ -47,7 +47,7 @@ def _onto_itself(name: str, admission: Admission) -> Iterator[tuple[Path, Refuse
 
 def _between(one: Target, other: Target) -> Iterator[tuple[Path, Refused]]:
     place = _shared_place(one, other)
-    name = shared_name(Admission(one.policy()), Admission(other.policy())) if place else ""
+    name = shared_name(one.admission(), other.admission()) if place else ""
     if name:
         what = f'{one.name} and {other.name} would both write names like "{name}" into {place}'
         todo = "Give them different names, or exclude what the other takes"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from calque.config import keys as sections
+from calque.core.admit import Admission
 from calque.errors import Refused, nearest
 from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces
@@ -58,6 +59,10 @@ class HiveTarget:
             lease=self.keys.lease,
             bandwidth=self.keys.bandwidth,
         )
+
+    def admission(self) -> Admission:
+        """The policy's names, ready to be asked."""
+        return Admission(self.policy())
 
 
 Source = HiveSource

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from calque.config import load
 from calque.control.epoch_holds import hold
-from calque.core.admit import Admission
 from calque.core.contents import Content, contents, line_of
 from calque.core.definition import definition_of, format_of
 from calque.core.iceberg import METADATA
@@ -88,7 +87,7 @@ class OpenEpoch:
             if record:
                 wiring.control.remove(record)
             raise
-        admission = Admission(wiring.config.target(target).policy())
+        admission = wiring.config.target(target).admission()
         found = contents(line_of(index, row) for index, row in enumerate(rows))
         taken = {name: content for name, content in found.items() if admission.takes(name)}
         return OpenEpoch(wiring, target, epoch, record, taken)

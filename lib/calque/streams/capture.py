@@ -27,7 +27,7 @@ from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
 from calque.streams.background import Beside
 from calque.streams.part import Part
-from calque.streams.shared import Process, SourceStream
+from calque.streams.shared import RunForParts, SourceStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class CapturePart(Part):
     """The source's log into the journal."""
 
-    def __init__(self, run: Process, stream: SourceStream) -> None:
+    def __init__(self, run: RunForParts, stream: SourceStream) -> None:
         places = run.wiring.sources[stream.name].places
         super().__init__(run, stream, places.role, places.query)
         self.gatherer: Gatherer | None = None
@@ -114,7 +114,7 @@ class CapturePart(Part):
     def capture(self, seam: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `Repeated`."""
         source, after = self.source.side(), self.stream.begin.event()
-        admissions = [Admission(target.plug.policy()) for target in self.followers()]
+        admissions = [target.plug.admission() for target in self.followers()]
 
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions)

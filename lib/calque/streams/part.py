@@ -22,7 +22,7 @@ from calque.engine.lease.keeper import Held
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.names import EventId
 from calque.serve.heartbeat import Pulse
-from calque.streams.shared import Process, SourceStream
+from calque.streams.shared import RunForParts, SourceStream
 
 LOG = logging.getLogger(__name__)
 BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
@@ -33,7 +33,7 @@ BEGIN_SECONDS = 20.0
 class Part:
     """A query over a source that is started again whenever something does not answer."""
 
-    def __init__(self, run: Process, stream: SourceStream, name: str, query: str) -> None:
+    def __init__(self, run: RunForParts, stream: SourceStream, name: str, query: str) -> None:
         self.run, self.stream, self.name, self.query_name = run, stream, name, query
         self.wiring = run.wiring
         self.source = run.wiring.sources[stream.name]

@@ -31,7 +31,7 @@ class SourceStream:
     """Found so far, as far as a part knows."""
 
 
-class Process(Protocol):
+class RunForParts(Protocol):
     """What a part needs of the process that it is of."""
 
     @property

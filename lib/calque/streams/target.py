@@ -29,7 +29,7 @@ from calque.ports.records import MISSING, Json, Stamp
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import TargetLook
 from calque.streams.part import Part
-from calque.streams.shared import Process, SourceStream
+from calque.streams.shared import RunForParts, SourceStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,7 @@ AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
 class TargetPart(Part):
     """One target's replica, fed by the journal."""
 
-    def __init__(self, run: Process, stream: SourceStream, name: str) -> None:
+    def __init__(self, run: RunForParts, stream: SourceStream, name: str) -> None:
         self.places = TargetPlaces(name)
         super().__init__(run, stream, name, self.places.query)
         self.target = self.wiring.target(name)
