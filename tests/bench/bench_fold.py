@@ -177,7 +177,7 @@ def measure(location: str) -> None:
     replica.open()
     hops = 0
     for after in range(0, upto, WINDOW):
-        replica.epochs.cursor = catalog.at = after
+        replica.tables.cursor = catalog.at = after
         hops += window(replica, min(after + WINDOW, upto), spent)
     replica.close()
     spent["all"] = spent["entries"] + spent["groups"] + spent["fold, plan"]
@@ -196,7 +196,7 @@ def window(replica: Replica, upto: EventId, spent: dict[str, float]) -> int:
         return found
 
     entries = spend("entries", lambda: replica.player.entries(upto))
-    groups = spend("groups", lambda: replica.live_groups(entries))
+    groups = spend("groups", lambda: replica.player.live_groups(entries))
     spend("fold", lambda: [fold(group) and None for group in groups])
     return spend("fold, plan", lambda: sum(hops_of(replica, group, upto) for group in groups))
 
