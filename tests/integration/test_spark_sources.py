@@ -71,6 +71,22 @@ def event(event_id: EventId, size: int = 0) -> Event:
     return Event(event_id, 1_700_000_000, "OPEN_TXN", "hive", "", "", "json-2.0", "x" * size)
 
 
+FORKS = """
+import os, sys
+from pathlib import Path
+from calque.adapters.spark.session import session
+os.register_at_fork(before=lambda: print("forked"))
+session("forks", (), Path(sys.argv[1]))
+print("started")
+"""
+
+
+def test_a_session_starts_without_code_in_a_forked_child(tmp_path: Path) -> None:
+    """Python runs its hooks where it has to run code between fork and exec, which hangs beside other threads' locks."""
+    ran = subprocess.run([sys.executable, "-c", FORKS, tmp_path], capture_output=True, text=True, timeout=120)
+    assert (ran.stdout.split(), ran.returncode) == (["started"], 0), ran.stderr
+
+
 class World:
     """A log, a journal and a wake counter in one folder."""
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -170,14 +171,25 @@ def launched(app_name: str, wanted: Mapping[str, str], local_dir: Path) -> Spark
     log = local_dir / "spark.log"
     before = log.stat().st_size if log.exists() else 0
     with for_spark(os.environ, python_for_workers(local_dir)), log.open("ab") as output:
-        streams = {"stdout": output, "stderr": output, "start_new_session": True}
+        options = WithoutCodeInTheChild(stdout=output, stderr=output, start_new_session=True)
         try:
-            gateway = launch_gateway(settings, streams)  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(settings, options)  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as problem:
             raise Refused(
                 "Spark's JVM does not start", first_line(log, before), "Install Java 17 and set JAVA_HOME"
             ) from problem
         return SparkSession(SparkContext(conf=settings, gateway=gateway))
+
+
+class WithoutCodeInTheChild(dict[str, Any]):
+    """Options of `Popen` that take no `preexec_fn`. pyspark gives one, against Ctrl-C, which a session of its own does
+    as well. With one, Python forks, runs the hooks of all libraries and then Python's own code in the child: beside the
+    threads of delta-rs, Arrow and hdfs-native that child may wait for a lock that nobody holds, and its parent for it.
+    """
+
+    def __setitem__(self, option: str, value: object) -> None:
+        if option != "preexec_fn":
+            super().__setitem__(option, value)
 
 
 @contextmanager
