@@ -31,7 +31,7 @@ from calque.commands import (
     wait,
 )
 from calque.commands.groups import Commands, need_command
-from calque.commands.options import Settings, examples, shared
+from calque.commands.options import CommandSettings, examples, shared
 from calque.demo.command import command as demo
 from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
 
@@ -40,7 +40,7 @@ USAGE = 64
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. `arguments` are the process's own when not given."""
-    settings = Settings()
+    settings = CommandSettings()
     try:
         return _invoke(list(sys.argv[1:] if arguments is None else arguments), settings)
     except click.ClickException as error:
@@ -114,7 +114,7 @@ for _command in (
     commands.add_command(_command)
 
 
-def _invoke(arguments: list[str], settings: Settings) -> int:
+def _invoke(arguments: list[str], settings: CommandSettings) -> int:
     try:
         with commands.make_context("calque", arguments, obj=settings) as context:
             code = commands.invoke(context)
@@ -161,7 +161,7 @@ def _installed_version() -> str:
         return "(not installed)"
 
 
-def _show_traceback(settings: Settings) -> None:
+def _show_traceback(settings: CommandSettings) -> None:
     if settings.debug:
         traceback.print_exc()
 

@@ -33,7 +33,7 @@ class Refused(CalqueError):
     exit_code = 65
 
 
-class Forgotten(Refused):
+class EventsForgotten(Refused):
     """The journal does not have the events any more; who follows it has to begin behind them."""
 
 
@@ -43,7 +43,7 @@ class Unavailable(CalqueError):
     exit_code = 75
 
 
-class Failing(Unavailable):
+class CallFailed(Unavailable):
     """A service failed in one call, and may answer others: what the call is about may be what it can't do."""
 
 

@@ -23,7 +23,7 @@ from calque.adapters.memory.tjson import tjson
 from calque.core.keys import keys_of
 from calque.core.rows import SCHEMA, entries_of, events_of
 from calque.model.hive import Column, Database, Partition, Table
-from calque.model.journal import Keys, Kind, Shape
+from calque.model.journal import EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 
 DATABASE = "sales"
@@ -236,16 +236,16 @@ class Templates:
 
     def database(self) -> Row:
         body = {"db": DATABASE, "dbJson": tjson(Database(DATABASE, location=self.root)), "timestamp": SECONDS}
-        return "CREATE_DATABASE", Keys(Kind.CREATE_DATABASE, TableName(DATABASE)), json.dumps(body)
+        return "CREATE_DATABASE", Keys(EventKind.CREATE_DATABASE, TableName(DATABASE)), json.dumps(body)
 
     def create(self, name: str, *, parted: bool) -> Row:
         text = self.message("create", lambda: {"tableObjJson": tjson(self.tables[parted]), "files": []}, parted=parted)
-        keys = Keys(Kind.CREATE_TABLE, of(name), shape=shape(parted), locations=self.locations(name, parted))
+        keys = Keys(EventKind.CREATE_TABLE, of(name), shape=shape(parted), locations=self.locations(name, parted))
         return "CREATE_TABLE", keys, numbered(text, name, 0, 0)
 
     def drop(self, name: str) -> Row:
         text = self.message("drop", lambda: {"tableObjJson": tjson(self.tables[False])})
-        return "DROP_TABLE", Keys(Kind.DROP_TABLE, of(name), shape=Shape.PLAIN), numbered(text, name, 0, 0)
+        return "DROP_TABLE", Keys(EventKind.DROP_TABLE, of(name), shape=TableShape.PLAIN), numbered(text, name, 0, 0)
 
     def alter(self, name: str, rows: int, note: int, *, facets: bool, parted: bool = False) -> Row:
         """What differs from before is the statistics alone, or more."""
@@ -256,7 +256,7 @@ class Templates:
 
         text = self.message(f"alter {facets}", fields, parted=parted)
         places = self.locations(name, parted)
-        keys = Keys(Kind.ALTER_TABLE, of(name), shape=shape(parted), locations=places, facets_only=facets)
+        keys = Keys(EventKind.ALTER_TABLE, of(name), shape=shape(parted), locations=places, facets_only=facets)
         return "ALTER_TABLE", keys, numbered(text, name, rows, note)
 
     def rename(self, was: str, name: str, rows: int, note: int) -> Row:
@@ -267,17 +267,21 @@ class Templates:
             return {"tableObjBeforeJson": before, "tableObjAfterJson": before.replace(TABLE, VALUE)}
 
         text = self.message("rename", fields).replace(VALUE, name)
-        keys = Keys(Kind.RENAME_TABLE, of(name), of(was), Shape.PLAIN, locations=self.locations(name, False))
+        keys = Keys(EventKind.RENAME_TABLE, of(name), of(was), TableShape.PLAIN, locations=self.locations(name, False))
         return "ALTER_TABLE", keys, numbered(text, was, rows, note)
 
     def insert(self, name: str, rows: int, note: int) -> Row:
         text = self.message("insert", lambda: {"tableObjJson": tjson(self.tables[False]), **INSERTED})
-        keys = Keys(Kind.INSERT, of(name), shape=Shape.PLAIN, locations=self.locations(name, False))
+        keys = Keys(EventKind.INSERT, of(name), shape=TableShape.PLAIN, locations=self.locations(name, False))
         return "INSERT", keys, numbered(text, name, rows, note)
 
     def insert_into(self, name: str, value: str, rows: int, note: int) -> Row:
         text = self.message("insert into", lambda: self.of_part(ptnObjJson=tjson(self.part), **INSERTED))
-        return "INSERT", self.keys(Kind.INSERT, name, [value]), numbered(text.replace(VALUE, value), name, rows, note)
+        return (
+            "INSERT",
+            self.keys(EventKind.INSERT, name, [value]),
+            numbered(text.replace(VALUE, value), name, rows, note),
+        )
 
     def add(self, name: str, values: Sequence[str]) -> Row:
         def fields() -> Mapping[str, object]:
@@ -287,7 +291,7 @@ class Templates:
         text = self.message(f"add {len(values)}", fields)
         for at, value in enumerate(values):
             text = text.replace(f"{VALUE}{at}", value)
-        return "ADD_PARTITION", self.keys(Kind.ADD_PARTITIONS, name, values), numbered(text, name, 0, 0)
+        return "ADD_PARTITION", self.keys(EventKind.ADD_PARTITIONS, name, values), numbered(text, name, 0, 0)
 
     def alter_partition(self, name: str, value: str, rows: int, note: int, *, facets: bool) -> Row:
         def fields() -> Mapping[str, object]:
@@ -295,21 +299,23 @@ class Templates:
             return self.of_part(partitionObjBeforeJson=before, partitionObjAfterJson=tjson(self.part))
 
         text = self.message(f"alter partition {facets}", fields).replace(VALUE, value)
-        keys = self.keys(Kind.ALTER_PARTITIONS, name, [value], facets=facets)
+        keys = self.keys(EventKind.ALTER_PARTITIONS, name, [value], facets=facets)
         return "ALTER_PARTITION", keys, numbered(text, name, rows, note)
 
     def drop_partition(self, name: str, value: str) -> Row:
         text = self.message("drop partition", lambda: self.of_part(partitions=[{"ds": VALUE}])).replace(VALUE, value)
-        keys = Keys(Kind.DROP_PARTITIONS, of(name), shape=Shape.PARTITIONED, partitions=(f"ds={value}",))
+        keys = Keys(EventKind.DROP_PARTITIONS, of(name), shape=TableShape.PARTITIONED, partitions=(f"ds={value}",))
         return "DROP_PARTITION", keys, numbered(text, name, 0, 0)
 
     def of_part(self, **fields: object) -> Mapping[str, object]:
         return {"tableObjJson": tjson(self.tables[True]), **fields}
 
-    def keys(self, kind: Kind, name: str, values: Sequence[str], *, facets: bool = False) -> Keys:
+    def keys(self, kind: EventKind, name: str, values: Sequence[str], *, facets: bool = False) -> Keys:
         parts = tuple([f"ds={value}" for value in values])
         places = tuple([f"{self.root}/{name}/{part}" for part in parts])
-        return Keys(kind, of(name), shape=Shape.PARTITIONED, partitions=parts, locations=places, facets_only=facets)
+        return Keys(
+            kind, of(name), shape=TableShape.PARTITIONED, partitions=parts, locations=places, facets_only=facets
+        )
 
     def locations(self, name: str, parted: bool) -> tuple[str, ...]:
         return () if parted else (f"{self.root}/{name}",)
@@ -338,5 +344,5 @@ def of(name: str) -> TableName:
     return TableName(DATABASE, name)
 
 
-def shape(parted: bool) -> Shape:
-    return Shape.PARTITIONED if parted else Shape.PLAIN
+def shape(parted: bool) -> TableShape:
+    return TableShape.PARTITIONED if parted else TableShape.PLAIN

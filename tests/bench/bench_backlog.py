@@ -36,9 +36,9 @@ from calque.engine.failpoints import EFFECTS
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import TargetSide
 from calque.model.hive import Database, Table, is_partitioned
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.streams.spark_session import own_session
 from calque.wiring.runtime import Runtime
 from calque.wiring.wiring import Wiring
@@ -82,7 +82,7 @@ def main(given: Sequence[str] | None = None) -> None:
         )
         again = ["--measure", str(config), "--events", str(options.events), "--window", str(options.window)]
         subprocess.run([sys.executable, __file__, *again], check=True)
-        verify(DeltaJournal(str(ours / "journal")), HiveCatalog(Client(target.uri), Abilities()))
+        verify(DeltaJournal(str(ours / "journal")), HiveCatalog(Client(target.uri), TargetCapabilities()))
         bare(target.uri)
 
 
@@ -226,18 +226,18 @@ def tell(entry: Entry, left: dict[TableName, dict[str, EventId]]) -> None:
     keys, name = entry.keys, entry.keys.table
     assert name is not None
     match keys.kind:
-        case Kind.CREATE_TABLE:
+        case EventKind.CREATE_TABLE:
             left[name] = {"": entry.event_id}
-        case Kind.DROP_TABLE:
+        case EventKind.DROP_TABLE:
             del left[name]
-        case Kind.RENAME_TABLE:
+        case EventKind.RENAME_TABLE:
             assert keys.other is not None
             left[name] = left.pop(keys.other) | {"": entry.event_id}
-        case Kind.ALTER_TABLE:
+        case EventKind.ALTER_TABLE:
             left[name][""] = entry.event_id
-        case Kind.ADD_PARTITIONS | Kind.ALTER_PARTITIONS:
+        case EventKind.ADD_PARTITIONS | EventKind.ALTER_PARTITIONS:
             left[name] |= dict.fromkeys(keys.partitions, entry.event_id)
-        case Kind.DROP_PARTITIONS:
+        case EventKind.DROP_PARTITIONS:
             for partition in keys.partitions:
                 del left[name][partition]
         case _:
@@ -255,7 +255,7 @@ def same(wanted: Mapping[str, str] | None, found: Mapping[str, str] | None, what
 def bare(uri: str) -> None:
     """Make the objects that are there now at another database, with nothing but the calls."""
     client = Client(uri)
-    catalog = HiveCatalog(client, Abilities())
+    catalog = HiveCatalog(client, TargetCapabilities())
     found = dict(catalog.headers(DATABASE, catalog.tables(DATABASE)))
     parts = {
         name: catalog.partitions(TableName(DATABASE, name), catalog.partition_names(TableName(DATABASE, name)))

@@ -34,7 +34,7 @@ from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.prepare import prepare
 from calque.model.hive import Partition, Table
-from calque.model.journal import Entry, Keys, Kind, Shape
+from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
 
@@ -116,19 +116,21 @@ class History:
         what = self.chance.random()
         if table % EVERY:
             if what < 0.5:
-                return Keys(Kind.INSERT, name, shape=Shape.PLAIN, locations=(location,))
-            return Keys(Kind.ALTER_TABLE, name, shape=Shape.PLAIN, locations=(location,), facets_only=what < 0.9)
-        kind, facets = Kind.INSERT if what < 0.4 else Kind.ALTER_PARTITIONS, 0.4 <= what < 0.75
+                return Keys(EventKind.INSERT, name, shape=TableShape.PLAIN, locations=(location,))
+            return Keys(
+                EventKind.ALTER_TABLE, name, shape=TableShape.PLAIN, locations=(location,), facets_only=what < 0.9
+            )
+        kind, facets = EventKind.INSERT if what < 0.4 else EventKind.ALTER_PARTITIONS, 0.4 <= what < 0.75
         partition = f"p={self.chance.randrange(PARTITIONS)}"
         added = self.added.setdefault(table, [])
         if what > 0.85:
-            kind, partition = Kind.ADD_PARTITIONS, f"p=n{event_id}"
+            kind, partition = EventKind.ADD_PARTITIONS, f"p=n{event_id}"
             added.append(partition)
         elif what > 0.8 and added:
-            return Keys(Kind.DROP_PARTITIONS, name, shape=Shape.PARTITIONED, partitions=(added.pop(),))
+            return Keys(EventKind.DROP_PARTITIONS, name, shape=TableShape.PARTITIONED, partitions=(added.pop(),))
         locations = (f"{location}/{partition}",)
         return Keys(
-            kind, name, shape=Shape.PARTITIONED, partitions=(partition,), locations=locations, facets_only=facets
+            kind, name, shape=TableShape.PARTITIONED, partitions=(partition,), locations=locations, facets_only=facets
         )
 
 

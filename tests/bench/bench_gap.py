@@ -41,10 +41,10 @@ from calque.core.rows import table_of
 from calque.engine.exact_reads.gap_recovery import REPAIRED
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Database
 from calque.model.names import TableName
-from calque.model.policy import Abilities, Policy
+from calque.model.policy import Policy, TargetCapabilities
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.streams.target import LANDING_SECONDS
@@ -105,7 +105,7 @@ class Replicated:
         )
         policy = Policy("dr", SOURCE, include=(f"{DATABASE}.*",), warehouse=(root / "warehouse").as_uri())
         ledger = DeltaLedger(str(root / "ledger"))
-        self.side = TargetSide.of(policy, HiveCatalog(there, Abilities()), ledger, FileStorage())
+        self.side = TargetSide.of(policy, HiveCatalog(there, TargetCapabilities()), ledger, FileStorage())
         self.replica = Replica(self.source, self.side, self.beginning, lambda: None, pace=LANDING_SECONDS)
 
     def beginning(self) -> int:
@@ -141,7 +141,7 @@ class Replicated:
     def lose_log(self) -> None:
         """What capture does when events were purged before it read them."""
         at = self.log.current()
-        self.gaps.add(Gap(1, self.journal.last() or self.begin, at, Cause.PURGED, ""))
+        self.gaps.add(Gap(1, self.journal.last() or self.begin, at, GapCause.PURGED, ""))
         self.journal.restart(at)
 
     def close(self) -> None:

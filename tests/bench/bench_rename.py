@@ -16,7 +16,7 @@ from rig import arguments, copy_partition, partition, plain_table, tell, tell_ma
 from calque.adapters.metastore.catalog import RENAME_SECONDS, HiveCatalog
 from calque.model.hive import Database
 from calque.model.names import TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
 
@@ -66,7 +66,7 @@ def add(server: Metastore, client: HiveClient, root: Path, wanted: range) -> Non
 
 def rename(client: HiveClient, was: TableName, now: TableName) -> None:
     """As `engine.apply.hidden_build` does it."""
-    catalog = HiveCatalog(client.client, Abilities())
+    catalog = HiveCatalog(client.client, TargetCapabilities())
     table = catalog.table(was)
     assert table is not None
     catalog.alter_table(was, replace(table, database=now.database, name=now.table))

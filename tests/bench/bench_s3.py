@@ -13,7 +13,7 @@ from pathlib import Path
 from rig import arguments, tell_machine
 
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import Own, Systems
+from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.ports import CopyTask
 from calque.sandbox import ObjectStore
 from calque.sandbox.objects import weed
@@ -50,7 +50,7 @@ def write(folder: Path, count: int, size: int) -> None:
 
 def copied(store: ObjectStore, folder: Path) -> float:
     root = f"s3://{store.bucket}/ours/{folder.name}"
-    storage = FileStorage(Systems(own=Own((root,), store.options)))
+    storage = FileStorage(FileSystemSet(own=OwnLocations((root,), store.options)))
     listing = storage.list([str(folder)])[str(folder)]
     tasks = [
         CopyTask(f"{folder}/{file.path}", f"{root}/{file.path}", file.size, file.modified_ns) for file in listing.files

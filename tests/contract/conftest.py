@@ -17,23 +17,23 @@ from calque.adapters.memory.metastore import (
     GLUE_LIKE,
     HIVE_3,
     HIVE_4,
-    Habits,
     MemoryCatalog,
     MemoryLog,
     MemoryMetastore,
+    ServerHabits,
 )
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.ports import Catalog, EventLog
 from calque.sandbox import Broker, Hdfs, Metastore, MetastoreSettings, ObjectStore
 from calque.sandbox.writer import HiveClient
 from support.services.thriftproxy import asked
 
-MEMORY: dict[str, tuple[Habits, Abilities | None]] = {
+MEMORY: dict[str, tuple[ServerHabits, TargetCapabilities | None]] = {
     "memory-3": (HIVE_3, None),
     "memory-4": (HIVE_4, None),
     "memory-glue": (HIVE_3, GLUE_LIKE),
@@ -76,7 +76,7 @@ class World:
     no other test's; names end in a number, since a server is shared by all tests."""
 
     name: str
-    habits: Habits
+    habits: ServerHabits
     catalog: Catalog
     log: EventLog
     writer: Writer
@@ -210,7 +210,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         yield World(name, habits, catalog, MemoryLog(store), store, tmp_path, number, directories)
         return
     writer = HiveClient(request.getfixturevalue("servers")(name).uri)
-    real = HiveCatalog(writer.client, Abilities(compare_and_swap=REAL[name].compare_and_swap))
+    real = HiveCatalog(writer.client, TargetCapabilities(compare_and_swap=REAL[name].compare_and_swap))
     yield World(name, REAL[name], real, writer.log, writer, tmp_path, number, None)
     writer.close()
 
@@ -237,7 +237,14 @@ def hive_world(uri: str, root: Path) -> Iterator[World]:
     """Of a 3.1.3 server."""
     writer = HiveClient(uri)
     yield World(
-        "narrow", HIVE_3, HiveCatalog(writer.client, Abilities()), writer.log, writer, root, next(NUMBERS), None
+        "narrow",
+        HIVE_3,
+        HiveCatalog(writer.client, TargetCapabilities()),
+        writer.log,
+        writer,
+        root,
+        next(NUMBERS),
+        None,
     )
     writer.close()
 

@@ -16,12 +16,23 @@ import pytest
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.adapters.metastore.world import Probed, listening, probed, server_version
+from calque.adapters.metastore.world import ProbeResult, listening, probed, server_version
 from calque.engine.target.list_calls import send_list
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.model.hive import Column, Database, Function, Order, Partition, Resource, Skew, Storage, Table, location_of
+from calque.model.hive import (
+    Column,
+    Database,
+    Function,
+    Partition,
+    Resource,
+    Skew,
+    SortColumn,
+    Storage,
+    Table,
+    location_of,
+)
 from calque.model.names import TableName, partition_name
-from calque.model.policy import Abilities, Limits
+from calque.model.policy import Limits, TargetCapabilities
 from calque.ports import Conflict, TooLarge
 
 if TYPE_CHECKING:
@@ -69,7 +80,7 @@ def test_bucketing_sorting_and_skew_read_back_as_they_were_written(world: World)
         plain.storage or Storage(),
         buckets=4,
         bucket_columns=("a",),
-        sort_columns=(Order("a", 0), Order("b", 1)),
+        sort_columns=(SortColumn("a", 0), SortColumn("b", 1)),
         skew=Skew(("a",), (("1",), ("ü",)), {("1",): world.place("skewed")}),
         sub_directories=True,
         parameters={"storage": "ü"},
@@ -533,7 +544,7 @@ def test_the_world_says_what_a_server_can(world: World) -> None:
     assert server_version(client) == ("3" if "3.1.3" in world.name else "4.2.0")
     assert listening(client).transactional
     assert not listening(client).afterwards
-    assert probed(client, world.table("scratch")) == Probed(world.habits.compare_and_swap, logs=True)
+    assert probed(client, world.table("scratch")) == ProbeResult(world.habits.compare_and_swap, logs=True)
     assert world.catalog.tables(world.database()) == ()
 
 
@@ -561,7 +572,7 @@ def test_a_rename_that_is_not_answered_is_given_up_before_other_calls() -> None:
     table = Table("b", "shop", parameters={})
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(f"thrift://127.0.0.1:{silent.getsockname()[1]}", call_timeout=1.0)
-        catalog = HiveCatalog(client, Abilities(), rename_seconds=0.05)
+        catalog = HiveCatalog(client, TargetCapabilities(), rename_seconds=0.05)
         begin = time.monotonic()
         with pytest.raises(Unavailable, match="whether it changed anything is unknown"):
             catalog.alter_table(TableName("shop", "a"), table)

@@ -17,7 +17,6 @@ from calque.model.facets import (
     Check,
     ColumnStatistics,
     Constraint,
-    Counted,
     Decimal,
     Decimals,
     DefaultValue,
@@ -29,11 +28,12 @@ from calque.model.facets import (
     NotNull,
     PrimaryKey,
     Statistics,
+    StatisticsCounts,
     Strings,
     UniqueKey,
 )
 from calque.model.hive import Column, Partition, Table
-from calque.model.journal import Event, Keys, Kind
+from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import TableName
 from calque.model.plan import FacetEvent
 from calque.ports import Conflict
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
     from contract.conftest import World
 
 KINDS = {
-    "i": ("int", Counted(longs=Longs(-3, 9, 2, 3))),
-    "s": ("string", Counted(strings=Strings(9, 2.5, 0, 3))),
-    "d": ("decimal(10,2)", Counted(decimals=Decimals(Decimal(b"\xff\x2c", 2), Decimal(b"\x7f", 0), 1, 2))),
-    "t": ("timestamp", Counted(timestamps=Moments(Moment(5), Moment(10), 0, 2))),
-    "dt": ("date", Counted(dates=Moments(Moment(5), Moment(10), 0, 2))),
-    "b": ("boolean", Counted(booleans=Booleans(1, 2, 3))),
-    "f": ("double", Counted(doubles=Doubles(-1.5, 2.5, 0, 2))),
-    "bi": ("binary", Counted(binaries=Binaries(4, 2.25, 1))),
+    "i": ("int", StatisticsCounts(longs=Longs(-3, 9, 2, 3))),
+    "s": ("string", StatisticsCounts(strings=Strings(9, 2.5, 0, 3))),
+    "d": ("decimal(10,2)", StatisticsCounts(decimals=Decimals(Decimal(b"\xff\x2c", 2), Decimal(b"\x7f", 0), 1, 2))),
+    "t": ("timestamp", StatisticsCounts(timestamps=Moments(Moment(5), Moment(10), 0, 2))),
+    "dt": ("date", StatisticsCounts(dates=Moments(Moment(5), Moment(10), 0, 2))),
+    "b": ("boolean", StatisticsCounts(booleans=Booleans(1, 2, 3))),
+    "f": ("double", StatisticsCounts(doubles=Doubles(-1.5, 2.5, 0, 2))),
+    "bi": ("binary", StatisticsCounts(binaries=Binaries(4, 2.25, 1))),
 }
 """A column of each kind, with its statistics."""
 COLUMNS = tuple(Column(name, type_) for name, (type_, _) in KINDS.items())
 STATISTICS = {name: ColumnStatistics(name, *said) for name, said in KINDS.items()}
 NAMES = list(KINDS)
-MORE = {"i": ColumnStatistics("i", "int", Counted(longs=Longs(1, 2, 3, 4)))}
+MORE = {"i": ColumnStatistics("i", "int", StatisticsCounts(longs=Longs(1, 2, 3, 4)))}
 
 
 def created(world: World, name: str, *keys: str) -> TableName:
@@ -143,7 +143,7 @@ def test_statistics_of_what_is_not_there_are_a_conflict_and_read_as_none(world: 
     with pytest.raises(Conflict):
         world.catalog.put_statistics(missing, {"": STATISTICS})
     with pytest.raises(Conflict):
-        world.catalog.put_statistics(name, {"": {"z": ColumnStatistics("z", "int", Counted(longs=Longs()))}})
+        world.catalog.put_statistics(name, {"": {"z": ColumnStatistics("z", "int", StatisticsCounts(longs=Longs()))}})
     assert world.catalog.table_statistics(missing, NAMES) == {}
     assert world.catalog.partition_statistics(missing, NAMES, ["p=1"]) == {}
 
@@ -281,10 +281,10 @@ def noted(world: World, after: int, name: TableName) -> Changes:
     """What the events after an id say of the table's facets."""
     changes = Changes()
     for event in facet_events(world, after):
-        if keys_of(event) == Keys(Kind.FACET, name):
+        if keys_of(event) == Keys(EventKind.FACET, name):
             changes.note(FacetEvent(event.event_id, name, "", newest=True), event)
     return changes
 
 
 def facet_events(world: World, after: int) -> list[Event]:
-    return [event for event in world.logged(after) if keys_of(event).kind is Kind.FACET]
+    return [event for event in world.logged(after) if keys_of(event).kind is EventKind.FACET]

@@ -11,11 +11,11 @@ import pytest
 from calque.adapters.control import ControlGaps, ControlStore
 from calque.adapters.memory.gaps import MemoryGaps
 from calque.errors import Broken
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.ports import Gaps
 
-FIRST = Gap(1, 812, 900, Cause.PURGED, "2026-01-01T00:00:00Z")
-SECOND = Gap(2, 950, 700, Cause.WENT_BACK, "2026-01-02T00:00:00Z")
+FIRST = Gap(1, 812, 900, GapCause.PURGED, "2026-01-01T00:00:00Z")
+SECOND = Gap(2, 950, 700, GapCause.WENT_BACK, "2026-01-02T00:00:00Z")
 
 
 @pytest.fixture(params=["memory", "control"])

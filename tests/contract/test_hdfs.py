@@ -19,8 +19,8 @@ from uuid import uuid4
 import hdfs_native
 import pytest
 
-from calque.adapters.files import FileStorage, Systems
-from calque.adapters.files.attempt import Terms
+from calque.adapters.files import FileStorage, FileSystemSet
+from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.hdfs import HdfsSystem, open_hdfs
 from calque.adapters.files.system import System
 from calque.core.deltalog import LOG
@@ -37,7 +37,7 @@ MOST_SECONDS = 20.0
 """Of a busy machine."""
 
 
-class Impatient(Systems):
+class Impatient(FileSystemSet):
     """Waits for answers for `SILENT` seconds."""
 
     def __init__(self, hdfs: Hdfs) -> None:
@@ -59,7 +59,7 @@ def root(hdfs: Hdfs) -> str:
 
 @pytest.fixture
 def storage(hdfs: Hdfs) -> FileStorage:
-    return FileStorage(Impatient(hdfs), terms=Terms(attempts=1))
+    return FileStorage(Impatient(hdfs), terms=CopyTerms(attempts=1))
 
 
 def of(hdfs: Hdfs) -> hdfs_native.Client:
@@ -311,12 +311,12 @@ def test_what_leads_to_no_name_node_is_refused(authority: str, monkeypatch: pyte
 def test_hadoop_s_configuration_says_where_the_name_node_is(hdfs: Hdfs, root: str, tmp_path: Path) -> None:
     setting = f"<property><name>fs.defaultFS</name><value>{hdfs.uri}</value></property>"
     (tmp_path / "core-site.xml").write_text(f"<configuration>{setting}</configuration>")
-    assert FileStorage(Systems({"config_dir": str(tmp_path)})).exists(f"hdfs://{place(root).path}")
+    assert FileStorage(FileSystemSet({"config_dir": str(tmp_path)})).exists(f"hdfs://{place(root).path}")
 
 
 def test_arrow_reads_files_on_hdfs(root: str, storage: FileStorage) -> None:
     storage.write(f"{root}/p=a b/f", b"content")
-    with filesystem_of(root, Systems()).open_input_file(path_of(f"{root}/p=a b/f")) as file:
+    with filesystem_of(root, FileSystemSet()).open_input_file(path_of(f"{root}/p=a b/f")) as file:
         assert file.read() == b"content"
 
 

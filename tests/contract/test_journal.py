@@ -18,8 +18,8 @@ from calque.adapters.delta.snapshot import Snapshot
 from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.memory.journal import MemoryJournal
 from calque.core.rows import table_of
-from calque.errors import Broken, Forgotten, Refused
-from calque.model.journal import Entry, Event, Keys, Kind, Shape
+from calque.errors import Broken, EventsForgotten, Refused
+from calque.model.journal import Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import Span, TableName
 from calque.ports import Journal
 from support.services.kafkas import delete_records, ends
@@ -76,9 +76,9 @@ def event(number: int, message: str = "{}") -> Event:
 def keys(number: int) -> Keys:
     name = TableName("sales", f"t{number % 7}")
     return Keys(
-        Kind.ALTER_TABLE,
+        EventKind.ALTER_TABLE,
         table=name,
-        shape=Shape.PARTITIONED,
+        shape=TableShape.PARTITIONED,
         partitions=(f"p={number}",),
         columns_changed=number % 2 == 0,
     )
@@ -112,15 +112,15 @@ def test_a_journal_may_begin_at_any_event(journal: Journal) -> None:
 
 def test_appended_rows_come_back_as_they_were(journal: Journal) -> None:
     renamed = Keys(
-        Kind.RENAME_TABLE,
+        EventKind.RENAME_TABLE,
         table=TableName("sales", "new"),
         other=TableName("hr", "old"),
-        shape=Shape.PLAIN,
+        shape=TableShape.PLAIN,
         locations=("hdfs://nn/a b", "s3://b/ü"),
         replaces=True,
         transactional=True,
     )
-    broken = Keys(Kind.UNKNOWN, table=TableName("sales"), defect=ODD)
+    broken = Keys(EventKind.UNKNOWN, table=TableName("sales"), defect=ODD)
     journal.append(table_of([(event(1, ODD), renamed), (event(2, ""), broken)]))
     time = event(1).event_time
     assert tuple(journal.entries(Span(0, 2))) == (
@@ -220,9 +220,11 @@ def test_what_is_not_there_yet_is_refused_with_what_to_do(journal: Journal) -> N
 def test_what_is_no_longer_there_is_refused_with_what_to_do(journal: Journal, vanish: Vanish) -> None:
     fill(journal, range(1, 11), step=5)
     vanish(journal, 4)
-    with pytest.raises(Forgotten, match=r"Events 3 to 4 are not in the journal any more\. .+ is 5.+ Begin at event 5"):
+    with pytest.raises(
+        EventsForgotten, match=r"Events 3 to 4 are not in the journal any more\. .+ is 5.+ Begin at event 5"
+    ):
         journal.entries(Span(2, 6))
-    with pytest.raises(Forgotten, match="Event 4 is not in the journal any more"):
+    with pytest.raises(EventsForgotten, match="Event 4 is not in the journal any more"):
         journal.events([4, 5])
 
 

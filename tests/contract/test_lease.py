@@ -9,7 +9,7 @@ import pytest
 
 from calque.core.lease import Watch
 from calque.engine.lease.generations import CatalogLeases
-from calque.engine.lease.keeper import Held, Lease
+from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import Broken, Unavailable
 from calque.model.lease import Generation, Writer
 from calque.model.names import OURS, TableName
@@ -103,7 +103,7 @@ def test_two_writers_hand_a_target_over(world, leases: CatalogLeases) -> None:  
     assert first.attempt(writer("a")) is None
     assert isinstance(second.attempt(writer("b")), Watch)
     first.renew()
-    with pytest.raises(Held):
+    with pytest.raises(LeaseHeldByOther):
         second.attempt(writer("b"))
     assert isinstance(third.attempt(writer("c")), Watch)
     clock.now += 30

@@ -40,12 +40,12 @@ from calque.model.ledger import (
     DatabaseRow,
     Epoch,
     FunctionRow,
+    NotLiveReason,
     ObjectRow,
     StateKey,
     StateRow,
     TableRow,
     TableState,
-    Why,
     state_key,
 )
 from calque.model.names import TableName
@@ -632,9 +632,9 @@ def test_a_ledger_whose_rows_do_not_say_why_tables_are_not_live_goes_on_and_says
     files = old.write([pa.Table.from_pylist(records, schema=old_schema)])
     old.commit(lambda _: Change(add=files, marks={"sequence": len(rows)}))
     ledger = DeltaLedger(str(tmp_path))
-    whys = [Why.GAP, Why.HELD, Why.ALL, Why.OWN, Why.OWN]
+    whys = [NotLiveReason.GAP, NotLiveReason.HELD, NotLiveReason.ALL, NotLiveReason.OWN, NotLiveReason.OWN]
     assert list(ledger.tables().values()) == [replace(row, why=why) for row, why in zip(rows, whys, strict=True)]
-    waits = replace(rows[3], why=Why.HELD)
+    waits = replace(rows[3], why=NotLiveReason.HELD)
     ledger.put_tables([waits])
     for reader in (ledger, DeltaLedger(str(tmp_path))):
         assert reader.tables()["table", "d1", "d"] == waits
@@ -681,7 +681,7 @@ OLD_RECORDS: tuple[Record, ...] = (
     ReadRequest(T, ReadMode.ADOPT, 4, "adopt"),
 )
 STATES: tuple[StateRow, ...] = (
-    state("t", TableState.WAITING, shows=4, reason="it waits", since_event=9, why=Why.GAP),
+    state("t", TableState.WAITING, shows=4, reason="it waits", since_event=9, why=NotLiveReason.GAP),
     DatabaseRow("sales", TableState.LIVE, "it is dropped when it is empty"),
     FunctionRow("sales", "f", TableState.LIVE, 3, "", None, TableName("sales_dr", "f")),
 )

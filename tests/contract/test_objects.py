@@ -18,8 +18,8 @@ from xxhash import xxh3_128_hexdigest
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.s3 import PART, S3Store
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.stores import Stored
-from calque.adapters.files.system import Own, System, Systems
+from calque.adapters.files.stores import StoredObject
+from calque.adapters.files.system import FileSystemSet, OwnLocations, System
 from calque.adapters.files.times import MANY, NOTE
 from calque.core.layout import join, place, staged_name
 from calque.errors import Refused, Unavailable
@@ -56,13 +56,13 @@ def s3_root(object_store: ObjectStore) -> str:
 
 
 def storage_of(store: ObjectStore, *own: str) -> FileStorage:
-    return FileStorage(Systems(store.options, own=Own(own, store.options)))
+    return FileStorage(FileSystemSet(store.options, own=OwnLocations(own, store.options)))
 
 
 @pytest.fixture
 def storage(request: pytest.FixtureRequest, root: str) -> FileStorage:
     if root.startswith("memory:"):
-        return FileStorage(Systems(own=Own((root,))))
+        return FileStorage(FileSystemSet(own=OwnLocations((root,))))
     return storage_of(request.getfixturevalue("object_store"), root)
 
 
@@ -190,7 +190,7 @@ def test_many_directories_listed_at_once_are_what_each_is_alone(
     class Counting(S3Store):
         pages = 0
 
-        def _page(self, directory: str, token: str) -> tuple[Sequence[Stored], str]:
+        def _page(self, directory: str, token: str) -> tuple[Sequence[StoredObject], str]:
             Counting.pages += 1
             return super()._page(directory, token)
 
@@ -246,7 +246,7 @@ class Meddled(S3Store):
         return super().put(name, meddled(), size, new=new)
 
 
-class OneSystem(Systems):
+class OneSystem(FileSystemSet):
     """One store for what is not local."""
 
     def __init__(self, system: ObjectSystem) -> None:
@@ -330,7 +330,7 @@ def test_what_is_not_a_target_s_own_is_opened_by_the_source_s_options(
 ) -> None:
     files.pipe_file(join(s3_root, "s/f"), b"x")
     wrong = {**object_store.options, "secret": "not-the-secret"}
-    systems = Systems(object_store.options, own=Own((join(s3_root, "dr"),), wrong))
+    systems = FileSystemSet(object_store.options, own=OwnLocations((join(s3_root, "dr"),), wrong))
     storage: FileStorage = pickle.loads(pickle.dumps(FileStorage(systems)))
     assert len(listed(storage, join(s3_root, "s"))) == 1
     with pytest.raises(Refused, match="dr") as caught:
@@ -352,5 +352,5 @@ def test_a_bucket_that_is_not_there_is_refused_and_never_an_empty_directory(obje
 def test_a_store_that_does_not_answer_is_unavailable() -> None:
     nobody = {"endpoint_url": "http://127.0.0.1:9", "key": "k", "secret": "the-secret"}
     with pytest.raises(Unavailable) as caught:
-        FileStorage(Systems(nobody)).list(["s3://bucket/t"])
+        FileStorage(FileSystemSet(nobody)).list(["s3://bucket/t"])
     assert "the-secret" not in str(caught.value)

@@ -12,9 +12,9 @@ import pytest
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.memory.scans import MemoryScans
 from calque.model.files import File, Listing
-from calque.model.journal import Entry, Keys, Kind, Shape
+from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import TableName
-from calque.model.scan import Memory, Scan, Watched
+from calque.model.scan import Memory, Scan, ScannedDirectory
 from calque.ports import Scans
 
 Open = Callable[[], Scans]
@@ -40,7 +40,7 @@ def listing(location: str, *paths: str) -> Listing:
 
 
 def plain(event_id: int, name: TableName, *paths: str) -> Scan:
-    return Scan(event_id, 1_700_000_000, name, Shape.PLAIN, {"": listing(f"file:///{name.table}", *paths)})
+    return Scan(event_id, 1_700_000_000, name, TableShape.PLAIN, {"": listing(f"file:///{name.table}", *paths)})
 
 
 def test_an_empty_store_has_nothing(scans: Scans) -> None:
@@ -52,16 +52,22 @@ def test_an_empty_store_has_nothing(scans: Scans) -> None:
 def test_scans_are_numbered_and_come_back_as_entries_with_their_listings(open_scans: Open) -> None:
     first, second = open_scans(), open_scans()
     gone = Listing("file:///p/b", (), missing=True)
-    parted = Scan(7, 1_700_000_001, U, Shape.PARTITIONED, {"p=b": gone, "p=a": listing("file:///p/a", "x")})
+    parted = Scan(7, 1_700_000_001, U, TableShape.PARTITIONED, {"p=b": gone, "p=a": listing("file:///p/a", "x")})
     assert first.append([plain(5, T, "f"), parted]) == 2
     assert second.append([plain(7, T)]) == 3
     assert first.last() == 3
     keys = Keys(
-        Kind.SCAN, U, shape=Shape.PARTITIONED, partitions=("p=a", "p=b"), locations=("file:///p/a", "file:///p/b")
+        EventKind.SCAN,
+        U,
+        shape=TableShape.PARTITIONED,
+        partitions=("p=a", "p=b"),
+        locations=("file:///p/a", "file:///p/b"),
     )
     assert first.entries(1) == [
         Entry(7, 1_700_000_001, "SCAN", keys, (2, 2)),
-        Entry(7, 1_700_000_000, "SCAN", Keys(Kind.SCAN, T, shape=Shape.PLAIN, locations=("file:///t",)), (3,)),
+        Entry(
+            7, 1_700_000_000, "SCAN", Keys(EventKind.SCAN, T, shape=TableShape.PLAIN, locations=("file:///t",)), (3,)
+        ),
     ]
     assert [entry.order for entry in first.entries(0)] == [(5, 1), (7, 2), (7, 3)]
     assert second.listings([1, 2, 9]) == {
@@ -103,10 +109,13 @@ def test_many_small_appends_are_all_read(open_scans: Open) -> None:
 
 def test_what_is_remembered_comes_back_in_place_of_what_was_before(open_scans: Open) -> None:
     scans = open_scans()
-    scans.remember(Memory(3, {(T, ""): Watched("file:///old", "0")}))
+    scans.remember(Memory(3, {(T, ""): ScannedDirectory("file:///old", "0")}))
     memory = Memory(
         9,
-        {(T, ""): Watched("file:///t", "ab", ("", "d/e", "_delta_log"), (1, 0, -1)), (U, "p=a%2Fb"): Watched("x", "")},
+        {
+            (T, ""): ScannedDirectory("file:///t", "ab", ("", "d/e", "_delta_log"), (1, 0, -1)),
+            (U, "p=a%2Fb"): ScannedDirectory("x", ""),
+        },
     )
     scans.remember(memory)
     assert open_scans().remembered() == memory
@@ -114,6 +123,6 @@ def test_what_is_remembered_comes_back_in_place_of_what_was_before(open_scans: O
 
 def test_a_memory_that_is_damaged_is_an_empty_one(tmp_path: Path) -> None:
     scans = DeltaScans(str(tmp_path))
-    scans.remember(Memory(3, {(T, ""): Watched("file:///t", "0")}))
+    scans.remember(Memory(3, {(T, ""): ScannedDirectory("file:///t", "0")}))
     (tmp_path / "memory.parquet").write_bytes(b"no parquet")
     assert scans.remembered() == Memory()

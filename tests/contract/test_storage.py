@@ -18,18 +18,18 @@ import hdfs_native
 import pytest
 from xxhash import xxh3_128_hexdigest
 
-from calque.adapters.files import Durability, FileStorage, SparkStorage, Systems
-from calque.adapters.files.attempt import Terms
+from calque.adapters.files import Durability, FileStorage, FileSystemSet, SparkStorage
+from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.remote import RemoteSystem
-from calque.adapters.files.spark import Spread, packed
-from calque.adapters.files.system import Own, System
+from calque.adapters.files.spark import SparkThresholds, packed
+from calque.adapters.files.system import OwnLocations, System
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark import session as spark_session
 from calque.core.layout import COPYING, join, place, staged_name
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import File, Listing
-from calque.ports import Copied, CopyTask, Storage
+from calque.ports import CopiedFile, CopyTask, Storage
 from calque.sandbox import Hdfs, ObjectStore
 from calque.sandbox.spark import spark_jars
 
@@ -58,7 +58,7 @@ AWKWARD = (
     "-dash",
     "trailing ",
 )
-FORCED = Spread(few_files=0, few_bytes=0, few_locations=0)
+FORCED = SparkThresholds(few_files=0, few_bytes=0, few_locations=0)
 
 
 class Writer(Protocol):
@@ -90,7 +90,7 @@ class World:
         [file] = [file for file in self.files(above) if file.path == name]
         return CopyTask(source, target, file.size, file.modified_ns)
 
-    def copy(self, task: CopyTask) -> Copied:
+    def copy(self, task: CopyTask) -> CopiedFile:
         [copied] = self.storage.copy([task])
         return copied
 
@@ -165,7 +165,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
             return World(FileStorage(OneSystem(remote)), LocalWriter(), f"file:{tmp_path}")
         case "objects":
             root = f"memory://{uuid4().hex}"
-            return World(FileStorage(Systems(own=Own((root,)))), ObjectWriter(), root)
+            return World(FileStorage(FileSystemSet(own=OwnLocations((root,)))), ObjectWriter(), root)
         case "s3":
             store: ObjectStore = request.getfixturevalue("object_store")
             return s3_world(store, uuid4().hex)
@@ -182,7 +182,7 @@ def s3_world(store: ObjectStore, name: str) -> World:
     files = fsspec.filesystem(
         "s3", endpoint_url=store.endpoint, key=store.key, secret=store.secret, use_listings_cache=False
     )
-    storage = FileStorage(Systems(own=Own((root,), store.options)))
+    storage = FileStorage(FileSystemSet(own=OwnLocations((root,), store.options)))
     return World(storage, ObjectWriter(files), root, unverified=True)
 
 
@@ -328,7 +328,7 @@ def test_a_copy_is_the_file_with_its_checksum(world: World, content: bytes) -> N
     world.writer.write(world.path("s", "f"), content)
     task = world.task(world.path("s", "f"), world.path("deep", "er", "f"))
     copied = world.copy(task)
-    assert copied == Copied(task, copied.checksum, bytes_moved=len(content))
+    assert copied == CopiedFile(task, copied.checksum, bytes_moved=len(content))
     assert copied.checksum == xxh3_128_hexdigest(content) or (world.unverified and not copied.checksum)
     assert world.writer.read(task.target) == content
     assert list(world.storage.children(world.path("deep", "er"))) == ["f"]
@@ -351,7 +351,7 @@ def test_results_come_in_the_order_of_the_tasks_and_progress_for_each(world: Wor
         CopyTask(join(source, file.path), world.path("t", file.path), file.size, file.modified_ns)
         for file in reversed(world.files(source))
     ]
-    seen: list[Copied] = []
+    seen: list[CopiedFile] = []
     copied = world.storage.copy(tasks, seen.append)
     assert [result.task for result in copied] == tasks
     assert sorted(seen, key=lambda result: result.task.source) == list(reversed(copied))
@@ -526,7 +526,7 @@ class Meddled:
         return getattr(self.inner, name)
 
 
-class OneSystem(Systems):
+class OneSystem(FileSystemSet):
     def __init__(self, system: System) -> None:
         super().__init__()
         self._system = system
@@ -632,7 +632,7 @@ def test_an_executor_s_error_comes_home_whole(session: SparkSession, tmp_path: P
 
 
 def test_executors_use_the_pool_that_is_asked_for(session: SparkSession, tmp_path: Path) -> None:
-    def note_pools(_: Copied) -> None:
+    def note_pools(_: CopiedFile) -> None:
         tracker = session.sparkContext._jsc.sc().getAllPools()
         pools.update(tracker.apply(number).name() for number in range(tracker.size()))
 
@@ -647,7 +647,7 @@ def test_executors_use_the_pool_that_is_asked_for(session: SparkSession, tmp_pat
 def test_bins_are_given_up_soon_after_calque_ends_whatever_they_are_at(session: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x" * (64 << 20))
-    slow = FileStorage(terms=Terms(bandwidth=1 << 20))
+    slow = FileStorage(terms=CopyTerms(bandwidth=1 << 20))
     began = time.monotonic()
     storage = SparkStorage(slow, lambda: session, FORCED, lambda: time.monotonic() > began + 1)
     with pytest.raises(Unavailable, match="calque ends"):
@@ -664,7 +664,7 @@ def test_executors_and_the_driver_copy_so_many_files_at_a_time_together(
     source.write_bytes(b"x" * (1 << 20))
     target.mkdir()
     tasks = [described(source, target / str(number)) for number in range(6)]
-    files = FileStorage(terms=Terms(bandwidth=4 << 20, parallel=parallel))
+    files = FileStorage(terms=CopyTerms(bandwidth=4 << 20, parallel=parallel))
     storage = SparkStorage(files, lambda: session, replace(FORCED, few_files=1, few_bytes=1 << 30))
     counts = {0}
     with ThreadPoolExecutor(2) as pool:
@@ -726,7 +726,7 @@ def test_a_name_that_is_not_utf_8_is_refused_by_its_directory(tmp_path: Path) ->
 def test_a_file_storage_travels_with_its_settings(tmp_path: Path, durability: Durability) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x")
-    storage: FileStorage = pickle.loads(pickle.dumps(FileStorage(Systems(durability=durability))))
+    storage: FileStorage = pickle.loads(pickle.dumps(FileStorage(FileSystemSet(durability=durability))))
     assert storage.copy([described(source, tmp_path / "t" / "f")])[0].bytes_moved == 1
 
 

@@ -17,9 +17,9 @@ import pytest
 
 from calque.adapters.control import ControlStore
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import Own, Systems
+from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.commands import wait
-from calque.commands.options import Settings
+from calque.commands.options import CommandSettings
 from calque.config import load
 from calque.core.layout import COPYING, join, place
 from calque.errors import Unavailable
@@ -103,7 +103,7 @@ class Faulty(Deployment):
     def goes_on(self, name: str) -> None:
         """The target shows what changes now."""
         self.change()
-        wait.run(Settings(), load(self.config), name, self.source.current(), 60)
+        wait.run(CommandSettings(), load(self.config), name, self.source.current(), 60)
 
     def reload(self, source: Metastore) -> None:
         """Have the process read its configuration, as it is to be now."""
@@ -168,7 +168,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Faulty, M
         if can_mount():
             made.inside = with_disk(str(made.disk), DISK)
         near, dr = made.targets
-        storage = FileStorage(Systems(own=Own((dr.policy.warehouse,), store.options)))
+        storage = FileStorage(FileSystemSet(own=OwnLocations((dr.policy.warehouse,), store.options)))
         dr.content = lambda location: contents(storage, location)
         near.content = lambda location: on_disk(made, location)
         made.furnish()

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.metastore.catalog import HiveCatalog
-from calque.model.facets import ColumnStatistics, Counted, Longs, PrimaryKey
+from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
 from calque.model.hive import Column, SerDe, Storage, Table
 from calque.model.names import TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.sandbox import Metastore, MetastoreSettings
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
@@ -100,12 +100,12 @@ def test_a_hive_4_with_its_stock_settings_is_replicated_to_another(deploy: Deplo
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-COUNTED = ColumnStatistics("x", "int", Counted(longs=Longs(1, 9, 2, 3)))
+COUNTED = ColumnStatistics("x", "int", StatisticsCounts(longs=Longs(1, 9, 2, 3)))
 
 
 def with_facets(deployment: Deployment, name: str) -> TableName:
     """A table with a key and column statistics at the source."""
-    source = HiveCatalog(deployment.source.client.client, Abilities())
+    source = HiveCatalog(deployment.source.client.client, TargetCapabilities())
     source.create_table(plain(deployment, name))
     table = TableName(deployment.databases[0], name)
     source.add_constraints([PrimaryKey(*table, "x", 1, f"pk_{name}", False, False, True)])

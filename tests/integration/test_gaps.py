@@ -22,9 +22,9 @@ from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.replica.replica import Replica
-from calque.engine.source.evidence import Gatherer
+from calque.engine.source.evidence import EvidenceGatherer
 from calque.errors import CalqueError
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
@@ -113,7 +113,7 @@ def wait_until(deployment: Deployment, reached: Callable[[], object], seconds: f
         time.sleep(0.1)
 
 
-def wait_for_gaps(deployment: Deployment, number: int) -> tuple[int, int, Cause]:
+def wait_for_gaps(deployment: Deployment, number: int) -> tuple[int, int, GapCause]:
     """The newest gap, when there are so many and capture has gone on behind it."""
     wait_until(deployment, lambda: len(found(deployment)) >= number and last(deployment) == found(deployment)[-1].at)
     assert len(found(deployment)) == number
@@ -164,16 +164,16 @@ def test_a_log_that_loses_rows_repeats_an_id_and_goes_back_with_a_backup_is_capt
 
     deployment.config.write_text(text)
     deployment.start()
-    assert wait_for_gaps(deployment, 1) == (shown + 1, head, Cause.PURGED)
+    assert wait_for_gaps(deployment, 1) == (shown + 1, head, GapCause.PURGED)
     newest = deployment.source.current()
     server.sql(REPEAT % {"id": newest})
-    assert wait_for_gaps(deployment, 2)[2] is Cause.REPEATED
+    assert wait_for_gaps(deployment, 2)[2] is GapCause.REPEATED
     newest = deployment.source.current()
     server.kill()
     server.sql(RESTORE)
     server.restart()
     assert deployment.source.current() == shown
-    assert wait_for_gaps(deployment, 3) == (shown + 1, newest, Cause.WENT_BACK)
+    assert wait_for_gaps(deployment, 3) == (shown + 1, newest, GapCause.WENT_BACK)
     assert deployment.process is not None
     assert deployment.process.poll() is None
     check_repaired(deployment)
@@ -200,7 +200,7 @@ def test_a_purged_log_is_a_gap_when_events_were_lost_and_none_when_the_source_wa
     wait_until(deployment, is_purged)
     deployment.start()
     wait_until(deployment, lambda: found(deployment))
-    assert (found(deployment)[0].span, found(deployment)[0].cause) == ((shown + 1, head), Cause.PURGED)
+    assert (found(deployment)[0].span, found(deployment)[0].cause) == ((shown + 1, head), GapCause.PURGED)
     create(deployment, 2)
     check_repaired(deployment)
     assert deployment.end(signal.SIGTERM) == 0
@@ -213,7 +213,7 @@ class Engine:
         self.wiring = Wiring(load(str(deployment.config)))
         self.beginning = beginning_of(self.wiring, "hq")
         source, begun = self.wiring.only_source().side(), self.beginning.event()
-        self.gatherer = Gatherer(source, lambda _: True)
+        self.gatherer = EvidenceGatherer(source, lambda _: True)
         self.capturing = Capture(source, begun, self.gatherer, Continuity(source, begun))
         self.gatherer.resume(begun, self.capturing.last())
         self.replicas: dict[str, Replica] = {}

@@ -27,14 +27,14 @@ from calque.model.files import Evidence, File, Listing
 from calque.model.names import EventId, Span
 from calque.ports import EvidenceStore, Journal
 from calque.sandbox import Broker, Metastore
-from calque.wiring.journal_location import Place
+from calque.wiring.journal_location import JournalAddress
 from calque.wiring.wiring import Wiring
 from support.judges.documents import command_of, read_document
 from support.services.deployments import NUMBERS, Deployment
 from support.sources.logs import Log, plain
 
 PASSWORD = "geheim"
-DELTA = Place("delta")
+DELTA = JournalAddress("delta")
 Say = Callable[..., Any]
 
 
@@ -223,7 +223,7 @@ def test_a_journal_goes_to_kafka_and_back_with_all_that_came_meanwhile(broker: B
 
     wiring = configure(broker, "kafka", topic=name)
     there = f"topic {name} on {broker.address}"
-    kafka = wiring.only_source().open_journal(Place("kafka", broker.address, name))
+    kafka = wiring.only_source().open_journal(JournalAddress("kafka", broker.address, name))
     refused = say("run", code=65)
     assert refused.startswith(f"calque: [journal] names {there}, and what was captured is in the Delta table. ")
     assert "calque journal move" in refused

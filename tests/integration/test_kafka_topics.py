@@ -20,19 +20,19 @@ from confluent_kafka.admin import AdminClient
 from calque.adapters.kafka.evidence import KafkaEvidence
 from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.partition import Sender
-from calque.adapters.kafka.record import Known, Record, cut
+from calque.adapters.kafka.record import CountedUpTo, Record, cut
 from calque.adapters.kafka.topic import Topic
 from calque.core.rows import table_of
-from calque.engine.failpoints import Guard, Hit, Kill, passing
+from calque.engine.failpoints import FailpointGuard, Hit, Kill, passing
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import Evidence, File, Listing
-from calque.model.journal import Event, Keys, Kind
+from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import Span, TableName
 from calque.sandbox import Broker, Cluster
 from support.services.kafkas import delete_records, delete_topics, ends
 
 T = TypeVar("T")
-KEYS = Keys(Kind.ALTER_TABLE, TableName("s", "t"))
+KEYS = Keys(EventKind.ALTER_TABLE, TableName("s", "t"))
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_parts_that_a_dead_writer_left_are_passed_over(topic: Topic) -> None:
     journal = KafkaJournal(topic)
     journal.append(rows(1, 3))
     text = random.Random(7).randbytes(2 << 20).hex()
-    half = list(cut(Record(0, 4, Known(0, 3, 3), text.encode(), (4, 4)), 900_000, b"dead"))[:-1]
+    half = list(cut(Record(0, 4, CountedUpTo(0, 3, 3), text.encode(), (4, 4)), 900_000, b"dead"))[:-1]
     Sender(topic, topic.name).send(half)
     assert journal.last() == KafkaJournal(topic).last() == 3
     journal.append(rows(4, 5))
@@ -83,9 +83,9 @@ def test_what_two_writers_wrote_twice_is_read_once_in_order(topic: Topic) -> Non
     journal = KafkaJournal(topic)
     journal.append(rows(1, 3))
     late = Sender(topic, topic.name)
-    late.send([again(number, Known(0, 1, 1)) for number in (2, 3)])
+    late.send([again(number, CountedUpTo(0, 1, 1)) for number in (2, 3)])
     journal.append(rows(4, 6))
-    late.send([again(number, Known(0, 5, 3)) for number in (4, 5, 6, 7)])
+    late.send([again(number, CountedUpTo(0, 5, 3)) for number in (4, 5, 6, 7)])
     journal.append(rows(8, 9))
     cold = KafkaJournal(topic)
     assert (cold.oldest(), cold.last()) == (1, 9)
@@ -94,7 +94,7 @@ def test_what_two_writers_wrote_twice_is_read_once_in_order(topic: Topic) -> Non
     assert KafkaJournal(topic).events([7])[7].message == "again"
 
 
-def again(number: int, known: Known) -> Record:
+def again(number: int, known: CountedUpTo) -> Record:
     from calque.adapters.kafka.codec import codec
 
     (row,) = rows(number, number, "again").to_pylist()
@@ -106,7 +106,7 @@ def test_what_a_writer_wrote_before_the_journal_began_anew_and_came_late_does_no
     journal.append(rows(1, 5))
     assert reader.last() == 5
     journal.restart(3)
-    Sender(topic, topic.name).send([again(4, Known(0, 5, 3))])
+    Sender(topic, topic.name).send([again(4, CountedUpTo(0, 5, 3))])
     assert (reader.oldest(), reader.last()) == (None, 3)
     journal.append(rows(4, 6))
     assert reader.events([4]) == KafkaJournal(topic).events([4]) == {4: event(4)}
@@ -349,8 +349,8 @@ def test_a_writer_killed_at_any_point_or_in_the_middle_of_an_append_goes_on_wher
 def write_on(topic: Topic, death: str) -> None:
     """As capture does: go on where the journal ends, until killed."""
     hit: Hit = Kill(death.partition("@")[0], int(death.partition("@")[2])) if death else passing
-    journal = Guard(hit).journal(KafkaJournal(topic))
-    evidence = Guard(hit).evidence(KafkaEvidence(topic))
+    journal = FailpointGuard(hit).journal(KafkaJournal(topic))
+    evidence = FailpointGuard(hit).evidence(KafkaEvidence(topic))
     while True:
         last = journal.last() or 0
         journal.append(rows(last + 1, last + 40, "x" * 5_000))

@@ -17,17 +17,17 @@ from calque.config import load
 from calque.core.layout import join
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.verify.verify import verify
-from calque.model.facets import ColumnStatistics, Counted, Longs
+from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Epoch, TableState
 from calque.model.names import TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
-COUNTED = ColumnStatistics("x", "int", Counted(longs=Longs(1, 9, 2, 3)))
+COUNTED = ColumnStatistics("x", "int", StatisticsCounts(longs=Longs(1, 9, 2, 3)))
 HELD = Column("p", "string")
 
 
@@ -85,7 +85,7 @@ class Source:
                 for value in values
             ],
         )
-        catalog = HiveCatalog(self.client.client, Abilities())
+        catalog = HiveCatalog(self.client.client, TargetCapabilities())
         catalog.put_statistics(name, {f"p={value}": {"x": COUNTED} for value in values})
 
     def view(self, name: TableName, text: str) -> None:
@@ -236,7 +236,7 @@ def openings(deployment: Deployment) -> int:
 
 def lease_of(deployment: Deployment, target: str) -> bool | None:
     """Whether the lease on a target below the deployment's folder was given back; None before the first."""
-    catalog = HiveCatalog(Client(deployment.targets[0].uri), Abilities())
+    catalog = HiveCatalog(Client(deployment.targets[0].uri), TargetCapabilities())
     newest = CatalogLeases(catalog, "hq", target, f"file://{deployment.root}/{target}").newest()
     return newest.released if newest is not None else None
 

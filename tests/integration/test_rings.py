@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from calque.commands import wait
-from calque.commands.options import Settings
+from calque.commands.options import CommandSettings
 from calque.config import load
 from calque.core.image import ORIGIN, SOURCE
 from calque.core.keys import keys_of
@@ -97,7 +97,9 @@ class Hub:
         wiring = Wiring(load(self.config))
         for target in LINKS[self.name]:
             try:
-                wait.run(Settings(), wiring.config, f"to_{target}", wiring.only_source().side().log.current(), SECONDS)
+                wait.run(
+                    CommandSettings(), wiring.config, f"to_{target}", wiring.only_source().side().log.current(), SECONDS
+                )
             except Unavailable as error:
                 raise AssertionError(f"{error}\n{self.tail()}") from error
 

@@ -36,7 +36,7 @@ from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event
 from calque.model.names import Span
 from calque.sandbox import Broker, SchemaRegistry
-from calque.wiring.journal_location import Place
+from calque.wiring.journal_location import JournalAddress
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.services.kafkas import ends, reader
@@ -240,7 +240,7 @@ def test_a_registry_that_asks_for_a_password_gets_it(
     monkeypatch.setenv("REGISTRY_PASSWORD", "geh:eim")
     login = '{ user = "calque", password_env = "REGISTRY_PASSWORD" }'
     wiring = configured(topic, tmp_path, guarded, f"registry_options = {login}")
-    opened = wiring.only_source().open_journal(Place("kafka", topic.brokers, topic.name))
+    opened = wiring.only_source().open_journal(JournalAddress("kafka", topic.brokers, topic.name))
     carried = pickle.dumps(opened)
     assert b"geh:eim" not in carried
     journal, _ = pickle.loads(carried)()

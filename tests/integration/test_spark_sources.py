@@ -23,10 +23,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from calque.adapters.spark import journal_source, query, watch
 from calque.adapters.spark.archive import make_archive
-from calque.adapters.spark.contiguous import Gap, Repeated
+from calque.adapters.spark.contiguous import EventRepeated, Gap
 from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.log_source import LogStream
-from calque.adapters.spark.query import Apply, Query, Unbegun, Until, discard, rows_of
+from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, Until, discard, rows_of
 from calque.adapters.spark.session import session
 from calque.core import rows
 from calque.core.keys import keys_of
@@ -344,7 +344,7 @@ def test_a_checkpoint_that_can_not_be_used_is_told_before_any_batch_and_made_ane
     assert running(world.log(), Seen(), Until.CAUGHT_UP).join(60)
     checkpoint, seen = world.folder / "checkpoint", Seen()
     (checkpoint / file).write_bytes(b"")
-    with pytest.raises(Unbegun):
+    with pytest.raises(CheckpointUnusable):
         running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
     discard(spark, str(checkpoint))
     assert running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
@@ -368,7 +368,7 @@ def test_a_query_that_died_while_it_wrote_its_first_offset_starts_again(
     [
         ([*range(1, 21), *range(25, 40)], Gap, "The log has a gap: events 21 to 24 are missing"),
         (range(10, 40), Gap, "The log has a gap: events 1 to 9 are missing"),
-        ([*range(1, 20), 19, *range(20, 40)], Repeated, "The log gave event 19 after event 19."),
+        ([*range(1, 20), 19, *range(20, 40)], EventRepeated, "The log gave event 19 after event 19."),
     ],
     ids=["a gap", "a purged log", "a duplicate"],
 )

@@ -21,13 +21,13 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.window.groups import BESIDE, FAILURES, Cut, Group, gist
+from calque.engine.window.groups import BESIDE, FAILURES, Group, WindowBounds, gist
 from calque.engine.window.prepare import prepare, ready_of
 from calque.errors import Unavailable
 from calque.model.names import EventId
 from calque.model.policy import Policy
 from calque.sandbox.spark import spark_jars
-from calque.wiring.spark_windows import Opening, SparkSpread
+from calque.wiring.spark_windows import SparkSpread, WorkerOpening
 from support.sources.writers import Writer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
@@ -61,7 +61,7 @@ def write_journal(folder: str, seed: int, operations: int) -> EventId:
     return source.current()
 
 
-def prepared_here(folder: str, cut: Cut) -> list[Group]:
+def prepared_here(folder: str, cut: WindowBounds) -> list[Group]:
     source, side = sides(folder)
     found = []
     for group in cut.groups(side.admission, source.journal.entries(cut.span)):
@@ -77,8 +77,8 @@ def prepared_here(folder: str, cut: Cut) -> list[Group]:
 
 def test_spark_and_the_driver_make_the_same_plans_of_the_same_groups(spark: SparkSession, tmp_path: Path) -> None:
     folder = str(tmp_path / "journal")
-    cut = Cut(0, 0, write_journal(folder, 11, 800), {})
-    spread = SparkSpread(lambda: spark, Opening(partial(sides, folder), DeltaJournal(folder).rows))
+    cut = WindowBounds(0, 0, write_journal(folder, 11, 800), {})
+    spread = SparkSpread(lambda: spark, WorkerOpening(partial(sides, folder), DeltaJournal(folder).rows))
     beside, groups = spread(cut)
     assert list(groups) == prepared_here(folder, cut)
     hops = [len(group.ready.plan.hops) for group in groups if group.ready]
@@ -90,7 +90,7 @@ def test_spark_and_the_driver_make_the_same_plans_of_the_same_groups(spark: Spar
 
 def test_what_a_task_could_not_reach_is_said_as_the_driver_would_say_it(spark: SparkSession, tmp_path: Path) -> None:
     folder = str(tmp_path / "journal")
-    cut = Cut(0, 0, write_journal(folder, 11, 20), {})
-    spread = SparkSpread(lambda: spark, Opening(partial(gone, folder), DeltaJournal(folder).rows))
+    cut = WindowBounds(0, 0, write_journal(folder, 11, 20), {})
+    spread = SparkSpread(lambda: spark, WorkerOpening(partial(gone, folder), DeltaJournal(folder).rows))
     with pytest.raises(Unavailable, match="The target does not answer"):
         spread(cut)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.lifecycle import State
 from calque.errors import Refused, Unavailable
-from calque.ports import Copied, CopyTask
+from calque.ports import CopiedFile, CopyTask
 from support.worlds.worlds import World
 
 
@@ -28,7 +28,9 @@ class Faulty:
     failed: int = 0
     kinds: set[str] = field(default_factory=set)
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+    def copy(
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         self.calls += 1
         if not tasks or self.rng.random() >= self.likely:
             return self.inner.copy(tasks, progress)
@@ -43,10 +45,10 @@ class Faulty:
             case "no right":
                 raise Refused("Not permitted to write", "PermissionError")
             case "unreadable":
-                return [Copied(task, problem=f"{task.source} can't be read.") for task in tasks]
+                return [CopiedFile(task, problem=f"{task.source} can't be read.") for task in tasks]
             case _:
                 return done + [
-                    Copied(task, problem=f"{task.target} isn't read back as it was written.")
+                    CopiedFile(task, problem=f"{task.target} isn't read back as it was written.")
                     for task in tasks[len(done) :]
                 ]
 

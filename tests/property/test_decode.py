@@ -25,21 +25,20 @@ from calque.model.hive import (
     Kind,
     ListOf,
     MapOf,
-    Order,
     Partition,
     Resource,
     SerDe,
     Skew,
+    SortColumn,
     Storage,
     Table,
 )
-from calque.model.journal import Entry, Event, Shape
-from calque.model.journal import Kind as EventKind
+from calque.model.journal import Entry, Event, EventKind, TableShape
 from support.sources.tjson import event, gzipped, recorded, tjson
 
 EVENTS = Path(__file__).parents[1] / "golden" / "events"
 RECORDED = [recorded(line) for path in sorted(EVENTS.glob("*.jsonl")) for line in path.read_text().splitlines()]
-CLASSES = (Column, Order, SerDe, Skew, Storage, Table, Partition, Database, Resource, Function)
+CLASSES = (Column, SortColumn, SerDe, Skew, Storage, Table, Partition, Database, Resource, Function)
 ACCESSORS: tuple[Callable[[Event], object], ...] = (
     decode.fields,
     decode.table_after,
@@ -107,7 +106,7 @@ def test_keys_agree_with_the_decoded_table(table: Table, name: str, database: st
     assert keys == keys_of(gzipped(created))
     assert decode.table_after(created) == table
     assert keys.table == (database.lower(), name.lower())
-    assert keys.shape is (Shape.PARTITIONED if columns else Shape.PLAIN)
+    assert keys.shape is (TableShape.PARTITIONED if columns else TableShape.PLAIN)
 
 
 JSON = st.recursive(
@@ -176,7 +175,7 @@ def test_keys_that_can_be_folded_are_well_formed(one: Event) -> None:
     assert len(keys.others) in (0, len(keys.partitions))
     assert all(keys.locations)
     if keys.kind in (EventKind.ADD_PARTITIONS, EventKind.ALTER_PARTITIONS, EventKind.RENAME_PARTITION):
-        assert len(keys.locations) == (0 if keys.shape is Shape.VIEW else len(keys.partitions))
+        assert len(keys.locations) == (0 if keys.shape is TableShape.VIEW else len(keys.partitions))
     assert (keys.other is not None) == (keys.kind is EventKind.RENAME_TABLE)
 
 

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits, MemoryCatalog
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, ServerHabits
 from calque.core.lifecycle import UNREAD
 from calque.engine.apply.applier import names_of
 from calque.engine.failpoints import EFFECTS
@@ -40,7 +40,7 @@ from calque.model.plan import (
     Rebuild,
     RenamePartition,
 )
-from calque.model.policy import Abilities, Limits
+from calque.model.policy import Limits, TargetCapabilities
 from calque.model.records import AnnouncedBridge, AnnouncedParts
 from support.worlds.histories import HOLES, Action, Player, Story, Window, stories, works
 from support.worlds.worlds import World
@@ -50,7 +50,11 @@ CASES = settings(
     max_examples=HISTORIES.get(settings.get_current_profile_name(), 200), suppress_health_check=list(HealthCheck)
 )
 ABILITIES = st.sampled_from(
-    [Abilities(), Abilities(limits=Limits(1, 1, 1)), Abilities(limits=Limits(1, 1, 1), any_difference=True)]
+    [
+        TargetCapabilities(),
+        TargetCapabilities(limits=Limits(1, 1, 1)),
+        TargetCapabilities(limits=Limits(1, 1, 1), any_difference=True),
+    ]
 )
 ROUNDS = 5
 """Looks of capture after which evidence is as good as it gets."""
@@ -99,7 +103,7 @@ class CountingWorld(World):
     """Counts the calls that changed the target's metastore. calque's own database is there from the beginning, and
     copies may hold up a window: a plan has those that would be made beside it, too."""
 
-    def __init__(self, story: Story, habits: Habits, abilities: Abilities) -> None:
+    def __init__(self, story: Story, habits: ServerHabits, abilities: TargetCapabilities) -> None:
         self.calls: Counts = Counter()
         super().__init__(0, habits, story.policy, batch=story.batch)
         self.catalog = CountingCatalog(self.target_store, abilities, before=self.called, after=self.returned)
@@ -116,7 +120,7 @@ class CountingWorld(World):
 class ExplainingPlayer(Player):
     """Each window comes to a process that has just begun, and is explained before; nothing changes in between."""
 
-    def __init__(self, story: Story, abilities: Abilities) -> None:
+    def __init__(self, story: Story, abilities: TargetCapabilities) -> None:
         self.abilities = abilities
         super().__init__(story)
 
@@ -271,7 +275,9 @@ class Announced:
 
 @CASES
 @given(stories(works(st.just(()), others=HOLES), seen=False), ABILITIES)
-def test_a_window_makes_the_calls_and_copies_that_its_plan_announced(story: Story, abilities: Abilities) -> None:
+def test_a_window_makes_the_calls_and_copies_that_its_plan_announced(
+    story: Story, abilities: TargetCapabilities
+) -> None:
     player = ExplainingPlayer(story, abilities)
     player.begin()
     for action in story.actions:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
-from calque.engine.capture.journal_copy import Kept, Owner, move
+from calque.engine.capture.journal_copy import JournalOwner, JournalStore, move
 from calque.engine.sweep.retention import shown_by_all
 from support.worlds.histories import differences
 from support.worlds.worlds import World
@@ -30,9 +30,9 @@ def needed(world: World) -> int:
     return shown_by_all(world.ledger)
 
 
-def move_journal(world: World, to: Kept) -> None:
+def move_journal(world: World, to: JournalStore) -> None:
     """Between two runs: everything else stays as it is."""
-    move(Kept("old", world.journal, world.evidence), to, Owner.US, needed(world))
+    move(JournalStore("old", world.journal, world.evidence), to, JournalOwner.US, needed(world))
     assert isinstance(to.journal, MemoryJournal)
     assert isinstance(to.evidence, MemoryEvidence)
     world.journal, world.evidence = to.journal, to.evidence
@@ -50,8 +50,8 @@ def test_targets_go_on_where_they_were_however_often_the_journal_moves(
     world.settle()
     first = world.ledger.last_epoch()
     assert first is not None
-    here = Kept("one", world.journal, world.evidence)
-    other = Kept("other", MemoryJournal(), MemoryEvidence())
+    here = JournalStore("one", world.journal, world.evidence)
+    other = JournalStore("other", MemoryJournal(), MemoryEvidence())
     for steps, work, ending in rounds:
         world.write(steps)
         if work != "nothing":

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits, MemoryCatalog, MemoryMetastore
-from calque.engine.lease.keeper import Held, Lease
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore, ServerHabits
+from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import Broken, Unavailable
 from calque.model.names import OURS
 from support.faults.leases import SECONDS, leases_of, writer
@@ -38,7 +38,7 @@ class Over(BaseException):
 class Play:
     """A target's metastore and several hosts, one of which moves at a time."""
 
-    habits: Habits = HIVE_3
+    habits: ServerHabits = HIVE_3
     now: float = 0.0
     writers: list[str] = field(default_factory=list)
     """Who might begin calls, one after the other."""
@@ -138,7 +138,7 @@ class Host:
             while self.lease.attempt(writer(self.name)) is not None:
                 self.wait()
             self.write(self.lease)
-        except (Held, Broken):
+        except (LeaseHeldByOther, Broken):
             return
         finally:
             self.lease = None
@@ -169,7 +169,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, habits=st.sampled_from([HIVE_3, HIVE_4]))
-def test_two_writers_never_write_by_turns(steps: Sequence[Step], habits: Habits) -> None:
+def test_two_writers_never_write_by_turns(steps: Sequence[Step], habits: ServerHabits) -> None:
     Play(habits).run(steps)
 
 

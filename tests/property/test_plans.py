@@ -10,24 +10,24 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from calque.core.edges import Ground
+from calque.core.edges import EdgeRules
 from calque.core.fold import Chain, fold, groups, same_run
 from calque.core.locate import ObservedPart, ObservedTable
-from calque.core.plan import HOP_BYTES, Search, Solution, kept_stops, solve, visitable_states
+from calque.core.plan import HOP_BYTES, ChainSearch, Solution, kept_stops, solve, visitable_states
 from calque.core.problem import Problem, problem_of
 from calque.core.state import UNLISTED, HeadValue, PartValue
-from calque.model.journal import Entry, Keys, Kind, Shape
+from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, CommitTable, Data, Hop, Operation, Rebuild
-from calque.model.policy import Abilities, Limits
+from calque.model.policy import Limits, TargetCapabilities
 from support.sources.chains import NAMES, OPERATIONS, Files, Source, State, TableShown, Target, begun, play
 
 COUNTS = {"check": 50, "test": 500, "prove": 100_000}
 CASES = settings(max_examples=COUNTS.get(settings.get_current_profile_name(), settings.default.max_examples))
-METASTORE = Abilities()
-SHORT = Abilities(limits=Limits(2, 2, 2))
-GLUE_LIKE = Abilities(limits=Limits(2, 2, 2), atomic_lists=False)
-DELTA_LIKE = Abilities(limits=Limits(2, 2, 2), any_difference=True)
+METASTORE = TargetCapabilities()
+SHORT = TargetCapabilities(limits=Limits(2, 2, 2))
+GLUE_LIKE = TargetCapabilities(limits=Limits(2, 2, 2), atomic_lists=False)
+DELTA_LIKE = TargetCapabilities(limits=Limits(2, 2, 2), any_difference=True)
 
 Draws = list[tuple[int, int, int]]
 calls = st.tuples(st.integers(0, OPERATIONS - 1), st.integers(0, 3), st.integers(0, 5))
@@ -76,7 +76,7 @@ class Case:
             self.image(state, names) for event, state in self.source.states if event > self.cursor
         ]
 
-    def problem(self, chain: Chain, target: Target, ground: Ground) -> Problem:
+    def problem(self, chain: Chain, target: Target, ground: EdgeRules) -> Problem:
         def listed(data: Data) -> tuple[str, int] | None:
             files = self.source.contents.get(data)
             return None if files is None else (fingerprint(files), self.source.size(files))
@@ -94,11 +94,11 @@ def extends(one: str, other: str) -> bool:
     return set(filter(None, one.split(","))) <= set(filter(None, other.split(",")))
 
 
-def ground_of(able: Abilities, in_place: bool = True) -> Ground:
-    return Ground(able, extends, in_place)
+def ground_of(able: TargetCapabilities, in_place: bool = True) -> EdgeRules:
+    return EdgeRules(able, extends, in_place)
 
 
-grounds = st.builds(Ground, abilities, st.just(extends), st.booleans(), st.booleans())
+grounds = st.builds(EdgeRules, abilities, st.just(extends), st.booleans(), st.booleans())
 losses = st.sets(st.integers(0, 20), max_size=4)
 
 # Calls by themselves, of the only table and of its first or the first missing partition
@@ -121,7 +121,7 @@ def follow(target: Target, reader: Reader, hops: Sequence[Hop]) -> None:
 @given(histories, grounds, st.booleans())
 @example(([PARTITIONED, ADD], [WIDEN_ALL, WIDEN, ADD]), ground_of(METASTORE), False)
 def test_every_stop_is_a_state_of_the_source_and_the_last_one_is_the_newest(
-    drawn: tuple[Draws, Draws], ground: Ground, outside: bool
+    drawn: tuple[Draws, Draws], ground: EdgeRules, outside: bool
 ) -> None:
     case = Case.of(*drawn, outside=outside)
     for group in case.groups():
@@ -151,7 +151,7 @@ def incarnations(state: State) -> dict[TableName, str]:
 @example(([PARTITIONED], [ADD_THREE]), ground_of(DELTA_LIKE), set())
 @example(([], [PARTITIONED, ADD, INSERT, OVERWRITE]), ground_of(METASTORE), set())
 @example(([PARTITIONED, ADD], [WIDEN, INSERT, WIDEN_ALL]), ground_of(METASTORE), set())
-def test_no_chain_of_hops_is_cheaper(drawn: tuple[Draws, Draws], ground: Ground, lost: set[int]) -> None:
+def test_no_chain_of_hops_is_cheaper(drawn: tuple[Draws, Draws], ground: EdgeRules, lost: set[int]) -> None:
     case = Case.of(*drawn)
     case.lose(lost)
     for group in case.groups():
@@ -167,7 +167,7 @@ def test_no_chain_of_hops_is_cheaper(drawn: tuple[Draws, Draws], ground: Ground,
 @CASES
 @given(histories, grounds, losses)
 def test_files_that_were_not_seen_are_never_asked_for_and_the_last_known_state_is_reached(
-    drawn: tuple[Draws, Draws], ground: Ground, lost: set[int]
+    drawn: tuple[Draws, Draws], ground: EdgeRules, lost: set[int]
 ) -> None:
     case = Case.of(*drawn)
     case.lose(lost)
@@ -188,7 +188,7 @@ def test_files_that_were_not_seen_are_never_asked_for_and_the_last_known_state_i
 @CASES
 @given(histories, grounds, st.integers(0, 5), st.integers(0, 2))
 def test_a_target_that_died_anywhere_is_found_again_and_goes_on(
-    drawn: tuple[Draws, Draws], ground: Ground, hops: int, items: int
+    drawn: tuple[Draws, Draws], ground: EdgeRules, hops: int, items: int
 ) -> None:
     """Where partitions got columns in the window it may be read exactly: nothing at the target says what they have."""
     case = Case.of(*drawn)
@@ -223,7 +223,7 @@ def cascades(operation: Operation) -> bool:
 @CASES
 @given(histories, grounds, st.integers(0, 100))
 def test_the_end_does_not_depend_on_where_the_log_is_cut(
-    drawn: tuple[Draws, Draws], ground: Ground, percent: int
+    drawn: tuple[Draws, Draws], ground: EdgeRules, percent: int
 ) -> None:
     case = Case.of(*drawn)
     at = len(case.window) * percent // 100
@@ -245,7 +245,7 @@ def test_the_end_does_not_depend_on_where_the_log_is_cut(
 @CASES
 @given(histories, grounds, st.sampled_from(NAMES), st.booleans())
 def test_a_table_that_the_source_had_long_ago_makes_way(
-    drawn: tuple[Draws, Draws], ground: Ground, name: TableName, partitioned: bool
+    drawn: tuple[Draws, Draws], ground: EdgeRules, name: TableName, partitioned: bool
 ) -> None:
     """Policies that keep what the source drops leave such tables."""
     case = Case.of(*drawn)
@@ -351,7 +351,7 @@ def known(problem: Problem, state: Whole, index: int) -> bool:
     return UNLISTED not in contents and not doubted & state.keys()
 
 
-def price_of(ground: Ground, problem: Problem, states: list[Whole], earlier: int, later: int) -> Price | None:
+def price_of(ground: EdgeRules, problem: Problem, states: list[Whole], earlier: int, later: int) -> Price | None:
     """The one operation between two states, if there is one."""
     was, now = states[earlier], states[later]
     differing = [lineage for lineage in was.keys() | now.keys() if was.get(lineage) != now.get(lineage)]
@@ -403,7 +403,7 @@ class Changes:
         return sum(part.size for part in (*self.added.values(), *new))
 
 
-def price_of_partitions(ground: Ground, changes: Changes) -> Price | None:
+def price_of_partitions(ground: EdgeRules, changes: Changes) -> Price | None:
     limits, count, work = ground.abilities.limits, changes.count(), HOP_BYTES + changes.bytes()
     if count == 1 and changes.changed:
         ((was, now),) = changes.changed.values()
@@ -423,7 +423,7 @@ def price_of_partitions(ground: Ground, changes: Changes) -> Price | None:
     return None
 
 
-def in_parts(ground: Ground, count: int, limit: int) -> int:
+def in_parts(ground: EdgeRules, count: int, limit: int) -> int:
     return int(count > limit or (count > 1 and not ground.abilities.atomic_lists))
 
 
@@ -452,7 +452,12 @@ SHAPES: dict[str, Callable[[int], list[Entry]]] = {
         for event in range(2, size)
     ],
     "dropped and made again": lambda size: [
-        Entry(event, 0, "", Keys([Kind.DROP_TABLE, Kind.CREATE_TABLE][event % 2], T, shape=Shape.PARTITIONED))
+        Entry(
+            event,
+            0,
+            "",
+            Keys([EventKind.DROP_TABLE, EventKind.CREATE_TABLE][event % 2], T, shape=TableShape.PARTITIONED),
+        )
         for event in range(2, size)
     ],
     "a partition that stays early to late": lambda size: [
@@ -466,18 +471,20 @@ T = TableName("d", "t")
 
 def alteration(event: EventId, partition: str = "") -> Entry:
     if not partition:
-        return Entry(event, 0, "", Keys(Kind.ALTER_TABLE, T, shape=Shape.PARTITIONED))
-    keys = Keys(Kind.ALTER_PARTITIONS, T, shape=Shape.PARTITIONED, partitions=(partition,), locations=("/x",))
+        return Entry(event, 0, "", Keys(EventKind.ALTER_TABLE, T, shape=TableShape.PARTITIONED))
+    keys = Keys(EventKind.ALTER_PARTITIONS, T, shape=TableShape.PARTITIONED, partitions=(partition,), locations=("/x",))
     return Entry(event, 0, "", keys)
 
 
 def addition(event: EventId, partition: str) -> Entry:
-    keys = Keys(Kind.ADD_PARTITIONS, T, shape=Shape.PARTITIONED, partitions=(partition,), locations=("/x",))
+    keys = Keys(EventKind.ADD_PARTITIONS, T, shape=TableShape.PARTITIONED, partitions=(partition,), locations=("/x",))
     return Entry(event, 0, "", keys)
 
 
 def removal(event: EventId, partition: str) -> Entry:
-    return Entry(event, 0, "", Keys(Kind.DROP_PARTITIONS, T, shape=Shape.PARTITIONED, partitions=(partition,)))
+    return Entry(
+        event, 0, "", Keys(EventKind.DROP_PARTITIONS, T, shape=TableShape.PARTITIONED, partitions=(partition,))
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -495,6 +502,6 @@ def looks(entries: list[Entry]) -> int:
         lambda _: ("new", 1),
         ground_of(METASTORE),
     )
-    search = Search(problem, kept_stops(problem, visitable_states(problem)), problem.origin, problem.last)
+    search = ChainSearch(problem, kept_stops(problem, visitable_states(problem)), problem.origin, problem.last)
     assert search.run(bridges=False) == problem.last
     return search.looks

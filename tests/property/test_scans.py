@@ -10,7 +10,7 @@ from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.scans import MemoryScans
 from calque.core.layout import join
 from calque.core.lifecycle import State
-from calque.engine.source.scanner import Chosen, Scanner
+from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.policy import Policy
 from support.runs.seeds import history_seeds
@@ -34,7 +34,7 @@ class ScannedWorld(World):
 
     def new_scanner(self) -> Scanner:
         begun = self.clock.now
-        chosen = Chosen(lambda name: 0.001 if self.side.admission.takes(name) else None, lambda _: True)
+        chosen = ScanSelection(lambda name: 0.001 if self.side.admission.takes(name) else None, lambda _: True)
         return Scanner(
             self.source_side, self.scans, chosen, lambda: self.gatherer.locations(), self.begin, begun, lambda: None
         )

@@ -9,7 +9,7 @@ import pytest
 
 from calque.core.rows import table_of
 from calque.engine.replica.replica import Replica
-from calque.engine.window.groups import Cut, Group, prepare_share
+from calque.engine.window.groups import Group, WindowBounds, prepare_share
 from calque.model.journal import Entry, Event
 from calque.wiring.spark_windows import in_order, of_all_shares, share_of, tables_of
 from support.runs.seeds import history_seeds
@@ -28,7 +28,7 @@ class SpreadWorld(World):
 
         return Replica(self.source_side, self.side, lambda: self.begin, lambda: None, pool, spread=self.spread, large=0)
 
-    def spread(self, cut: Cut) -> tuple[Sequence[Entry], Sequence[Group]]:
+    def spread(self, cut: WindowBounds) -> tuple[Sequence[Entry], Sequence[Group]]:
         entries = self.journal.entries(cut.span)
         rows = table_of(
             (Event(entry.event_id, 0, entry.event_type, "", "", "", "", ""), entry.keys) for entry in entries

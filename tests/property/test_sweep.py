@@ -16,7 +16,7 @@ from calque.core.admit import Admission
 from calque.core.keys import keys_of
 from calque.core.layout import STAGE, join, place
 from calque.core.rows import table_of
-from calque.engine.sweep.sweep import Swept, event_of, sweep_target
+from calque.engine.sweep.sweep import SweepResult, event_of, sweep_target
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
 from calque.model.ledger import TableRow, TableState
@@ -42,7 +42,7 @@ class Sweeper:
         self.world = world
         self.noted: Mapping[str, int] = {}
 
-    def sweep(self, hours: float = 0.0, others: Sequence[Admission] = ()) -> Swept:
+    def sweep(self, hours: float = 0.0, others: Sequence[Admission] = ()) -> SweepResult:
         """`hours` after now, whose clock is ahead of the world's."""
         swept = sweep_target(self.world.side, self.world.journal, later(hours), self.noted, others)
         self.noted = swept.noted
@@ -99,7 +99,7 @@ def test_after_grace_all_litter_goes_and_the_target_shows_the_same(seed: int) ->
     assert litter(world) == []
     assert shown(world) == before
     assert before == world.source_states(), "\n".join(world.writer.done)
-    assert (sweeper.sweep(hours=1.1), sweeper.sweep(hours=3)) == (Swept(), Swept())
+    assert (sweeper.sweep(hours=1.1), sweeper.sweep(hours=3)) == (SweepResult(), SweepResult())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -140,7 +140,7 @@ class Restless:
         return called
 
 
-def sweep_beside(sweeper: Sweeper, happen: Callable[[str], None]) -> Swept:
+def sweep_beside(sweeper: Sweeper, happen: Callable[[str], None]) -> SweepResult:
     world = sweeper.world
     side = replace(world.side, catalog=cast(Catalog, Restless(world.side.catalog, happen)))
     swept = sweep_target(side, world.journal, later(1.1), sweeper.noted)

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.compare import Counts, Difference, DifferenceKind
+from calque.core.compare import ComparedCounts, Difference, DifferenceKind
 from calque.core.layout import join
 from calque.engine.failpoints import EFFECTS
-from calque.engine.verify.verify import TOO_FAST, SetAside, Verification, verify
+from calque.engine.verify.verify import TOO_FAST, SkippedObject, Verification, verify
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
@@ -108,7 +108,7 @@ def following(world: World, dies: float = 0.0) -> None:
 
 def test_a_settled_world_equals_its_source_at_the_newest_event() -> None:
     world = settled()
-    assert compare(world) == Verification("dr", world.source.current(), Counts(1, 3, 2, 5, 17))
+    assert compare(world) == Verification("dr", world.source.current(), ComparedCounts(1, 3, 2, 5, 17))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -125,15 +125,15 @@ def test_any_settled_history_verifies_equal(seed: int) -> None:
 
 def test_sizes_and_no_data_count_what_they_looked_at() -> None:
     world = settled()
-    assert compare(world, data="size").compared == Counts(1, 3, 2, 5, 17)
-    assert compare(world, data="none").compared == Counts(1, 3, 2, 0, 0)
+    assert compare(world, data="size").compared == ComparedCounts(1, 3, 2, 5, 17)
+    assert compare(world, data="none").compared == ComparedCounts(1, 3, 2, 0, 0)
 
 
 def test_patterns_choose_tables_and_only_whole_databases() -> None:
     world = settled()
-    assert compare(world, ("d2.p*",)).compared == Counts(0, 2, 2, 5, 17)
+    assert compare(world, ("d2.p*",)).compared == ComparedCounts(0, 2, 2, 5, 17)
     assert compare(world, ("d2.*",)).compared.databases == 1
-    assert compare(world, ("d1.*",)).compared == Counts()
+    assert compare(world, ("d1.*",)).compared == ComparedCounts()
 
 
 def test_what_a_metastore_sets_by_itself_may_differ() -> None:
@@ -399,7 +399,7 @@ def test_a_stopped_target_is_compared_where_nothing_is_pending_and_the_rest_is_s
     event = world.source.current()
     reason = f"the target shows event {position}, and event {event} changed it since"
     assert found == Verification(
-        "dr", event, Counts(1, 2, 2, 2, 8), set_aside=(SetAside(PLAIN, "live", position, reason),)
+        "dr", event, ComparedCounts(1, 2, 2, 2, 8), set_aside=(SkippedObject(PLAIN, "live", position, reason),)
     )
 
 
@@ -421,7 +421,7 @@ def test_before_the_first_epoch_everything_is_set_aside() -> None:
     world.writer.source.create_table(Table("a", "d1", storage=Storage((Column("x", "int"),))))
     opened(world)
     found = compare(world)
-    assert (found.compared, found.differences) == (Counts(), ())
+    assert (found.compared, found.differences) == (ComparedCounts(), ())
     assert [(one.table, one.state) for one in found.set_aside] == [
         (TableName("d1"), "unknown"),
         (TableName("d1", "a"), "unknown"),

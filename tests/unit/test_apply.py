@@ -13,17 +13,17 @@ from calque.adapters.memory.metastore import DELTA_LIKE, GLUE_LIKE, HIVE_4, Memo
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.image import EVENT, INCARNATION, STATE
 from calque.core.layout import join
-from calque.engine.apply import Applied, Applier
+from calque.engine.apply import AppliedChanges, Applier
 from calque.engine.apply.hidden_build import hidden_name
 from calque.engine.apply.statistics import ACCURATE
 from calque.engine.exact_reads.land import land
 from calque.engine.files.stage import ContentLost
 from calque.engine.sides.announced_exceptions import bridges, in_parts
 from calque.engine.sides.sides import TargetSide
-from calque.engine.source.exact_read import Exact
+from calque.engine.source.exact_read import ExactTable
 from calque.engine.target.observe import observe
-from calque.engine.window.advance import Advanced
-from calque.model.facets import ColumnStatistics, Counted, ForeignKey, Longs, NotNull, PrimaryKey
+from calque.engine.window.advance import GroupOutcome
+from calque.model.facets import ColumnStatistics, ForeignKey, Longs, NotNull, PrimaryKey, StatisticsCounts
 from calque.model.files import Listing
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import Bridge
@@ -44,10 +44,10 @@ from calque.model.plan import (
     Rebuild,
     Version,
 )
-from calque.model.policy import Abilities, Limits, Policy
+from calque.model.policy import Limits, Policy, TargetCapabilities
 
 ORDERS, PAST = TableName("sales", "orders"), TableName("sales", "past")
-SMALL = Abilities(Limits(add_partitions=3, alter_partitions=2, drop_partitions=2))
+SMALL = TargetCapabilities(Limits(add_partitions=3, alter_partitions=2, drop_partitions=2))
 Rows = Mapping[str, tuple[str, ...]]
 """Files that a reader finds, by partition; partitions without files are left out."""
 
@@ -99,7 +99,9 @@ class Rig:
     """One target. `calls` are the catalog's writing calls so far; `mortal` counts down to death before and after each
     of them, and before each call at the storage; `look` is called after each."""
 
-    def __init__(self, abilities: Abilities | None = None, message_bytes: int = sys.maxsize, **policy: str) -> None:
+    def __init__(
+        self, abilities: TargetCapabilities | None = None, message_bytes: int = sys.maxsize, **policy: str
+    ) -> None:
         self.store = MemoryMetastore(HIVE_4, "file:/managed")
         self.storage = MemoryStorage()
         self.storage.before = lambda _call, _about: self.perhaps_die()
@@ -149,18 +151,18 @@ class Rig:
 
     # The target
 
-    def run(self, *hops: Hop | Operation, touched: Sequence[str] = ()) -> Applied:
+    def run(self, *hops: Hop | Operation, touched: Sequence[str] = ()) -> AppliedChanges:
         """Observe the tables, with the touched partitions, and apply the hops, in a process of its own."""
         self.side.announced.load(self.ledger.records(), 0)
         self.calls.clear()
         shown = observe(self.side, [ORDERS, PAST], {ORDERS: touched, PAST: touched})
-        applied = Applied()
+        applied = AppliedChanges()
         applier = Applier(self.side, self.definitions, self.listing, shown, None, applied)
         for hop in hops:
             applier.run(hop if isinstance(hop, Hop) else Hop(90, hop, 1))
         return applied
 
-    def land(self, exact: Exact) -> Advanced:
+    def land(self, exact: ExactTable) -> GroupOutcome:
         self.side.announced.load(self.ledger.records(), 0)
         self.calls.clear()
         return land(self.side, exact)
@@ -359,7 +361,7 @@ KINDS = {
 """Catalogs and atomicities."""
 
 
-def whole(rig: Rig, exact_at: int, parts: Mapping[str, Sequence[str]]) -> Exact:
+def whole(rig: Rig, exact_at: int, parts: Mapping[str, Sequence[str]]) -> ExactTable:
     """The table as it is read at an event: its partitions' values with their files. A file is written once."""
     partitions, listings = {}, {}
     for value, files in parts.items():
@@ -373,12 +375,12 @@ def whole(rig: Rig, exact_at: int, parts: Mapping[str, Sequence[str]]) -> Exact:
         partitions[f"p={value}"] = replace(rig.definitions.partition(version), parameters={})
         listing = rig.storage.list([location])[location]
         listings[f"p={value}"] = replace(listing, files=tuple(one for one in listing.files if one.path in files))
-    return Exact(
+    return ExactTable(
         ORDERS, exact_at, replace(rig.definitions.table(Version(exact_at)), parameters={}), partitions, listings
     )
 
 
-def rows_of(exact: Exact) -> Rows:
+def rows_of(exact: ExactTable) -> Rows:
     found = {name: tuple(file.path for file in listing.files) for name, listing in exact.listings.items()}
     return {name: files for name, files in found.items() if files}
 
@@ -390,7 +392,9 @@ MIXED = (
 GROWN = ({"a": ["1"]}, {value: ["1"] for value in "abcdefg"})
 
 
-def deaths(kind: str, states: tuple[Mapping[str, Sequence[str]], ...]) -> Iterator[tuple[Rig, list[Exact], list[Rows]]]:
+def deaths(
+    kind: str, states: tuple[Mapping[str, Sequence[str]], ...]
+) -> Iterator[tuple[Rig, list[ExactTable], list[Rows]]]:
     """A target that died before, inside or after each effect of taking it from the first state to the second, and was
     started again; with all that a reader saw."""
     abilities, atomicity = KINDS[kind]
@@ -444,7 +448,7 @@ def test_a_list_that_is_not_atomic_goes_on_where_death_cut_it() -> None:
 # Facets of what is made anew
 
 
-def with_facets(abilities: Abilities | None = None) -> Rig:
+def with_facets(abilities: TargetCapabilities | None = None) -> Rig:
     """Statistics of the table and of its partitions `old` and `kept`, a key, and a foreign key of another table."""
     rig = Rig(abilities)
     built(rig, rig.part(11, "old", "a"), rig.part(11, "kept", "b"))
@@ -459,7 +463,7 @@ def with_facets(abilities: Abilities | None = None) -> Rig:
 
 
 def counted(high: int) -> ColumnStatistics:
-    return ColumnStatistics("x", "int", Counted(longs=Longs(0, high, 0, 1)))
+    return ColumnStatistics("x", "int", StatisticsCounts(longs=Longs(0, high, 0, 1)))
 
 
 def facets(rig: Rig, table: TableName) -> object:
@@ -569,7 +573,7 @@ def test_a_hop_that_was_planned_before_a_list_was_too_large_is_announced_before_
 
 
 def test_the_sweep_behind_a_flip_is_no_part_of_it() -> None:
-    rig = Rig(Abilities(Limits(drop_partitions=2)))
+    rig = Rig(TargetCapabilities(Limits(drop_partitions=2)))
     doomed = [rig.part(11, str(number)) for number in range(5)]
     built(rig, *doomed)
     names = tuple(name for name, _ in doomed)

@@ -13,9 +13,9 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.config import load
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Database
-from calque.streams.beginning import Beginning, beginning_of
+from calque.streams.beginning import JournalBeginning, beginning_of
 from calque.wiring.wiring import Wiring
 
 
@@ -33,7 +33,7 @@ class Site:
         self.file = folder / "calque.toml"
         self.file.write_text(text)
 
-    def beginning(self, name: str = "hq") -> Beginning:
+    def beginning(self, name: str = "hq") -> JournalBeginning:
         """As another process has it."""
         self.file.write_text(self.file.read_text().replace('name = "hq"', f'name = "{name}"'))
         log, reader = MemoryLog(self.source), MemoryReader(self.source)
@@ -69,7 +69,7 @@ def test_behind_a_gap_it_begins_where_the_gap_ends(tmp_path: Path) -> None:
     site = Site(tmp_path, None)
     beginning = site.beginning()
     assert beginning.event() == 9
-    beginning.source.gaps().add(Gap(1, 9, 20, Cause.PURGED, ""))
+    beginning.source.gaps().add(Gap(1, 9, 20, GapCause.PURGED, ""))
     for begins in (beginning.event, site.beginning().foreseen):
         with pytest.raises(Unavailable, match="has not begun anew"):
             begins()

@@ -19,7 +19,7 @@ from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.evidence import Gatherer
+from calque.engine.source.evidence import EvidenceGatherer
 from calque.errors import Unavailable
 from calque.model.journal import Event
 from calque.model.names import EventId, Span
@@ -38,7 +38,7 @@ class Site:
             MemoryStorage(),
             gaps=MemoryGaps(),
         )
-        self.capture = Capture(source, 0, Gatherer(source, lambda _: True), Continuity(source, 0))
+        self.capture = Capture(source, 0, EvidenceGatherer(source, lambda _: True), Continuity(source, 0))
 
 
 def rows(events: Sequence[Event]) -> pa.Table:

@@ -13,7 +13,7 @@ import pytest
 
 from calque.cli import commands, main
 from calque.commands.init import TEMPLATE
-from calque.commands.options import Settings
+from calque.commands.options import CommandSettings
 from calque.commands.output import print_json, print_table
 from calque.config import load
 from calque.model.names import Span
@@ -76,7 +76,7 @@ def test_every_example_is_a_line_that_parses(path: tuple[str, ...], command: cli
     for line in (command.epilog or "").splitlines()[2:]:
         words = shlex.split(line)[1:]
         assert tuple(words[: len(path)]) == path
-        command.make_context(path[-1], words[len(path) :], obj=Settings())
+        command.make_context(path[-1], words[len(path) :], obj=CommandSettings())
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from calque.adapters.files import FileStorage
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.admit import Admission
 from calque.core.compare import (
-    Counts,
+    ComparedCounts,
     Difference,
     DifferenceKind,
-    Seen,
+    TableSide,
     common_event,
     compare_contents,
     compare_definitions,
@@ -26,10 +26,10 @@ from calque.core.compare import (
     shared_places,
     shortened,
 )
-from calque.core.image import EVENT, INCARNATION, Imaging, Marks, same_definition
+from calque.core.image import EVENT, INCARNATION, ImageBuilder, Marks, same_definition
 from calque.errors import Refused
 from calque.model.files import File, Listing
-from calque.model.hive import Column, Order, Partition, SerDe, Skew, Storage, Table
+from calque.model.hive import Column, Partition, SerDe, Skew, SortColumn, Storage, Table
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
 
@@ -46,7 +46,7 @@ TABLE = Table(
         buckets=4,
         serde=SerDe("s", "lib", {"sep": ","}),
         bucket_columns=("x",),
-        sort_columns=(Order("y", 0),),
+        sort_columns=(SortColumn("y", 0),),
         parameters={"stored": "1"},
         skew=Skew(("x",), (("1",),)),
     ),
@@ -57,19 +57,19 @@ TABLE = Table(
 PART = Partition(("1",), "sales", "orders", storage=Storage(location="file:/source/orders/p=1"), parameters={"w": "1"})
 
 
-def imaging(**policy: str) -> Imaging:
-    return Imaging(Admission(Policy("dr", "hq", rename={"sales": "sales_dr"}, **policy)))  # type: ignore[arg-type]
+def imaging(**policy: str) -> ImageBuilder:
+    return ImageBuilder(Admission(Policy("dr", "hq", rename={"sales": "sales_dr"}, **policy)))  # type: ignore[arg-type]
 
 
 def listing(location: str, **sizes: int) -> Listing:
     return Listing(location, tuple(File(path, size, 1) for path, size in sorted(sizes.items())))
 
 
-def at_target(seen: Seen, under: Imaging) -> Seen:
+def at_target(seen: TableSide, under: ImageBuilder) -> TableSide:
     assert seen.table is not None
     marks = Marks(3, "r3")
     parts = {name: under.partition(part, NAME, marks, "file:/t/p") for name, part in seen.partitions.items()}
-    return Seen(under.table(seen.table, marks, "file:/t"), parts, seen.listings)
+    return TableSide(under.table(seen.table, marks, "file:/t"), parts, seen.listings)
 
 
 def whats(one: object, other: object) -> list[tuple[str, str | None, str | None]]:
@@ -112,7 +112,7 @@ CHANGES: dict[str, tuple[Table, list[tuple[str, str | None, str | None]]]] = {
         [("serde.class name", "lib", "other"), ("serde.parameters.sep", ",", "|")],
     ),
     "storage": (
-        with_storage(parameters={"stored": "2"}, buckets=5, sort_columns=(Order("y", 1),)),
+        with_storage(parameters={"stored": "2"}, buckets=5, sort_columns=(SortColumn("y", 1),)),
         [("buckets", "4", "5"), ("sort columns", "y", "y 1"), ("storage.parameters.stored", "1", "2")],
     ),
     "skew": (
@@ -170,22 +170,22 @@ def test_marks_are_there_well_formed_and_not_newer_than_the_source(
 # Tables
 
 
-SOURCE = Seen(TABLE, {"p=1": PART}, {"p=1": listing("file:/source/orders/p=1", a=1, b=2)})
+SOURCE = TableSide(TABLE, {"p=1": PART}, {"p=1": listing("file:/source/orders/p=1", a=1, b=2)})
 
 
 def test_a_table_equals_its_image() -> None:
     under = imaging()
-    assert compare_table(NAME, SOURCE, at_target(SOURCE, under), under, 9) == (Counts(0, 1, 1, 2, 3), [])
+    assert compare_table(NAME, SOURCE, at_target(SOURCE, under), under, 9) == (ComparedCounts(0, 1, 1, 2, 3), [])
 
 
 def test_what_the_source_lacks_is_extra_only_when_it_is_ours_and_drops_are_followed() -> None:
     under = imaging()
     ours = at_target(SOURCE, under)
     extra = Difference(NAME, "", DifferenceKind.EXTRA, "table", None, "table sales_dr.orders")
-    assert compare_table(NAME, Seen(), ours, under, 9) == (Counts(), [extra])
-    assert compare_table(NAME, Seen(), ours, imaging(drops="keep"), 9) == (Counts(), [])
-    assert compare_table(NAME, Seen(), Seen(TABLE), under, 9) == (Counts(), [])
-    assert compare_table(NAME, Seen(), Seen(), under, 9) == (Counts(), [])
+    assert compare_table(NAME, TableSide(), ours, under, 9) == (ComparedCounts(), [extra])
+    assert compare_table(NAME, TableSide(), ours, imaging(drops="keep"), 9) == (ComparedCounts(), [])
+    assert compare_table(NAME, TableSide(), TableSide(TABLE), under, 9) == (ComparedCounts(), [])
+    assert compare_table(NAME, TableSide(), TableSide(), under, 9) == (ComparedCounts(), [])
 
 
 def test_partitions_are_not_compared_under_other_keys() -> None:
@@ -212,7 +212,7 @@ def test_two_spellings_of_one_location_are_equal_where_locations_count() -> None
     there = at_target(SOURCE, under)
     table = replace(TABLE.storage or Storage(), location="file:///source//orders")
     assert there.table is not None
-    spelled = Seen(
+    spelled = TableSide(
         replace(there.table, storage=table),
         {"p=1": replace(there.partitions["p=1"], storage=Storage(location="/source/orders/p=2"))},
     )
@@ -251,7 +251,7 @@ def test_directories_that_were_not_listed_are_not_compared() -> None:
 
 def test_only_files_of_equal_size_are_compared_by_content() -> None:
     pairs = file_pairs(
-        Seen(listings={"": listing("a", x=1, y=2, z=3)}), Seen(listings={"": listing("b", x=1, y=3, z=3)})
+        TableSide(listings={"": listing("a", x=1, y=2, z=3)}), TableSide(listings={"": listing("b", x=1, y=3, z=3)})
     )
     assert [(pair.source, pair.target) for pair in pairs] == [("a/x", "b/x"), ("a/z", "b/z")]
     assert compare_contents(NAME, pairs, {"a/x": "1", "a/z": "2"}, {"b/x": "1", "b/z": "3"}) == [

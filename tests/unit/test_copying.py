@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.files import FileStorage, Systems, Terms
+from calque.adapters.files import CopyTerms, FileStorage, FileSystemSet
 from calque.adapters.files.bucket import BURST_SECONDS, Bucket
 from calque.adapters.files.copy import WHOLE
 from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.many import Pace
-from calque.adapters.files.shares import Shares
+from calque.adapters.files.shares import BandwidthShares
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import Facts, System
+from calque.adapters.files.system import FileFacts, System
 from calque.core.layout import COPYING, place
 from calque.errors import Unavailable
-from calque.ports import Copied, CopyTask
+from calque.ports import CopiedFile, CopyTask
 
-QUICK = Terms(pause=0.001, longest_pause=0.002)
+QUICK = CopyTerms(pause=0.001, longest_pause=0.002)
 SMALL, BIG = b"content of it", b"content of it" * 100_000
 
 
@@ -45,7 +45,7 @@ class Local(LocalSystem):
         yield from super().chunks(path, size)
         self.after_reading(path)
 
-    def read_whole(self, path: str, size: int) -> tuple[Facts, bytes]:
+    def read_whole(self, path: str, size: int) -> tuple[FileFacts, bytes]:
         self.reads.append(path)
         self.before_reading(path)
         found = super().read_whole(path, size)
@@ -59,7 +59,7 @@ class Local(LocalSystem):
         return super().write_whole(path, self.written(content), modified_ns)
 
 
-class Only(Systems):
+class Only(FileSystemSet):
     def __init__(self, system: System) -> None:
         super().__init__()
         self.system = system
@@ -68,7 +68,7 @@ class Only(Systems):
         return self.system, place(location).path
 
 
-def storage(system: System, terms: Terms = QUICK) -> FileStorage:
+def storage(system: System, terms: CopyTerms = QUICK) -> FileStorage:
     return FileStorage(Only(system), terms=terms)
 
 
@@ -123,7 +123,7 @@ def test_a_copy_keeps_to_its_bandwidth(tmp_path: Path) -> None:
     source = tmp_path / "s"
     tasks = [described(source, tmp_path / "t" / str(number), bytes(100_000)) for number in range(1)]
     tasks += [replace(tasks[0], target=str(tmp_path / "t" / str(number))) for number in range(1, 6)]
-    files = FileStorage(terms=Terms(bandwidth=1e6))
+    files = FileStorage(terms=CopyTerms(bandwidth=1e6))
     begin = time.monotonic()
     files.copy(tasks)
     assert time.monotonic() - begin >= 0.6 - BURST_SECONDS
@@ -132,13 +132,13 @@ def test_a_copy_keeps_to_its_bandwidth(tmp_path: Path) -> None:
 
 def test_waiting_for_bandwidth_is_no_hanging(tmp_path: Path) -> None:
     task = described(tmp_path / "s", tmp_path / "t", bytes(100_000))
-    files = FileStorage(terms=Terms(bandwidth=2e5, patience=0.1, slowest=1e9, attempts=1))
+    files = FileStorage(terms=CopyTerms(bandwidth=2e5, patience=0.1, slowest=1e9, attempts=1))
     assert files.copy([task])[0].bytes_moved == 100_000
 
 
 def test_bins_of_a_copy_share_the_bandwidth_with_what_is_copied_here() -> None:
     bucket = Bucket(1000.0)
-    shares = Shares(1000.0, bucket)
+    shares = BandwidthShares(1000.0, bucket)
     with shares.one(12, 4) as first, shares.one(12, 4) as second, shares.one(12, 4), shares.one(12, 4):
         assert first == second == pytest.approx(225)
         assert bucket.rate == pytest.approx(100)
@@ -278,7 +278,7 @@ def test_a_target_that_is_never_read_back_ends_the_copy_and_leaves_nothing(tmp_p
 
 
 def test_a_larger_file_may_take_longer() -> None:
-    terms = Terms(patience=10, slowest=1000)
+    terms = CopyTerms(patience=10, slowest=1000)
     assert [terms.limit(size) for size in (0, 5000)] == [10, 15]
 
 
@@ -294,7 +294,7 @@ def test_a_copy_that_hangs_is_named_and_never_comes_to_its_end(tmp_path: Path) -
     task = described(tmp_path / "s", tmp_path / "t" / "f", BIG)
     others = {thread.ident for thread in threading.enumerate()}
     with pytest.raises(Unavailable, match=f"{task.source} can't be copied .* take longer"):
-        storage(system, Terms(patience=0.1, slowest=1e9)).copy([task])
+        storage(system, CopyTerms(patience=0.1, slowest=1e9)).copy([task])
     assert hanging.is_set()
     [left] = [thread for thread in threading.enumerate() if thread.ident not in others]
     go_on.set()
@@ -313,7 +313,7 @@ def test_what_calque_copied_there_is_known_by_its_time_and_not_read_again(tmp_pa
     assert storage(system).copy([task])[0].checksum
     system.reads.clear()
     (tmp_path / "s").unlink()
-    assert storage(system).copy([task]) == [Copied(task)]
+    assert storage(system).copy([task]) == [CopiedFile(task)]
     assert system.reads == []
 
 
@@ -324,7 +324,7 @@ def test_a_file_of_another_time_is_compared(tmp_path: Path, content: bytes) -> N
     first = FileStorage().copy([task])[0]
     assert (first.problem, first.bytes_moved) == ("", 0)
     assert first.checksum
-    assert FileStorage().copy([task]) == [Copied(task)]
+    assert FileStorage().copy([task]) == [CopiedFile(task)]
     (tmp_path / "t").write_bytes(content.replace(b"c", b"C"))
     assert "other content" in FileStorage().copy([task])[0].problem
 

@@ -30,19 +30,8 @@ from calque.core.decode import (
     thrift_object,
 )
 from calque.core.keys import keys_of
-from calque.model.hive import (
-    Column,
-    Database,
-    Function,
-    Order,
-    Partition,
-    Resource,
-    SerDe,
-    Skew,
-    Storage,
-    Table,
-)
-from calque.model.journal import Event, Kind
+from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Skew, SortColumn, Storage, Table
+from calque.model.journal import Event, EventKind
 from calque.model.names import partition_name
 from support.sources.tjson import event, gzipped, recorded, tjson
 
@@ -141,7 +130,7 @@ def test_a_recorded_table_is_read_whole() -> None:
 def test_buckets_order_and_skew_are_read() -> None:
     storage = table_after(events_of("hive-4.1-gzip")[5]).storage
     assert storage is not None
-    assert (storage.buckets, storage.bucket_columns, storage.sort_columns) == (4, ("c0",), (Order("c1", 1),))
+    assert (storage.buckets, storage.bucket_columns, storage.sort_columns) == (4, ("c0",), (SortColumn("c1", 1),))
     assert storage.skew == Skew(("c0",), (("1",), ("x",)), {})
     assert storage.serde == SerDe("t", LAZY, {"a b": '="x"', "field.delim": "\x01"})
 
@@ -155,21 +144,26 @@ def test_every_recorded_object_is_read(recording: str) -> None:
     for one in events_of(recording).values():
         keys = keys_of(replace(one, catalog="hive"))
         match keys.kind:
-            case Kind.CREATE_DATABASE | Kind.ALTER_DATABASE:
+            case EventKind.CREATE_DATABASE | EventKind.ALTER_DATABASE:
                 assert database_after(one).name == one.database
-            case Kind.CREATE_TABLE | Kind.ALTER_TABLE | Kind.RENAME_TABLE:
+            case EventKind.CREATE_TABLE | EventKind.ALTER_TABLE | EventKind.RENAME_TABLE:
                 assert (table_after(one).name, table_after(one).database) == (one.table, one.database)
-            case Kind.DROP_TABLE:
+            case EventKind.DROP_TABLE:
                 assert table_before(one).name == one.table
-            case Kind.ADD_PARTITIONS | Kind.ALTER_PARTITIONS | Kind.RENAME_PARTITION | Kind.INSERT:
+            case EventKind.ADD_PARTITIONS | EventKind.ALTER_PARTITIONS | EventKind.RENAME_PARTITION | EventKind.INSERT:
                 names = [column.name for column in table_after(one).partition_keys or ()]
                 parts = partitions_after(one)
                 assert tuple(partition_name(names, part.values) for part in parts) == keys.partitions
                 assert tuple(part.storage.location for part in parts if part.storage) == keys.locations[: len(parts)]
-            case Kind.CREATE_FUNCTION | Kind.DROP_FUNCTION:
+            case EventKind.CREATE_FUNCTION | EventKind.DROP_FUNCTION:
                 assert function_of(one).name == "fn"
             case _:
-                assert keys.kind in (Kind.DROP_DATABASE, Kind.DROP_PARTITIONS, Kind.FACET, Kind.NOTHING)
+                assert keys.kind in (
+                    EventKind.DROP_DATABASE,
+                    EventKind.DROP_PARTITIONS,
+                    EventKind.FACET,
+                    EventKind.NOTHING,
+                )
 
 
 def test_a_database_is_read_before_and_after() -> None:

@@ -11,7 +11,7 @@ from calque.core.fold import Unfoldable
 from calque.core.kinds import kind_of
 from calque.core.moves import move_of
 from calque.model.hive import Column, SerDe, Storage, Table, is_delta, is_partitioned, location_of
-from calque.model.journal import Shape
+from calque.model.journal import TableShape
 from support.sources.logs import Log
 
 SEQUENCE = "org.apache.hadoop.mapred.SequenceFileInputFormat"
@@ -87,7 +87,7 @@ def test_partitions_that_a_conversion_left_in_the_metastore_are_not_the_table_s_
     assert is_partitioned(before)
     assert not is_partitioned(converted)
     log = Log().create(before).alter(before, converted)
-    assert [found.keys.shape for found in log.entries()] == [Shape.PARTITIONED, Shape.PLAIN]
+    assert [found.keys.shape for found in log.entries()] == [TableShape.PARTITIONED, TableShape.PLAIN]
     with pytest.raises(Unfoldable):
         log.chain()
 

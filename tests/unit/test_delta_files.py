@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from calque.adapters.files import FileStorage
 from calque.engine.files.delta_versions import VersionLost, advance, bring_whole, live_files
 from calque.model.files import Listing
-from calque.ports import Copied, CopyTask
+from calque.ports import CopiedFile, CopyTask
 
 Rows = list[tuple[str, int]]
 CONFIGURATION = {"delta.logRetentionDuration": "interval 0 seconds", "delta.enableExpiredLogCleanup": "true"}
@@ -31,7 +31,7 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
 
-    def copy(self, tasks: Sequence[CopyTask]) -> Sequence[Copied]:
+    def copy(self, tasks: Sequence[CopyTask]) -> Sequence[CopiedFile]:
         results = []
         for task in tasks:
             results += self._storage.copy([task])

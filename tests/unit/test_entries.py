@@ -13,9 +13,9 @@ import pytest
 from calque.adapters.files import FileStorage
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.rows import ENTRY_COLUMNS, entries_of, table_of
-from calque.model.journal import Entry, Event, Keys, Kind, Shape
+from calque.model.journal import Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
-from calque.ports import Found, Storage
+from calque.ports import Storage, StorageEntry
 
 SECOND = 1_000_000_000
 
@@ -57,7 +57,7 @@ def test_a_directory_is_as_young_as_the_last_change_in_it(tmp_path: Path) -> Non
     (tmp_path / "d" / "f").touch()
     os.utime(tmp_path / "d", ns=(SECOND, SECOND))
     storage = FileStorage()
-    assert storage.entries(str(tmp_path)) == [Found("d", 0, SECOND, directory=True)]
+    assert storage.entries(str(tmp_path)) == [StorageEntry("d", 0, SECOND, directory=True)]
     storage.remove([f"{tmp_path}/d/f"])
     [changed] = storage.entries(str(tmp_path))
     assert changed.modified_ns > SECOND
@@ -76,14 +76,14 @@ def test_a_directory_in_memory_is_as_young_as_the_last_change_in_it() -> None:
     ):
         now += SECOND
         change()
-        assert storage.entries("/w") == [Found("d", 0, now, directory=True)]
+        assert storage.entries("/w") == [StorageEntry("d", 0, now, directory=True)]
 
 
 EVERYTHING = Keys(
-    Kind.RENAME_PARTITION,
+    EventKind.RENAME_PARTITION,
     TableName("d", "t"),
     TableName("d", "old"),
-    Shape.PARTITIONED,
+    TableShape.PARTITIONED,
     ("p=1", "p=2"),
     ("p=0",),
     ("file:/t/p=1", ""),
@@ -94,7 +94,7 @@ EVERYTHING = Keys(
     defect="torn",
 )
 """Every field with a value of its own."""
-BARE = Keys(Kind.DROP_DATABASE, TableName("d"))
+BARE = Keys(EventKind.DROP_DATABASE, TableName("d"))
 
 
 def rows(*keys: Keys) -> pa.Table:
@@ -104,7 +104,7 @@ def rows(*keys: Keys) -> pa.Table:
 
 
 def test_every_key_column_comes_back_whichever_rows_stand_around_it() -> None:
-    given = [BARE, EVERYTHING, Keys(Kind.NOTHING), EVERYTHING, BARE]
+    given = [BARE, EVERYTHING, Keys(EventKind.NOTHING), EVERYTHING, BARE]
     found = list(entries_of(rows(*given).select(list(ENTRY_COLUMNS))))
     assert found == [Entry(number, 7 * number, f"TYPE_{number}", each) for number, each in enumerate(given, 1)]
 

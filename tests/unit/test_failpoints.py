@@ -8,16 +8,16 @@ import pytest
 
 from calque.adapters.control import ControlStore
 from calque.adapters.memory.gaps import MemoryGaps
-from calque.engine.failpoints import NAMES, Guard, Lose, is_known
+from calque.engine.failpoints import NAMES, FailpointGuard, Lose, is_known
 from calque.errors import Unavailable
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 
-FIRST, SECOND = Gap(1, 5, 7, Cause.PURGED, ""), Gap(2, 9, 9, Cause.PURGED, "")
+FIRST, SECOND = Gap(1, 5, 7, GapCause.PURGED, ""), Gap(2, 9, 9, GapCause.PURGED, "")
 
 
 def test_an_answer_is_lost_once_and_its_effect_has_happened() -> None:
     gaps = MemoryGaps()
-    guarded = Guard(Lose("gaps.add", 2)).gaps(gaps)
+    guarded = FailpointGuard(Lose("gaps.add", 2)).gaps(gaps)
     guarded.add(FIRST)
     with pytest.raises(Unavailable, match="is lost"):
         guarded.add(SECOND)
@@ -27,7 +27,7 @@ def test_an_answer_is_lost_once_and_its_effect_has_happened() -> None:
 
 def test_a_record_passes_failpoints_of_its_first_word(tmp_path: Path) -> None:
     hits: list[str] = []
-    store = ControlStore(tmp_path, Guard(hits.append).records())
+    store = ControlStore(tmp_path, FailpointGuard(hits.append).records())
     store.put("paused/dr", {"at": 1})
     assert store.read("paused/dr") == {"at": 1}
     store.remove("paused/dr")

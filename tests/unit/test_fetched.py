@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from calque.engine.window.message_prefetch import Fetched
+from calque.engine.window.message_prefetch import PrefetchedMessages
 from calque.errors import Unavailable
 from calque.model.journal import Event
 from calque.model.names import EventId
@@ -36,8 +36,10 @@ class Counting:
         return len(self.sizes) - 1
 
 
-def fetched(journal: Counting, wanted: Mapping[EventId, Sequence[EventId]], budget: int = 1 << 20) -> Fetched:
-    return Fetched(cast(Journal, journal), wanted, budget)
+def fetched(
+    journal: Counting, wanted: Mapping[EventId, Sequence[EventId]], budget: int = 1 << 20
+) -> PrefetchedMessages:
+    return PrefetchedMessages(cast(Journal, journal), wanted, budget)
 
 
 def test_messages_of_many_groups_are_read_together_and_each_one_once() -> None:

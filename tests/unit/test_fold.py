@@ -11,7 +11,7 @@ import pytest
 from calque.core.fold import Step, Unfoldable, defining, fold, groups, same_run
 from calque.core.kinds import obstacle
 from calque.model.hive import Database, Function, SerDe, Storage, Table
-from calque.model.journal import Entry, Kind, Shape
+from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
 from support.sources.logs import WITHOUT_EFFECT, Log, name, part, partitioned, plain, told, view, widened
 from support.sources.tjson import tjson
@@ -281,7 +281,7 @@ def test_what_stood_before_is_base_and_what_is_created_is_whole() -> None:
     created = Log().create(P).add(P, ONE).chain()
     assert (created.names, created.heads, created.parts) == ({name("d1.t"): None}, {}, {(1, "p=1"): None})
     assert created.complete == {1}
-    assert created.shapes == {1: Shape.PARTITIONED}
+    assert created.shapes == {1: TableShape.PARTITIONED}
 
 
 def test_a_step_has_whole_cells() -> None:
@@ -352,7 +352,7 @@ def test_events_that_change_nothing_are_counted_and_name_their_table() -> None:
 
 def test_files_that_a_scan_found_are_a_state_of_their_own() -> None:
     inserts = Log().insert(T).insert(T).entries()
-    scanned = replace(inserts[1], event_type="SCAN", keys=replace(inserts[1].keys, kind=Kind.SCAN))
+    scanned = replace(inserts[1], event_type="SCAN", keys=replace(inserts[1].keys, kind=EventKind.SCAN))
     assert told(fold([inserts[0], scanned])) == [["1: as it was, files of 1"], ["1: as it was, files of 2"]]
 
 
@@ -410,21 +410,27 @@ def test_a_conversion_to_acid_is_marked_on_its_event() -> None:
 @pytest.mark.parametrize(
     ("table", "shape"),
     [
-        (replace(V, type="MATERIALIZED_VIEW"), Shape.VIEW),
-        (replace(T, parameters={"storage_handler": "org.apache.hadoop.hive.hbase.HBaseStorageHandler"}), Shape.PLAIN),
-        (replace(T, type="INDEX_TABLE"), Shape.PLAIN),
-        (hudi(input_format="org.apache.hudi.hadoop.HoodieParquetInputFormat"), Shape.PLAIN),
-        (hudi(input_format="org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"), Shape.PLAIN),
-        (hudi(input_format="com.uber.hoodie.hadoop.HoodieInputFormat"), Shape.PLAIN),
-        (replace(T, parameters={"spark.sql.sources.provider": "hudi"}), Shape.PLAIN),
-        (replace(T, parameters={"Spark.Sql.Sources.Provider": "org.apache.hudi.Spark3DefaultSource"}), Shape.PLAIN),
-        (replace(T, parameters={"connector": "hudi"}), Shape.PLAIN),
-        (replace(T, parameters={"last_commit_time_sync": "20261122101010123"}), Shape.PLAIN),
-        (replace(T, parameters={"hoodie.datasource.write.recordkey.field": "id"}), Shape.PLAIN),
-        (hudi(serde=SerDe(parameters={"hoodie.query.as.ro.table": "true"})), Shape.PLAIN),
+        (replace(V, type="MATERIALIZED_VIEW"), TableShape.VIEW),
+        (
+            replace(T, parameters={"storage_handler": "org.apache.hadoop.hive.hbase.HBaseStorageHandler"}),
+            TableShape.PLAIN,
+        ),
+        (replace(T, type="INDEX_TABLE"), TableShape.PLAIN),
+        (hudi(input_format="org.apache.hudi.hadoop.HoodieParquetInputFormat"), TableShape.PLAIN),
+        (hudi(input_format="org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"), TableShape.PLAIN),
+        (hudi(input_format="com.uber.hoodie.hadoop.HoodieInputFormat"), TableShape.PLAIN),
+        (replace(T, parameters={"spark.sql.sources.provider": "hudi"}), TableShape.PLAIN),
+        (
+            replace(T, parameters={"Spark.Sql.Sources.Provider": "org.apache.hudi.Spark3DefaultSource"}),
+            TableShape.PLAIN,
+        ),
+        (replace(T, parameters={"connector": "hudi"}), TableShape.PLAIN),
+        (replace(T, parameters={"last_commit_time_sync": "20261122101010123"}), TableShape.PLAIN),
+        (replace(T, parameters={"hoodie.datasource.write.recordkey.field": "id"}), TableShape.PLAIN),
+        (hudi(serde=SerDe(parameters={"hoodie.query.as.ro.table": "true"})), TableShape.PLAIN),
     ],
 )
-def test_kinds_that_are_set_aside_fold_like_others_and_say_why(table: Table, shape: Shape) -> None:
+def test_kinds_that_are_set_aside_fold_like_others_and_say_why(table: Table, shape: TableShape) -> None:
     log = Log().create(table).drop(table)
     assert log.entries()[0].keys.shape is shape
     assert [step.names for step in log.chain().steps] == [

@@ -9,10 +9,10 @@ import pytest
 from calque.adapters.control import ControlStore
 from calque.config import load
 from calque.errors import Refused
-from calque.wiring.journal_location import JournalLocation, Left, Place
+from calque.wiring.journal_location import FormerJournal, JournalAddress, JournalLocation
 
-DELTA = Place("delta")
-KAFKA = Place("kafka", "a:1,b:2", "hq.events")
+DELTA = JournalAddress("delta")
+KAFKA = JournalAddress("kafka", "a:1,b:2", "hq.events")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def kafka(control: ControlStore, folder: Path, brokers: str, topic: str = "hq.ev
     return location(control, folder, f'format = "kafka"\nbrokers = "{brokers}"\ntopic = "{topic}"')
 
 
-def begun(control: ControlStore, where: Place | None = None) -> None:
+def begun(control: ControlStore, where: JournalAddress | None = None) -> None:
     control.put("journal", {"source": "hq", "after": 3, **(where.record() if where else {})})
 
 
@@ -71,7 +71,7 @@ def test_brokers_may_change_one_by_one(control: ControlStore, tmp_path: Path) ->
     begun(control, KAFKA)
     kafka(control, tmp_path, "b:2,c:3").agree()
     kafka(control, tmp_path, "c:3").agree()
-    assert location(control, tmp_path).recorded() == Place("kafka", "c:3", "hq.events")
+    assert location(control, tmp_path).recorded() == JournalAddress("kafka", "c:3", "hq.events")
 
 
 def test_a_move_is_recorded_beside_what_else_is_known(control: ControlStore, tmp_path: Path) -> None:
@@ -79,5 +79,5 @@ def test_a_move_is_recorded_beside_what_else_is_known(control: ControlStore, tmp
     journal = location(control, tmp_path)
     assert journal.left() is None
     journal.move(DELTA, 812)
-    assert (journal.recorded(), journal.left()) == (DELTA, Left(KAFKA, 812))
+    assert (journal.recorded(), journal.left()) == (DELTA, FormerJournal(KAFKA, 812))
     assert (control.read("journal") or {})["after"] == 3

@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.adapters.kafka.codec import Codec, codec, codec_of, self_contained
-from calque.adapters.kafka.counting import Count, Counted, in_sequence, never_back
-from calque.adapters.kafka.record import Known, Record, cut, record_of
+from calque.adapters.kafka.counting import Count, CountedValue, in_sequence, never_back
+from calque.adapters.kafka.record import CountedUpTo, Record, cut, record_of
 from calque.core.rows import SCHEMA
 from calque.errors import Broken
 from calque.resources import schema_versions
 
-NEW = Known(0, 0, None)
+NEW = CountedUpTo(0, 0, None)
 ODD = 'Straße "quoted" \\ 日本語 🐘 \u2028 \x01\t\n'
 
 
-def entry(offset: int, mark: int, known: Known = NEW, value: bytes = b"v") -> Record:
+def entry(offset: int, mark: int, known: CountedUpTo = NEW, value: bytes = b"v") -> Record:
     return Record(offset, mark, known, value, (mark, mark))
 
 
-def counted(records: Iterable[Record], start: Known = NEW) -> list[int]:
+def counted(records: Iterable[Record], start: CountedUpTo = NEW) -> list[int]:
     count = Count(start, in_sequence)
     found = [count.take(record) for record in records]
     return [item.mark for item in found if item is not None]
@@ -129,10 +129,10 @@ def test_a_damaged_record_is_an_error() -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        entry(7, 5, Known(0, 3, 2)),
+        entry(7, 5, CountedUpTo(0, 3, 2)),
         replace(entry(7, 5), events=None),
         replace(entry(7, 5), events=(2, 9)),
-        replace(entry(7, 5, Known(4, 4, 4)), events=None, restart=True),
+        replace(entry(7, 5, CountedUpTo(4, 4, 4)), events=None, restart=True),
         next(cut(entry(7, 5, value=random.Random(1).randbytes(300)), 100, b"g")),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_value_that_fits_is_whole_one_that_fits_when_compressed_is_compressed_
         assert found.value() == value
 
 
-def taken(records: Iterable[Record]) -> list[Counted]:
+def taken(records: Iterable[Record]) -> list[CountedValue]:
     count = Count(NEW, never_back)
     found = [count.take(replace(record, offset=offset)) for offset, record in enumerate(records)]
     return [item for item in found if item is not None]
@@ -167,12 +167,19 @@ def test_events_count_once_and_in_order_whatever_else_was_written() -> None:
 
 
 def test_behind_a_new_beginning_only_those_count_who_knew_of_it() -> None:
-    restart = Record(2, 3, Known(0, 2, 5), b"", None, restart=True)
-    again = Record(3, 9, Known(0, 2, 5), b"", None, restart=True)
-    records = [entry(0, 4), entry(1, 5), restart, again, entry(4, 4, Known(0, 2, 3)), entry(5, 4, Known(3, 3, 3))]
+    restart = Record(2, 3, CountedUpTo(0, 2, 5), b"", None, restart=True)
+    again = Record(3, 9, CountedUpTo(0, 2, 5), b"", None, restart=True)
+    records = [
+        entry(0, 4),
+        entry(1, 5),
+        restart,
+        again,
+        entry(4, 4, CountedUpTo(0, 2, 3)),
+        entry(5, 4, CountedUpTo(3, 3, 3)),
+    ]
     count = Count(NEW, in_sequence)
     assert [found.start for record in records if (found := count.take(record))] == [0, 1, 5]
-    assert count.known == Known(3, 6, 4)
+    assert count.known == CountedUpTo(3, 6, 4)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=40))
@@ -194,7 +201,7 @@ def test_whoever_begins_where_a_record_says_that_all_is_known_counts_the_same(tu
         assert behind == [mark for mark in whole if mark > (truth.mark or 0)]
 
 
-def known_at_the_end(log: Iterable[Record]) -> Known:
+def known_at_the_end(log: Iterable[Record]) -> CountedUpTo:
     count = Count(NEW, in_sequence)
     for record in log:
         count.take(record)

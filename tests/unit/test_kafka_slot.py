@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from calque.adapters.kafka.slot import Slot
+from calque.adapters.kafka.slot import ClientSlot
 
 ASKING_SECONDS = 30
 MOST_SECONDS = 20.0
@@ -38,7 +38,7 @@ def ending() -> set[threading.Thread]:
 
 
 def test_a_client_that_can_not_end_is_let_go_after_a_moment(silent: str) -> None:
-    slot: Slot[Producer] = Slot()
+    slot: ClientSlot[Producer] = ClientSlot()
     settings = {"bootstrap.servers": silent, "message.timeout.ms": ASKING_SECONDS * 1000, "log_level": 0}
     slot.client(lambda: Producer(settings)).produce("topic", b"never told")
     before, began = ending(), time.monotonic()

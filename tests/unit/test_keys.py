@@ -15,7 +15,7 @@ import pytest
 
 from calque.core.keys import NOTHING, keys_of
 from calque.model.hive import Column, Database, Function, Partition, Storage, Table
-from calque.model.journal import Event, Keys, Kind, Shape
+from calque.model.journal import Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from support.sources.logs import WITHOUT_EFFECT
 from support.sources.tjson import event, gzipped, recorded, tjson
@@ -41,60 +41,62 @@ THREE = ("p=%23h", "p=1", "p=__HIVE_DEFAULT_PARTITION__")
 def situations(warehouse: str, loose: str) -> dict[str, Keys]:
     """What was done to the recorded metastores: tables lay below `warehouse`, table u (later u2) at `loose`."""
 
-    def partitions(kind: Kind, table: TableName, *names: str, **said: Any) -> Keys:
+    def partitions(kind: EventKind, table: TableName, *names: str, **said: Any) -> Keys:
         keys = Keys(
             kind,
             table,
-            shape=Shape.PARTITIONED,
+            shape=TableShape.PARTITIONED,
             partitions=names,
             locations=tuple(f"{warehouse}/{table.table}/{name}" for name in names),
         )
         return replace(keys, **said)
 
-    altered = Keys(Kind.ALTER_TABLE, T, shape=Shape.PARTITIONED)
-    plain_u = Keys(Kind.INSERT, U, shape=Shape.PLAIN, locations=(loose,))
-    plain_m = Keys(Kind.CREATE_TABLE, M, shape=Shape.PLAIN, locations=(f"{warehouse}/m",))
+    altered = Keys(EventKind.ALTER_TABLE, T, shape=TableShape.PARTITIONED)
+    plain_u = Keys(EventKind.INSERT, U, shape=TableShape.PLAIN, locations=(loose,))
+    plain_m = Keys(EventKind.CREATE_TABLE, M, shape=TableShape.PLAIN, locations=(f"{warehouse}/m",))
     return {
-        "database created": Keys(Kind.CREATE_DATABASE, TableName("d1")),
-        "database altered": Keys(Kind.ALTER_DATABASE, TableName("d1")),
-        "database dropped": Keys(Kind.DROP_DATABASE, TableName("d1")),
-        "t created": Keys(Kind.CREATE_TABLE, T, shape=Shape.PARTITIONED),
-        "u created": replace(plain_u, kind=Kind.CREATE_TABLE),
-        "sk created": Keys(Kind.CREATE_TABLE, SK, shape=Shape.PARTITIONED),
-        "uni created": Keys(Kind.CREATE_TABLE, TableName("d1", "uni"), shape=Shape.PARTITIONED),
+        "database created": Keys(EventKind.CREATE_DATABASE, TableName("d1")),
+        "database altered": Keys(EventKind.ALTER_DATABASE, TableName("d1")),
+        "database dropped": Keys(EventKind.DROP_DATABASE, TableName("d1")),
+        "t created": Keys(EventKind.CREATE_TABLE, T, shape=TableShape.PARTITIONED),
+        "u created": replace(plain_u, kind=EventKind.CREATE_TABLE),
+        "sk created": Keys(EventKind.CREATE_TABLE, SK, shape=TableShape.PARTITIONED),
+        "uni created": Keys(EventKind.CREATE_TABLE, TableName("d1", "uni"), shape=TableShape.PARTITIONED),
         "m created": plain_m,
-        "v created": Keys(Kind.CREATE_TABLE, TableName("d1", "v"), shape=Shape.VIEW),
-        "mv created": Keys(Kind.CREATE_TABLE, TableName("d1", "mv"), shape=Shape.VIEW),
-        "one added": partitions(Kind.ADD_PARTITIONS, T, "p=1"),
-        "odd ones added": partitions(Kind.ADD_PARTITIONS, T, *ODD),
-        "one altered": partitions(Kind.ALTER_PARTITIONS, T, "p=1"),
-        "three altered": partitions(Kind.ALTER_PARTITIONS, T, *THREE),
+        "v created": Keys(EventKind.CREATE_TABLE, TableName("d1", "v"), shape=TableShape.VIEW),
+        "mv created": Keys(EventKind.CREATE_TABLE, TableName("d1", "mv"), shape=TableShape.VIEW),
+        "one added": partitions(EventKind.ADD_PARTITIONS, T, "p=1"),
+        "odd ones added": partitions(EventKind.ADD_PARTITIONS, T, *ODD),
+        "one altered": partitions(EventKind.ALTER_PARTITIONS, T, "p=1"),
+        "three altered": partitions(EventKind.ALTER_PARTITIONS, T, *THREE),
         "one renamed": partitions(
-            Kind.RENAME_PARTITION, T, "p=one", others=("p=1",), locations=(f"{warehouse}/t/p=1",)
+            EventKind.RENAME_PARTITION, T, "p=one", others=("p=1",), locations=(f"{warehouse}/t/p=1",)
         ),
-        "one dropped": Keys(Kind.DROP_PARTITIONS, T, shape=Shape.PARTITIONED, partitions=("p=one",)),
-        "two dropped": Keys(Kind.DROP_PARTITIONS, T, shape=Shape.PARTITIONED, partitions=("p=a%2Fb", "p=p%25q")),
+        "one dropped": Keys(EventKind.DROP_PARTITIONS, T, shape=TableShape.PARTITIONED, partitions=("p=one",)),
+        "two dropped": Keys(
+            EventKind.DROP_PARTITIONS, T, shape=TableShape.PARTITIONED, partitions=("p=a%2Fb", "p=p%25q")
+        ),
         "u inserted": plain_u,
-        "t overwritten": partitions(Kind.INSERT, T, "p=a%2Fb", replaces=True),
-        "t inserted": partitions(Kind.INSERT, T, "p=x%3Dy"),
+        "t overwritten": partitions(EventKind.INSERT, T, "p=a%2Fb", replaces=True),
+        "t inserted": partitions(EventKind.INSERT, T, "p=x%3Dy"),
         "t altered": altered,
         "t widened": replace(altered, columns_changed=True),
-        "u counted": replace(plain_u, kind=Kind.ALTER_TABLE, facets_only=True),
-        "u renamed": replace(plain_u, kind=Kind.RENAME_TABLE, table=U2, other=U),
-        "m truncated": replace(plain_m, kind=Kind.ALTER_TABLE, replaces=True, facets_only=True),
-        "ex truncated": partitions(Kind.ALTER_PARTITIONS, EX, "p=one", replaces=True, facets_only=True),
-        "ex truncated in a list": partitions(Kind.ALTER_PARTITIONS, EX, "p=one", replaces=True),
-        "ex counted": partitions(Kind.ALTER_PARTITIONS, EX, "p=one", facets_only=True),
-        "function created": Keys(Kind.CREATE_FUNCTION, FN),
-        "function dropped": Keys(Kind.DROP_FUNCTION, FN),
-        "facet of t": Keys(Kind.FACET, T),
-        "facet of one": Keys(Kind.FACET, T, partitions=("p=x%3Dy",)),
-        "facet of u2": Keys(Kind.FACET, U2),
-        "foreign key of sk": Keys(Kind.FACET, SK),
+        "u counted": replace(plain_u, kind=EventKind.ALTER_TABLE, facets_only=True),
+        "u renamed": replace(plain_u, kind=EventKind.RENAME_TABLE, table=U2, other=U),
+        "m truncated": replace(plain_m, kind=EventKind.ALTER_TABLE, replaces=True, facets_only=True),
+        "ex truncated": partitions(EventKind.ALTER_PARTITIONS, EX, "p=one", replaces=True, facets_only=True),
+        "ex truncated in a list": partitions(EventKind.ALTER_PARTITIONS, EX, "p=one", replaces=True),
+        "ex counted": partitions(EventKind.ALTER_PARTITIONS, EX, "p=one", facets_only=True),
+        "function created": Keys(EventKind.CREATE_FUNCTION, FN),
+        "function dropped": Keys(EventKind.DROP_FUNCTION, FN),
+        "facet of t": Keys(EventKind.FACET, T),
+        "facet of one": Keys(EventKind.FACET, T, partitions=("p=x%3Dy",)),
+        "facet of u2": Keys(EventKind.FACET, U2),
+        "foreign key of sk": Keys(EventKind.FACET, SK),
         "nothing": NOTHING,
-        "sk dropped": Keys(Kind.DROP_TABLE, SK, shape=Shape.PARTITIONED),
-        "v dropped": Keys(Kind.DROP_TABLE, TableName("d1", "v"), shape=Shape.VIEW),
-        "m dropped": Keys(Kind.DROP_TABLE, M, shape=Shape.PLAIN),
+        "sk dropped": Keys(EventKind.DROP_TABLE, SK, shape=TableShape.PARTITIONED),
+        "v dropped": Keys(EventKind.DROP_TABLE, TableName("d1", "v"), shape=TableShape.VIEW),
+        "m dropped": Keys(EventKind.DROP_TABLE, M, shape=TableShape.PLAIN),
     }
 
 
@@ -225,17 +227,19 @@ def test_names_are_lower_case() -> None:
 
 def test_a_change_of_case_is_no_rename() -> None:
     keys = keys_of(altered(PLAIN, replace(PLAIN, name="T", database="D1")))
-    assert (keys.kind, keys.table, keys.other) == (Kind.ALTER_TABLE, T, None)
+    assert (keys.kind, keys.table, keys.other) == (EventKind.ALTER_TABLE, T, None)
 
 
 def test_a_rename_to_another_database_names_both() -> None:
     keys = keys_of(altered(PLAIN, replace(PLAIN, database="d2")))
-    assert keys == Keys(Kind.RENAME_TABLE, TableName("d2", "t"), other=T, shape=Shape.PLAIN, locations=("file:/w/t",))
+    assert keys == Keys(
+        EventKind.RENAME_TABLE, TableName("d2", "t"), other=T, shape=TableShape.PLAIN, locations=("file:/w/t",)
+    )
 
 
 def test_a_table_without_a_location_has_none_to_look_at() -> None:
     keys = keys_of(created(replace(PLAIN, storage=Storage(columns=()))))
-    assert keys == Keys(Kind.CREATE_TABLE, T, shape=Shape.PLAIN)
+    assert keys == Keys(EventKind.CREATE_TABLE, T, shape=TableShape.PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +263,9 @@ def test_a_partitioned_view_is_a_view_and_its_partitions_have_no_locations() -> 
         "ADD_PARTITION",
         {"tableObjJson": tjson(view), "partitionListJson": [tjson(part("2024-01-01", "eu", storage=None))]},
     )
-    assert keys_of(added) == Keys(Kind.ADD_PARTITIONS, T, shape=Shape.VIEW, partitions=("ds=2024-01-01/region=eu",))
+    assert keys_of(added) == Keys(
+        EventKind.ADD_PARTITIONS, T, shape=TableShape.VIEW, partitions=("ds=2024-01-01/region=eu",)
+    )
 
 
 def test_dropped_partitions_take_the_order_of_the_tables_keys() -> None:
@@ -294,9 +300,9 @@ def test_an_alteration_of_basic_statistics_alone_is_facets_only() -> None:
 def test_a_partition_rename_names_both() -> None:
     before, after = part("2024-01-01", "eu"), part("2024-01-01", "us")
     assert keys_of(altered_partition(before, after)) == Keys(
-        Kind.RENAME_PARTITION,
+        EventKind.RENAME_PARTITION,
         T,
-        shape=Shape.PARTITIONED,
+        shape=TableShape.PARTITIONED,
         partitions=("ds=2024-01-01/region=us",),
         others=("ds=2024-01-01/region=eu",),
         locations=("file:/w/t/2024-01-01-us",),
@@ -313,7 +319,7 @@ def test_other_catalogs_are_nothing(event_type: str) -> None:
 
 @pytest.mark.parametrize("catalog", ["", "hive", "HIVE"])
 def test_the_default_catalog_may_be_left_out(catalog: str) -> None:
-    assert keys_of(replace(created(PLAIN), catalog=catalog)).kind is Kind.CREATE_TABLE
+    assert keys_of(replace(created(PLAIN), catalog=catalog)).kind is EventKind.CREATE_TABLE
 
 
 @pytest.mark.parametrize(
@@ -349,7 +355,7 @@ def strings(*values: str) -> str:
     ],
 )
 def test_constraints_and_statistics_are_facets_of_the_table_in_the_row(event_type: str) -> None:
-    assert keys_of(event(event_type, {}, table="T")) == Keys(Kind.FACET, T)
+    assert keys_of(event(event_type, {}, table="T")) == Keys(EventKind.FACET, T)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +369,7 @@ def test_constraints_and_statistics_are_facets_of_the_table_in_the_row(event_typ
     ],
 )
 def test_without_a_row_the_objects_name_the_table_of_a_facet(event_type: str, message: dict[str, object]) -> None:
-    assert keys_of(event(event_type, message, database="")) == Keys(Kind.FACET, T)
+    assert keys_of(event(event_type, message, database="")) == Keys(EventKind.FACET, T)
 
 
 @pytest.mark.parametrize(
@@ -381,23 +387,25 @@ def test_without_a_row_the_objects_name_the_table_of_a_facet(event_type: str, me
 )
 def test_statistics_of_a_partition_name_it_as_hive_does(event_type: str, message: dict[str, object]) -> None:
     found = keys_of(event(event_type, message, table="T"))
-    assert found == Keys(Kind.FACET, T, partitions=("ds=2024-01-01/region=a%2Fb",))
+    assert found == Keys(EventKind.FACET, T, partitions=("ds=2024-01-01/region=a%2Fb",))
 
 
 # What 2.3 leaves out
 
 
 def test_2_3_drops_a_table_by_name_alone() -> None:
-    assert keys_of(event("DROP_TABLE", {"db": "d1", "table": "t"}, catalog="", table="t")) == Keys(Kind.DROP_TABLE, T)
+    assert keys_of(event("DROP_TABLE", {"db": "d1", "table": "t"}, catalog="", table="t")) == Keys(
+        EventKind.DROP_TABLE, T
+    )
 
 
 def test_2_3_alters_without_a_truncate_flag() -> None:
     one = part("2024-01-01", "eu")
     keys = keys_of(altered_partition(one, replace(one, parameters={"a": "b"})))
     assert keys == Keys(
-        Kind.ALTER_PARTITIONS,
+        EventKind.ALTER_PARTITIONS,
         T,
-        shape=Shape.PARTITIONED,
+        shape=TableShape.PARTITIONED,
         partitions=("ds=2024-01-01/region=eu",),
         locations=("file:/w/t/2024-01-01-eu",),
     )
@@ -414,16 +422,16 @@ def test_what_2_3_does_not_say_is_unknown_and_no_defect(
     event_type: str, message: dict[str, object], table: TableName
 ) -> None:
     keys = keys_of(event(event_type, message, catalog="", table=table.table))
-    assert keys == Keys(Kind.UNKNOWN, table)
+    assert keys == Keys(EventKind.UNKNOWN, table)
 
 
 def test_what_another_version_does_not_say_is_a_defect() -> None:
     keys = keys_of(event("INSERT", {"db": "d1", "table": "t", "files": []}, table="t"))
-    assert keys == Keys(Kind.UNKNOWN, T, defect="the message has no tableObjJson")
+    assert keys == Keys(EventKind.UNKNOWN, T, defect="the message has no tableObjJson")
 
 
 def test_a_type_that_is_not_known_is_unknown_and_no_defect() -> None:
-    assert keys_of(event("A_NEW_TYPE", {}, table="T")) == Keys(Kind.UNKNOWN, T)
+    assert keys_of(event("A_NEW_TYPE", {}, table="T")) == Keys(EventKind.UNKNOWN, T)
 
 
 # What can't be folded
@@ -462,22 +470,22 @@ def test_a_type_that_is_not_known_is_unknown_and_no_defect() -> None:
     ],
 )
 def test_what_can_not_be_folded_is_unknown_with_the_row_and_the_reason(one: Event, defect: str) -> None:
-    assert keys_of(one) == Keys(Kind.UNKNOWN, T, defect=defect)
+    assert keys_of(one) == Keys(EventKind.UNKNOWN, T, defect=defect)
 
 
 def test_a_lone_surrogate_makes_a_message_unknown() -> None:
     broken = replace(created(PLAIN), message=created(PLAIN).message.replace("file:/w/t", r"file:/w/\\ud800"))
-    assert keys_of(broken).kind is Kind.UNKNOWN
+    assert keys_of(broken).kind is EventKind.UNKNOWN
 
 
 @pytest.mark.parametrize(("database", "table"), [("", ""), ("null", " "), ("\ud800", "t")])
 def test_a_row_that_names_nothing_leaves_the_table_open(database: str, table: str) -> None:
     keys = keys_of(event("A_NEW_TYPE", {}, database=database, table=table))
-    assert keys == Keys(Kind.UNKNOWN)
+    assert keys == Keys(EventKind.UNKNOWN)
 
 
 def test_objects_of_databases_and_functions_are_named() -> None:
     database = event("CREATE_DATABASE", {"db": "D2", "dbJson": tjson(Database("D2"))}, database="D2")
     function = event("CREATE_FUNCTION", {"db": "d1", "functionObjJson": tjson(Function("Fn", "d1", "a.B"))})
-    assert keys_of(database) == Keys(Kind.CREATE_DATABASE, TableName("d2"))
-    assert keys_of(function) == Keys(Kind.CREATE_FUNCTION, FN)
+    assert keys_of(database) == Keys(EventKind.CREATE_DATABASE, TableName("d2"))
+    assert keys_of(function) == Keys(EventKind.CREATE_FUNCTION, FN)

@@ -10,14 +10,14 @@ from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetast
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
-from calque.core.lease import Living, Seen, Step, Take, Taken, Watch, next_step, usable
-from calque.engine.lease.fence import AT_A_TIME, Deputy, FencedStorage
+from calque.core.lease import FirstSight, LeaseLost, Living, Step, TakeGeneration, Watch, next_step, usable
+from calque.engine.lease.fence import AT_A_TIME, CommandFence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
-from calque.engine.lease.keeper import Held, Lease
+from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.lease import Generation, Writer
 from calque.model.names import OURS, TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from support.faults.leases import SECONDS, Elapsed, lease, leases_of, writer
 
 ME, OTHER = writer("me"), writer("other")
@@ -30,24 +30,24 @@ def generation(number: int, by: Writer, renewals: int = 0, *, released: bool = F
 @pytest.mark.parametrize(
     ("held", "newest", "first", "began", "step"),
     [
-        (0, None, None, 5, Take(1)),
-        (0, generation(3, OTHER, released=True), None, 5, Take(4)),
+        (0, None, None, 5, TakeGeneration(1)),
+        (0, generation(3, OTHER, released=True), None, 5, TakeGeneration(4)),
         (0, generation(3, OTHER), None, 5, Watch(generation(3, OTHER), 0)),
-        (0, generation(3, OTHER), Seen(generation(3, OTHER), 5), 34.9, Watch(generation(3, OTHER), 29.9)),
-        (0, generation(3, OTHER), Seen(generation(3, OTHER), 5), 35, Take(4)),
-        (0, generation(3, OTHER, 1), Seen(generation(3, OTHER), 5), 35, Living(generation(3, OTHER, 1))),
-        (0, generation(4, OTHER), Seen(generation(3, OTHER), 5), 35, Living(generation(4, OTHER))),
-        (0, generation(3, OTHER, 1, released=True), Seen(generation(3, OTHER), 5), 6, Take(4)),
-        (0, generation(3, ME), None, 5, Take(4)),
-        (2, generation(3, ME), None, 5, Take(4)),
-        (3, generation(3, ME), Seen(generation(2, OTHER), 5), 6, Take(4)),
-        (3, generation(4, OTHER), None, 5, Taken(generation(4, OTHER))),
-        (3, generation(4, OTHER, released=True), None, 5, Taken(generation(4, OTHER, released=True))),
-        (3, None, None, 5, Taken(None)),
+        (0, generation(3, OTHER), FirstSight(generation(3, OTHER), 5), 34.9, Watch(generation(3, OTHER), 29.9)),
+        (0, generation(3, OTHER), FirstSight(generation(3, OTHER), 5), 35, TakeGeneration(4)),
+        (0, generation(3, OTHER, 1), FirstSight(generation(3, OTHER), 5), 35, Living(generation(3, OTHER, 1))),
+        (0, generation(4, OTHER), FirstSight(generation(3, OTHER), 5), 35, Living(generation(4, OTHER))),
+        (0, generation(3, OTHER, 1, released=True), FirstSight(generation(3, OTHER), 5), 6, TakeGeneration(4)),
+        (0, generation(3, ME), None, 5, TakeGeneration(4)),
+        (2, generation(3, ME), None, 5, TakeGeneration(4)),
+        (3, generation(3, ME), FirstSight(generation(2, OTHER), 5), 6, TakeGeneration(4)),
+        (3, generation(4, OTHER), None, 5, LeaseLost(generation(4, OTHER))),
+        (3, generation(4, OTHER, released=True), None, 5, LeaseLost(generation(4, OTHER, released=True))),
+        (3, None, None, 5, LeaseLost(None)),
     ],
 )
 def test_what_a_writer_does_that_holds_nothing(
-    held: int, newest: Generation | None, first: Seen | None, began: float, step: Step
+    held: int, newest: Generation | None, first: FirstSight | None, began: float, step: Step
 ) -> None:
     assert next_step(ME, held, newest, first, began) == step
 
@@ -55,7 +55,7 @@ def test_what_a_writer_does_that_holds_nothing(
 @pytest.mark.parametrize(
     ("mine", "theirs", "step"),
     [
-        ("boot:1:2", "boot:1:2", Take(4)),
+        ("boot:1:2", "boot:1:2", TakeGeneration(4)),
         ("boot:1:2", "boot:1:3", Watch(generation(3, writer("other", "boot:1:3")), 0)),
         ("", "", Watch(generation(3, OTHER), 0)),
     ],
@@ -166,7 +166,7 @@ def test_a_writer_that_comes_second_is_told_who_lives_there(world: World) -> Non
     assert second.attempt(OTHER) == Watch(generation(1, ME), 0)
     world.clock.now += 10
     first.renew()
-    with pytest.raises(Held) as refusal:
+    with pytest.raises(LeaseHeldByOther) as refusal:
         second.attempt(OTHER)
     assert refusal.value.exit_code == 75
     assert "process 7 on host-of-me" in str(refusal.value)
@@ -326,7 +326,10 @@ def test_a_call_waits_a_moment_for_a_renewal_that_is_late(world: World) -> None:
 
 def test_a_command_beside_the_writer_needs_its_state_folder(world: World) -> None:
     leases = leases_of(world.catalog)
-    ours, theirs = Deputy(leases, "dr", "state-of-me", SECONDS, world.clock), Deputy(leases, "dr", "x", 1, world.clock)
+    ours, theirs = (
+        CommandFence(leases, "dr", "state-of-me", SECONDS, world.clock),
+        CommandFence(leases, "dr", "x", 1, world.clock),
+    )
     ours.permit()
     world.taken(ME)
     ours.permit()
@@ -373,7 +376,7 @@ def test_a_call_that_is_not_permitted_sends_nothing_to_the_metastore() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = Client(f"thrift://127.0.0.1:{server.getsockname()[1]}", permit=Fence(0).permit)
         with pytest.raises(Unavailable, match="has run out"):
-            HiveCatalog(client, Abilities()).drop_table(TableName("sales", "orders"))
+            HiveCatalog(client, TargetCapabilities()).drop_table(TableName("sales", "orders"))
         client.close()
         accepted, _ = server.accept()
         with accepted:

@@ -12,7 +12,7 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 from calque.config import load
 from calque.control.process_locks import Roles
-from calque.engine.lease.keeper import Held, Lease
+from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.lease import Generation
 from calque.model.state_places import TargetPlaces
@@ -90,7 +90,7 @@ def test_a_writer_that_lives_ends_the_process_with_75(process: Process) -> None:
     soon(lambda: process.part.last_error is not None)
     process.leases.renew(Generation(1, OTHER, 0.5, 1))
     error = process.error()
-    assert isinstance(error, Held)
+    assert isinstance(error, LeaseHeldByOther)
     assert error.exit_code == 75
     assert process.leases.newest() == Generation(1, OTHER, 0.5, 1)
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from calque.adapters.delta.columns import EPOCHS, LEDGER_FORMAT, OBJECTS, STATE_KINDS, TABLES
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.model.files import File
-from calque.model.ledger import Epoch, ObjectRow, TableRow, TableState, Why
+from calque.model.ledger import Epoch, NotLiveReason, ObjectRow, TableRow, TableState
 from calque.resources import schemas_folder
 
 COLUMNS = {"epochs": EPOCHS, "objects": OBJECTS, "tables": TABLES}
@@ -66,7 +66,7 @@ def test_words_are_those_that_calque_writes() -> None:
     assert {name: found for name, found in words.items() if found} == {
         "kind": set(STATE_KINDS),
         "state": {state.value for state in TableState},
-        "why": {why.value for why in Why},
+        "why": {why.value for why in NotLiveReason},
     }
 
 

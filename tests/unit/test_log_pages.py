@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import FIRST, ROW_BYTES, HiveLog
 from calque.engine.sides.log_reads import events_after
-from calque.errors import Failing
+from calque.errors import CallFailed
 from calque.model.journal import Event
 from calque.model.names import EventId
 from support.services.logserver import LogServer, log_server
@@ -99,7 +99,7 @@ def test_a_server_that_fails_is_asked_for_less() -> None:
 
 def test_a_server_that_gives_nothing_fails() -> None:
     with served(rows(*[SMALL] * 100), most=0) as (server, log):
-        with pytest.raises(Failing):
+        with pytest.raises(CallFailed):
             log.read(0, 1000)
         assert server.asked == [FIRST, FIRST // 8, 1]
         server.most = 1000

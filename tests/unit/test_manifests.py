@@ -10,11 +10,11 @@ import fastavro
 import pytest
 from pyiceberg.table.puffin import PuffinFile
 
-from calque.core.iceberg import Paths, metadata_file, moved_metadata, parse_metadata
-from calque.core.manifests import Listed, files_in, moved_deletes, recoded, records, rewritten_as
+from calque.core.iceberg import PathMapping, metadata_file, moved_metadata, parse_metadata
+from calque.core.manifests import ListedFile, files_in, moved_deletes, recoded, records, rewritten_as
 from calque.errors import Refused
 
-PATHS = Paths.between("s3a://hq/wh/t", "file:///dr/t/")
+PATHS = PathMapping.between("s3a://hq/wh/t", "file:///dr/t/")
 SCHEMA = {
     "type": "record",
     "name": "file_path_pos",
@@ -57,13 +57,13 @@ def test_paths_outside_of_the_table_never_meet() -> None:
 @pytest.mark.parametrize("codec", ["null", "deflate"])
 def test_an_avro_file_keeps_its_header_and_what_is_not_changed(codec: str) -> None:
     content = avro("s3a://hq/wh/t/data/f", codec=codec)
-    moved = moved_deletes(Listed("d", "AVRO", 0, True, None), content, PATHS.at_target)
+    moved = moved_deletes(ListedFile("d", "AVRO", 0, True, None), content, PATHS.at_target)
     assert records("d", moved) == [{"file_path": "file:/dr/t/data/f", "pos": 1, "on": BEYOND}]
     assert fastavro.reader(io.BytesIO(moved)).metadata == fastavro.reader(io.BytesIO(content)).metadata
-    assert moved == moved_deletes(Listed("d", "AVRO", 0, True, None), content, PATHS.at_target)
+    assert moved == moved_deletes(ListedFile("d", "AVRO", 0, True, None), content, PATHS.at_target)
     assert recoded("d", content, lambda row: row) == content
     bound = b"file:/dr/t/data/f"
-    assert rewritten_as(Listed("d", "AVRO", 0, True, None), moved).bounds == (bound, bound)
+    assert rewritten_as(ListedFile("d", "AVRO", 0, True, None), moved).bounds == (bound, bound)
 
 
 def test_a_deletion_vector_stays_where_it_is_and_names_the_targets_file() -> None:
@@ -79,11 +79,11 @@ def test_a_deletion_vector_stays_where_it_is_and_names_the_targets_file() -> Non
     }
     footer = json.dumps({"blobs": [blob], "properties": {"created-by": "x"}}).encode()
     content = b"PFA1" + vector + b"PFA1" + footer + len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1"
-    moved = moved_deletes(Listed("d", "PUFFIN", 0, True, None), content, PATHS.at_target)
+    moved = moved_deletes(ListedFile("d", "PUFFIN", 0, True, None), content, PATHS.at_target)
     found = PuffinFile(moved)
     assert found.get_blob_payload(found.footer.blobs[0]) == vector
     assert found.footer.blobs[0].properties == {"referenced-data-file": "file:/dr/t/data/ü", "cardinality": "1"}
-    assert rewritten_as(Listed("d", "PUFFIN", 0, True, None), moved).size == len(moved)
+    assert rewritten_as(ListedFile("d", "PUFFIN", 0, True, None), moved).size == len(moved)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_deletion_vector_stays_where_it_is_and_names_the_targets_file() -> Non
 )
 def test_deletes_that_cannot_be_rewritten_are_refused_by_name(format_: str, content: bytes) -> None:
     with pytest.raises(Refused, match="s3a://hq/d"):
-        moved_deletes(Listed("s3a://hq/d", format_, 0, True, None), content, PATHS.at_target)
+        moved_deletes(ListedFile("s3a://hq/d", format_, 0, True, None), content, PATHS.at_target)
 
 
 def test_a_file_that_is_no_manifest_is_refused() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from calque.commands.status import copying as shown
 from calque.control.status_records import copying_of
-from calque.engine.sides.copy_progress import Copying, Progress
-from calque.ports import Copied, CopyTask
+from calque.engine.sides.copy_progress import CopyProgress, Progress
+from calque.ports import CopiedFile, CopyTask
 
 SECOND = 1_000_000_000
 MB = 1_000_000
@@ -28,12 +28,12 @@ def tasks(count: int, size: int = 100 * MB) -> list[CopyTask]:
     return [CopyTask(f"/s/{number}", f"/t/{number}", size, 1) for number in range(count)]
 
 
-def moved(task: CopyTask) -> Copied:
-    return Copied(task, "sum", bytes_moved=task.size)
+def moved(task: CopyTask) -> CopiedFile:
+    return CopiedFile(task, "sum", bytes_moved=task.size)
 
 
 def test_nothing_is_shown_while_nothing_is_copied() -> None:
-    copying = Copying(Time())
+    copying = CopyProgress(Time())
     assert copying.look() is None
     with copying.of(tasks(1)):
         assert copying.look() == Progress(100 * SECOND, 100 * SECOND, files=1, bytes=100 * MB)
@@ -42,7 +42,7 @@ def test_nothing_is_shown_while_nothing_is_copied() -> None:
 
 def test_the_end_is_as_far_as_what_is_left_takes_at_the_same_speed() -> None:
     time = Time()
-    copying, wanted = Copying(time), tasks(4)
+    copying, wanted = CopyProgress(time), tasks(4)
     with copying.of(wanted) as report:
         report(moved(wanted[0]))
         time.now += 10 * SECOND
@@ -53,9 +53,9 @@ def test_the_end_is_as_far_as_what_is_left_takes_at_the_same_speed() -> None:
 
 def test_what_was_there_already_promises_no_speed() -> None:
     time = Time()
-    copying, wanted = Copying(time), tasks(4)
+    copying, wanted = CopyProgress(time), tasks(4)
     with copying.of(wanted) as report:
-        report(Copied(wanted[0]))
+        report(CopiedFile(wanted[0]))
         time.now += SECOND
         before = copying.look()
         report(moved(wanted[1]))
@@ -69,7 +69,7 @@ def test_what_was_there_already_promises_no_speed() -> None:
 
 def test_copies_that_overlap_are_one_that_grows_and_the_next_begins_anew() -> None:
     time = Time()
-    copying = Copying(time)
+    copying = CopyProgress(time)
     with copying.of(tasks(2)) as first:
         time.now += SECOND
         with copying.of(tasks(3)) as second:
@@ -84,7 +84,7 @@ def test_copies_that_overlap_are_one_that_grows_and_the_next_begins_anew() -> No
 
 
 def test_what_was_given_up_is_not_waited_for() -> None:
-    copying = Copying(Time())
+    copying = CopyProgress(Time())
     with copying.of(tasks(1)):
         with suppress(OSError), copying.of(tasks(5)) as report:
             report(moved(tasks(1)[0]))
@@ -95,7 +95,7 @@ def test_what_was_given_up_is_not_waited_for() -> None:
 
 
 def test_threads_lose_no_report() -> None:
-    copying, wanted = Copying(Time()), tasks(4000, 1)
+    copying, wanted = CopyProgress(Time()), tasks(4000, 1)
     with copying.of(wanted) as report:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda task: report(moved(task)), wanted))

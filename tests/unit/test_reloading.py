@@ -11,9 +11,9 @@ from calque.adapters.control import ControlStore
 from calque.commands.reload import answers
 from calque.config import Config, load
 from calque.control.process_locks import Roles
-from calque.control.processes import Answer, Presence, ask_reload, processes
+from calque.control.processes import Answer, ProcessPresence, ask_reload, processes
 from calque.errors import Refused, Unavailable
-from calque.streams.reload import Difference, Reread, difference, require_reloadable
+from calque.streams.reload import ConfigurationReader, Difference, difference, require_reloadable
 from calque.streams.run import Run
 from calque.wiring.wiring import Wiring
 
@@ -46,12 +46,16 @@ BASE = SOURCE + target("a") + target("b")
 )
 def test_only_what_has_another_configuration_is_disturbed(tmp_path: Path, text: str, found: Difference) -> None:
     before, now = config(tmp_path, BASE), config(tmp_path, text)
-    assert difference(before, now, tuple(before.targets), Reread(lambda: now).targets(now)) == found
+    assert difference(before, now, tuple(before.targets), ConfigurationReader(lambda: now).targets(now)) == found
 
 
 def test_a_process_keeps_to_the_targets_that_it_was_started_for(tmp_path: Path) -> None:
     now = config(tmp_path, BASE)
-    assert [Reread(lambda: now, named).targets(now) for named in ((), ("b", "gone"), None)] == [("a", "b"), ("b",), ()]
+    assert [ConfigurationReader(lambda: now, named).targets(now) for named in ((), ("b", "gone"), None)] == [
+        ("a", "b"),
+        ("b",),
+        (),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +79,7 @@ def test_what_needs_a_new_start_is_refused(tmp_path: Path, text: str, what: str)
 def test_a_refused_reload_changes_nothing_and_is_answered(tmp_path: Path) -> None:
     before = config(tmp_path, BASE)
     path = tmp_path / "calque.toml"
-    run = Run(Wiring(before), ("a", "b"), reread=Reread(lambda: load(path)))
+    run = Run(Wiring(before), ("a", "b"), reread=ConfigurationReader(lambda: load(path)))
     control = run.wiring.control
     run.presence.begin(run.targets)
     try:
@@ -97,7 +101,7 @@ def test_a_target_that_another_process_has_is_not_taken_over(tmp_path: Path) -> 
     run = Run(
         Wiring(before),
         ("a",),
-        reread=Reread(lambda: config(tmp_path, SOURCE + target("a") + target("b") + target("c"))),
+        reread=ConfigurationReader(lambda: config(tmp_path, SOURCE + target("a") + target("b") + target("c"))),
     )
     run.presence.begin(run.targets)
     try:
@@ -114,7 +118,7 @@ def test_a_target_that_another_process_has_is_not_taken_over(tmp_path: Path) -> 
 def test_who_asks_waits_for_all_that_run_and_for_no_other(tmp_path: Path) -> None:
     control = ControlStore(tmp_path)
     assert answers(control, ask_reload(control), 0) == []
-    one, other = Presence(control), Presence(control)
+    one, other = ProcessPresence(control), ProcessPresence(control)
     one.begin(("a",))
     other.begin(("b",))
     request = ask_reload(control)

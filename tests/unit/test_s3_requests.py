@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.files.attempt import Terms
+from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.s3_requests import SILENT_SECONDS
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import Own, Systems
+from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.errors import Unavailable
 from calque.ports import CopyTask
 
@@ -60,8 +60,8 @@ def test_whatever_is_asked_of_a_silent_store_is_unavailable_within_seconds(silen
     for file in files:
         file.write_bytes(bytes(int(file.name)))
     tasks = [CopyTask(str(file), f"{AT}/t/{file.name}", file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    plain = FileStorage(Systems(options))
-    noted = FileStorage(Systems(own=Own((AT,), options)))
+    plain = FileStorage(FileSystemSet(options))
+    noted = FileStorage(FileSystemSet(own=OwnLocations((AT,), options)))
     asked: dict[str, Callable[[], object]] = {
         "copy": lambda: plain.copy(tasks[:1]),
         "copy in parts": lambda: plain.copy(tasks[1:]),
@@ -132,7 +132,7 @@ def serving(store: Store) -> Iterator[FileStorage]:
     thread = threading.Thread(target=store.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
-        yield FileStorage(Systems(options_of(store.endpoint)), terms=Terms(attempts=1))
+        yield FileStorage(FileSystemSet(options_of(store.endpoint)), terms=CopyTerms(attempts=1))
     finally:
         store.shutdown()
         store.server_close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from calque.core.edges import Ground
+from calque.core.edges import EdgeRules
 from calque.core.fold import fold
 from calque.core.locate import ObservedPart, ObservedTable
 from calque.core.plan import solve
@@ -33,7 +33,7 @@ from calque.model.plan import (
     Rebuild,
     RenamePartition,
 )
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from support.sources.logs import Log, part, partitioned
 
 Rows = Mapping[tuple[EventId, str], str]
@@ -41,7 +41,12 @@ Rows = Mapping[tuple[EventId, str], str]
 
 
 def hops(
-    log: Log, rows: Rows, shown: Mapping[str, str] | None, *, after: EventId, abilities: Abilities | None = None
+    log: Log,
+    rows: Rows,
+    shown: Mapping[str, str] | None,
+    *,
+    after: EventId,
+    abilities: TargetCapabilities | None = None,
 ) -> list[str]:
     """What the window of the log's events after `after` does to a target that showed the partitions `shown` (None: no
     table) at `after`."""
@@ -59,7 +64,7 @@ def hops(
     parts = {f"p={value}": ObservedPart(after, "0", found, len(found)) for value, found in (shown or {}).items()}
     touched = {partition: found for partition, found in parts.items() if (1, partition) in chain.parts}
     observed = {name: None if shown is None else ObservedTable(after, "0", parts=touched)}
-    ground = Ground(abilities or Abilities(), extends)
+    ground = EdgeRules(abilities or TargetCapabilities(), extends)
     problem = problem_of(chain, observed, after, lambda _: True, listed, ground)
     solution = solve(problem)
     assert solution.reached == problem.last
@@ -135,7 +140,7 @@ def test_the_files_of_a_state_that_is_not_shown_need_not_be_known() -> None:
 
 
 def test_a_target_that_commits_any_difference_of_a_table_needs_one_commit() -> None:
-    done = hops(rubberband(), RUBBERBAND, {"a": "5"}, after=20, abilities=Abilities(any_difference=True))
+    done = hops(rubberband(), RUBBERBAND, {"a": "5"}, after=20, abilities=TargetCapabilities(any_difference=True))
     assert done == ["40: commit a = 5 15, b = 10"]
 
 

@@ -15,26 +15,26 @@ import pytest
 from calque.commands.check import look_at_endpoint
 from calque.config import load
 from calque.config.checks import Endpoint, endpoint
-from calque.control.processes import Presence
+from calque.control.processes import ProcessPresence
 from calque.engine.check.check import Findings
 from calque.engine.window.result import Window
 from calque.errors import Refused, Unavailable
 from calque.model.ledger import Bridge, Epoch
 from calque.model.names import Span
-from calque.serve.heartbeat import Pulse
+from calque.serve.heartbeat import Heartbeat
 from calque.serve.http import DEFAULT, Pages, Serving, hindrances, serve
-from calque.serve.lag_clock import MOST, Heads
-from calque.serve.metrics import CaptureLook, Look, Meters, TargetLook
+from calque.serve.lag_clock import MOST, HeadTimes
+from calque.serve.metrics import CaptureLook, Meters, ProcessView, TargetLook
 from calque.wiring.wiring import Wiring
 
 CAPTURES = CaptureLook("running", None, True, 12, 12)
 RUNS = TargetLook("dr", "running", None, True, 10, 3, 2, 1.5, {"live": 4, "quarantined": 1})
-WELL = Look("hq", CAPTURES, (RUNS,))
+WELL = ProcessView("hq", CAPTURES, (RUNS,))
 ANY = Endpoint("127.0.0.1", 0)
 
 
 @contextmanager
-def served(look: Callable[[], Look], where: Endpoint | None = ANY) -> Iterator[Serving]:
+def served(look: Callable[[], ProcessView], where: Endpoint | None = ANY) -> Iterator[Serving]:
     found = serve(where, Pages(look, Meters(look).text, lambda: {"targets": {}}))
     try:
         yield found
@@ -62,16 +62,16 @@ def test_what_goes_well_is_healthy_and_ready() -> None:
 @pytest.mark.parametrize(
     ("look", "problems"),
     [
-        (Look("hq", None, ()), ["it starts"]),
-        (Look("hq", CaptureLook("starting", None, False, None, None), (RUNS,)), ["capture is starting"]),
-        (Look("hq", CaptureLook("running", "No answer.", False, 1, 1), (RUNS,)), ["capture: No answer."]),
-        (Look("hq", CAPTURES, (TargetLook("dr", "paused", None, True),)), ["dr is paused"]),
-        (Look("hq", None, (TargetLook("dr", "failed", "It broke.", True),)), ["dr is failed: It broke."]),
-        (Look("hq", None, (TargetLook("dr", "running", "No answer.", False),)), ["dr: No answer."]),
-        (Look("hq", CAPTURES, (RUNS,), silent=("dr",)), ["dr does not turn"]),
+        (ProcessView("hq", None, ()), ["it starts"]),
+        (ProcessView("hq", CaptureLook("starting", None, False, None, None), (RUNS,)), ["capture is starting"]),
+        (ProcessView("hq", CaptureLook("running", "No answer.", False, 1, 1), (RUNS,)), ["capture: No answer."]),
+        (ProcessView("hq", CAPTURES, (TargetLook("dr", "paused", None, True),)), ["dr is paused"]),
+        (ProcessView("hq", None, (TargetLook("dr", "failed", "It broke.", True),)), ["dr is failed: It broke."]),
+        (ProcessView("hq", None, (TargetLook("dr", "running", "No answer.", False),)), ["dr: No answer."]),
+        (ProcessView("hq", CAPTURES, (RUNS,), silent=("dr",)), ["dr does not turn"]),
     ],
 )
-def test_what_keeps_it_from_its_work_makes_it_unready(look: Look, problems: list[str]) -> None:
+def test_what_keeps_it_from_its_work_makes_it_unready(look: ProcessView, problems: list[str]) -> None:
     assert hindrances(look)[: len(problems)] == problems
     with served(lambda: look) as serving:
         assert read(serving, "/readyz")[0] == 503
@@ -157,7 +157,7 @@ def test_it_is_served_by_default_and_not_where_the_configuration_says_so(
 
 
 def test_the_lag_counts_from_when_the_first_event_that_is_missing_was_seen() -> None:
-    heads = Heads()
+    heads = HeadTimes()
     assert (heads.newest(), heads.lag_seconds(5, 100.0)) == (None, 0.0)
     for head, at in ((3, 10.0), (3, 12.0), (7, 20.0), (9, 30.0)):
         heads.seen(head, at)
@@ -171,7 +171,7 @@ def test_the_lag_counts_from_when_the_first_event_that_is_missing_was_seen() -> 
 
 
 def test_a_long_past_is_remembered_coarsely() -> None:
-    heads = Heads()
+    heads = HeadTimes()
     for number in range(5 * MOST):
         heads.seen(number, float(number))
     assert len(heads.ids) <= MOST
@@ -189,7 +189,7 @@ def test_who_does_not_answer_is_noticed_and_so_is_an_answer() -> None:
             raise Unavailable("Nobody answers", str(error), "Wait") from error
         return 7
 
-    pulse = Pulse(ask, "x")
+    pulse = Heartbeat(ask, "x")
     pulse.look()
     assert (pulse.answer, pulse.problem) == (7, None)
     server.close()
@@ -215,7 +215,7 @@ def test_check_finds_an_address_that_another_has_and_none_that_a_process_of_ours
         [finding] = findings.found
         assert f"can't be served at 127.0.0.1:{listener.getsockname()[1]}" in finding.what
         assert (finding.where, findings.unreachable) == ("configuration", True)
-        presence, findings = Presence(wiring.control), Findings()
+        presence, findings = ProcessPresence(wiring.control), Findings()
         presence.serves = f"http://127.0.0.1:{listener.getsockname()[1]}"
         presence.begin(())
         try:

@@ -14,17 +14,17 @@ import pytest
 
 from calque.commands.status import show
 from calque.config import load
-from calque.control.pause_rules import Rule, change
+from calque.control.pause_rules import PauseAction, change
 from calque.control.process_locks import Roles
-from calque.control.processes import Presence
+from calque.control.processes import ProcessPresence
 from calque.control.status import snapshot
 from calque.control.status_records import is_running, tell
 from calque.core.standing import PAUSED
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.model.ledger import DatabaseRow, Epoch, FunctionRow, StateRow, TableRow, TableState
 from calque.model.records import GapRecovery
 from calque.model.state_places import SourcePlaces, TargetPlaces
-from calque.serve.lag_clock import Heads
+from calque.serve.lag_clock import HeadTimes
 from calque.wiring.wiring import Wiring
 
 HERE = socket.gethostname()
@@ -128,7 +128,7 @@ def test_a_process_on_another_host_lives_as_long_as_it_tells_of_itself(wiring: W
 def test_several_processes_over_one_state_folder_are_told_apart(
     wiring: Wiring, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one, other = Presence(wiring.control), Presence(wiring.control)
+    one, other = ProcessPresence(wiring.control), ProcessPresence(wiring.control)
     one.serves = "http://127.0.0.1:9400"
     one.begin(("dr",))
     other.begin(())
@@ -200,9 +200,9 @@ def test_looking_at_a_role_does_not_keep_anybody_from_taking_it(wiring: Wiring) 
 
 
 def test_rules_of_held_back_tables_are_kept_and_wake_the_target(wiring: Wiring) -> None:
-    assert change(wiring, "dr", Rule.PAUSE, ["sales.*"]) == ((Rule.PAUSE, "sales.*"),)
+    assert change(wiring, "dr", PauseAction.PAUSE, ["sales.*"]) == ((PauseAction.PAUSE, "sales.*"),)
     before = wiring.folder.wake_file("target.dr").stat().st_size
-    assert change(wiring, "dr", Rule.RESUME, ["*.*"]) == ()
+    assert change(wiring, "dr", PauseAction.RESUME, ["*.*"]) == ()
     assert wiring.folder.wake_file("target.dr").stat().st_size > before
 
 
@@ -294,7 +294,7 @@ def test_a_table_that_the_process_reads_or_copies_is_told_of_as_that(wiring: Wir
 
 @pytest.mark.parametrize(("settled", "state"), [(0, "repairing"), (1, "repaired")])
 def test_a_gap_is_told_of_with_what_became_of_it(wiring: Wiring, settled: int, state: str) -> None:
-    wiring.only_source().gaps().add(Gap(1, 3, 7, Cause.PURGED, "2026-11-22T00:00:00+00:00"))
+    wiring.only_source().gaps().add(Gap(1, 3, 7, GapCause.PURGED, "2026-11-22T00:00:00+00:00"))
     wiring.only_source().gaps().settle(1)
     wiring.ledger("dr").put_tables([TableRow("sales", "x", TableState.LIVE, 3)])
     wiring.ledger("dr").put_records([GapRecovery(settled)])
@@ -304,7 +304,7 @@ def test_a_gap_is_told_of_with_what_became_of_it(wiring: Wiring, settled: int, s
 
 @pytest.mark.parametrize("ahead", [-86_400, 86_400])
 def test_no_lag_is_negative_when_the_clock_was_set(ahead: int) -> None:
-    heads = Heads()
+    heads = HeadTimes()
     heads.seen(7, time.time() + ahead)
     assert heads.lag_seconds(5, time.time()) >= 0.0
 

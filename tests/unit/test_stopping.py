@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from calque.commands import wait
-from calque.commands.options import Settings
+from calque.commands.options import CommandSettings
 from calque.config import load
-from calque.control.pause_rules import Rule, change
+from calque.control.pause_rules import PauseAction, change
 from calque.control.requests import ask
 from calque.control.status import snapshot
 from calque.core.standing import Standing
@@ -213,7 +213,7 @@ def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
     run.wiring.control.put(TargetPlaces("dr").pause_record, {})
     assert part.standing(5) is Standing.WITHOUT
     with pytest.raises(Unavailable, match="An operator has paused it"):
-        wait.run(Settings(), run.wiring.config, "dr", 5, None)
+        wait.run(CommandSettings(), run.wiring.config, "dr", 5, None)
 
 
 @pytest.mark.parametrize("state", [TableState.WAITING, TableState.QUARANTINED])
@@ -221,11 +221,11 @@ def test_who_waits_sees_what_operators_let_go_on_before_a_run_takes_that_up(run:
     wiring = run.wiring
     reason = PAUSED_BY_OPERATOR if state == TableState.WAITING else "it failed"
     wiring.ledger("dr").publish(Epoch(1, 5, 0, "", "window"), [], [TableRow("d", "t", state, 1, reason, 1)])
-    change(wiring, "dr", Rule.PAUSE, ["d.*"])
+    change(wiring, "dr", PauseAction.PAUSE, ["d.*"])
     with pytest.raises(Unavailable, match=r"without d\.t"):
-        wait.run(Settings(), wiring.config, "dr", 5, 0.0)
-    change(wiring, "dr", Rule.RESUME, ["d.t"])
+        wait.run(CommandSettings(), wiring.config, "dr", 5, 0.0)
+    change(wiring, "dr", PauseAction.RESUME, ["d.t"])
     if state == TableState.QUARANTINED:
         ask(wiring, "dr", Action.RELEASE, [])
     with pytest.raises(Unavailable, match="after 0 s"):
-        wait.run(Settings(), wiring.config, "dr", 5, 0.0)
+        wait.run(CommandSettings(), wiring.config, "dr", 5, 0.0)

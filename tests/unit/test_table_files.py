@@ -11,7 +11,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from calque.adapters.files.system import Systems
+from calque.adapters.files.system import FileSystemSet
 from calque.core.definition import Definition, Format
 from calque.core.formats import TEXT_INPUT
 from calque.errors import Refused
@@ -38,7 +38,7 @@ def table(
 
 
 def rows(files: TableFiles) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = dataset_of(files, Systems()).to_table().to_pylist()
+    found: list[dict[str, object]] = dataset_of(files, FileSystemSet()).to_table().to_pylist()
     return found
 
 
@@ -89,7 +89,7 @@ def test_quoted_text_has_strings_only(tmp_path: Path) -> None:
 
 
 def test_a_table_without_files_has_its_columns() -> None:
-    found = dataset_of(table({"x": "int"}, {"p": "bigint"}), Systems()).to_table()
+    found = dataset_of(table({"x": "int"}, {"p": "bigint"}), FileSystemSet()).to_table()
     assert found.schema == pa.schema([("x", pa.int32()), ("p", pa.int64())])
     assert found.num_rows == 0
 
@@ -97,7 +97,7 @@ def test_a_table_without_files_has_its_columns() -> None:
 def test_a_serde_without_a_reader_is_named() -> None:
     how = Format("o.a.AvroContainerInputFormat", "org.apache.hadoop.hive.serde2.avro.AvroSerDe")
     with pytest.raises(Refused, match=r"no reader for .*AvroSerDe"):
-        dataset_of(table({"x": "int"}, {}, how=how), Systems())
+        dataset_of(table({"x": "int"}, {}, how=how), FileSystemSet())
 
 
 @pytest.mark.parametrize(

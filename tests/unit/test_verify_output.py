@@ -9,8 +9,8 @@ import pytest
 from calque.commands import repair, verify
 from calque.commands.output import print_json
 from calque.config import load
-from calque.core.compare import Counts, Difference, DifferenceKind
-from calque.engine.verify.verify import SetAside, Verification
+from calque.core.compare import ComparedCounts, Difference, DifferenceKind
+from calque.engine.verify.verify import SkippedObject, Verification
 from calque.model.names import TableName
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
@@ -29,7 +29,7 @@ def wiring(tmp_path: Path) -> Wiring:
 FOUND = Verification(
     "dr",
     7,
-    Counts(1, 2, 3, 1, 5),
+    ComparedCounts(1, 2, 3, 1, 5),
     (
         Difference(TableName("a", "x"), "", DifferenceKind.DEFINITION, "parameters.[k]", "1", None),
         Difference(TableName("b", "y"), "p=1", DifferenceKind.MISSING, "partition", "p=1", None),
@@ -37,7 +37,7 @@ FOUND = Verification(
         Difference(TableName("b", "f"), "", DifferenceKind.MISSING, "function", "b.f", None, "function"),
         Difference(TableName("b"), "", DifferenceKind.DEFINITION, "owner", "me", "you", "database"),
     ),
-    (SetAside(TableName("b", "w"), "quarantined", None, "it is broken"),),
+    (SkippedObject(TableName("b", "w"), "quarantined", None, "it is broken"),),
 )
 
 

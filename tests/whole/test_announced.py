@@ -8,7 +8,7 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
 from calque.core.layout import join
 from calque.core.lifecycle import State
-from calque.engine.sides.announced_exceptions import Announced, bridges, in_parts
+from calque.engine.sides.announced_exceptions import AnnouncedExceptions, bridges, in_parts
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Bridge
 from calque.model.names import TableName
@@ -21,12 +21,12 @@ PLACE = "file:/source/d1.db/orders"
 
 def test_what_waits_to_be_told_survives_a_restart_and_is_told_once() -> None:
     ledger = MemoryLedger()
-    announced = Announced()
+    announced = AnnouncedExceptions()
     announced.load((), 5)
     announced.add(ledger, AnnouncedBridge, [ORDERS], 9)
     announced.add(ledger, AnnouncedBridge, [ORDERS], 7)
     announced.add(ledger, AnnouncedParts, [PAST], 8)
-    after = Announced()
+    after = AnnouncedExceptions()
     after.load(ledger.records(), 6)
     waiting = after.waiting()
     assert (bridges(waiting), in_parts(waiting)) == ((Bridge("d1.orders", 5, 9),), ("d1.past",))
@@ -36,7 +36,7 @@ def test_what_waits_to_be_told_survives_a_restart_and_is_told_once() -> None:
 
 def test_what_grows_while_an_epoch_is_written_is_told_by_the_next_one() -> None:
     ledger = MemoryLedger()
-    announced = Announced()
+    announced = AnnouncedExceptions()
     announced.add(ledger, AnnouncedBridge, [ORDERS], 9)
     waiting = announced.waiting()
     announced.add(ledger, AnnouncedBridge, [ORDERS], 12)

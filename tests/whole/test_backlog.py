@@ -16,9 +16,9 @@ from calque.core.keys import keys_of
 from calque.core.rows import ENTRY_COLUMNS, table_of
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.window.groups import Cut, prepare_share
+from calque.engine.window.groups import WindowBounds, prepare_share
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.journal import Event, Keys, Kind, Shape
+from calque.model.journal import Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.wiring.spark_windows import tables_of
@@ -102,14 +102,20 @@ def planned(tables: int, events: int) -> int:
     for number in range(tables * events):
         name, place = names[number % tables], number // tables
         parts = () if place == 0 else (f"p={place % 5}",)
-        kind = Kind.CREATE_TABLE if place == 0 else Kind.ADD_PARTITIONS if place <= 5 else Kind.ALTER_PARTITIONS
-        keys = Keys(kind, name, None, Shape.PARTITIONED, parts, (), ("file:/source",) * len(parts))
+        kind = (
+            EventKind.CREATE_TABLE
+            if place == 0
+            else EventKind.ADD_PARTITIONS
+            if place <= 5
+            else EventKind.ALTER_PARTITIONS
+        )
+        keys = Keys(kind, name, None, TableShape.PARTITIONED, parts, (), ("file:/source",) * len(parts))
         rows.append((Event(number + 1, 0, kind.value.upper(), "", *name, "", ""), keys))
     columns = table_of(rows).select(ENTRY_COLUMNS)
     source, side = Late().sides()
     tracemalloc.start()
     try:
-        found = prepare_share(source, side, Cut(0, 0, len(rows), {}), tables_of(columns, {}), InlineExecutor())
+        found = prepare_share(source, side, WindowBounds(0, 0, len(rows), {}), tables_of(columns, {}), InlineExecutor())
         assert [group.ready is not None for group in found] == [True] * tables
         return tracemalloc.get_traced_memory()[1]
     finally:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.core.keys import keys_of
 from calque.core.lifecycle import State
 from calque.core.rows import table_of
@@ -30,7 +30,7 @@ STORAGE = Storage((Column("x", "int"),), serde=SerDe(parameters={}))
 class Case:
     """A source, at first with the empty database d1, and a target that shows it."""
 
-    def __init__(self, policy: Policy = POLICY, habits: Habits = HIVE_4) -> None:
+    def __init__(self, policy: Policy = POLICY, habits: ServerHabits = HIVE_4) -> None:
         self.world = World(0, habits, policy)
         self.source = self.world.writer.source
         self.source.create_database(Database("d1", parameters={}))

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.core.layout import join
 from calque.core.lifecycle import State
 from calque.engine.source.exact_read import read_exact
@@ -29,7 +29,7 @@ A, B, X = TableName("d1", "a"), TableName("d1", "b"), TableName("d2", "x")
 class Case:
     """Two databases of a source that nobody has read yet; `at` says what happens before a call of calque's."""
 
-    def __init__(self, policy: Policy = PLAIN, habits: Habits = HIVE_4) -> None:
+    def __init__(self, policy: Policy = PLAIN, habits: ServerHabits = HIVE_4) -> None:
         self.world = Bootstrap(0, habits, policy)
         self.source = self.world.writer.source
         self.due: list[tuple[str, int, Callable[[], None]]] = []
@@ -165,7 +165,7 @@ def test_a_database_that_an_attempt_made_is_dropped_by_the_next_one() -> None:
 @pytest.mark.parametrize("habits", [HIVE_3, HIVE_4], ids=["3", "4"])
 @pytest.mark.parametrize("method", ["table 1", "few_partitions 1", "partition_names 1", "partitions 1", "current 2"])
 def test_a_table_never_has_the_columns_of_one_incarnation_and_partitions_of_another(
-    method: str, habits: Habits
+    method: str, habits: ServerHabits
 ) -> None:
     """Hive's own bootstrap left such a table."""
     case = Case(habits=habits)

@@ -16,9 +16,9 @@ from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.metastore.catalog import MemoryReader
 from calque.core.image import EVENT, INCARNATION
 from calque.core.lifecycle import State
-from calque.engine.exact_reads.pool import Landed, Read
+from calque.engine.exact_reads.pool import LandingRecorder, ReadOutcome
 from calque.engine.sides.sides import SystemClock
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableRow
 from calque.model.names import OURS, TableName
@@ -260,7 +260,7 @@ def test_a_build_from_before_a_gap_is_not_gone_on_with() -> None:
     at_call(world, "add_partitions", 4, die)
     world.survive(world.background.run)
     assert world.source_side.gaps is not None
-    world.source_side.gaps.add(Gap(1, world.begin, world.begin, Cause.PURGED, ""))
+    world.source_side.gaps.add(Gap(1, world.begin, world.begin, GapCause.PURGED, ""))
     counting.read.clear()
     world.between = lambda _: None
     world.window_alone()
@@ -287,7 +287,7 @@ def test_a_build_is_begun_anew_where_the_journal_does_not_reach_back_to_it() -> 
 
 
 @pytest.mark.parametrize("read", [read, compare], ids=["built", "compared"])
-def test_memory_does_not_grow_with_definitions(read: Callable[[int, int], Read]) -> None:
+def test_memory_does_not_grow_with_definitions(read: Callable[[int, int], ReadOutcome]) -> None:
     def peak(batch: int) -> int:
         tracemalloc.reset_peak()
         before, _ = tracemalloc.get_traced_memory()
@@ -312,7 +312,7 @@ def test_tables_that_land_at_a_time_are_recorded_together_and_told_of_when_they_
             super().put_tables(rows)
             commits.append([row.table for row in rows])
 
-    landed = Landed(
+    landed = LandingRecorder(
         Recording(),
         lambda read: told.append(read.table.table),
         lambda _: None,
@@ -323,7 +323,7 @@ def test_tables_that_land_at_a_time_are_recorded_together_and_told_of_when_they_
     landed.written_ns = landed.clock.now_ns()
     names = [f"t{number}" for number in range(5)]
     for name in names:
-        landed.record(Read(TableName("d1", name), 7))
+        landed.record(ReadOutcome(TableName("d1", name), 7))
     assert not told
     landed.stopping.set()
     landed.close()

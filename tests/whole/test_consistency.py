@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.config import load
 from calque.config.conflicts import unsupported
 from calque.core.image import STATE
@@ -41,7 +41,7 @@ REPLICATED = sorted({*OPERATIONS, *RARER} - {"make_acid"})
 class WholeWorld(World):
     """A world whose reader looks at all tables of a database at once."""
 
-    def __init__(self, seed: int, habits: Habits, policy: Policy) -> None:
+    def __init__(self, seed: int, habits: ServerHabits, policy: Policy) -> None:
         self.databases: dict[str, Past] = {}
         self.complaints: list[str] = []
         self.noted = 0

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.core.compare import Difference, DifferenceKind
 from calque.core.image import EVENT, Marks
 from calque.core.lifecycle import State
@@ -18,12 +18,12 @@ from calque.engine.verify.verify import verify
 from calque.model.facets import (
     ColumnStatistics,
     Constraint,
-    Counted,
     ForeignKey,
     Longs,
     NotNull,
     PrimaryKey,
     Statistics,
+    StatisticsCounts,
     Strings,
 )
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
@@ -38,7 +38,7 @@ COLUMNS = (Column("x", "int"), Column("y", "string"))
 STORAGE = Storage(COLUMNS, None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
 
 
-def begun(habits: Habits = HIVE_4, policy: Policy = POLICY) -> World:
+def begun(habits: ServerHabits = HIVE_4, policy: Policy = POLICY) -> World:
     """A world with empty databases, and a target that follows it."""
     world = World(1, habits, policy)
     for database in ("d1", "d3"):
@@ -74,11 +74,11 @@ def window(world: World) -> None:
 
 
 def longs(high: int) -> ColumnStatistics:
-    return ColumnStatistics("x", "int", Counted(longs=Longs(0, high, 0, 1)))
+    return ColumnStatistics("x", "int", StatisticsCounts(longs=Longs(0, high, 0, 1)))
 
 
 def strings(longest: int) -> ColumnStatistics:
-    return ColumnStatistics("y", "string", Counted(strings=Strings(longest, 1.5, 0, 1)))
+    return ColumnStatistics("y", "string", StatisticsCounts(strings=Strings(longest, 1.5, 0, 1)))
 
 
 def key(name: TableName = ORDERS) -> PrimaryKey:
@@ -343,7 +343,7 @@ def test_a_foreign_key_is_made_again_with_a_parent_that_was_read_again() -> None
 
 
 @pytest.mark.parametrize("habits", [HIVE_3, HIVE_4], ids=["3", "4"])
-def test_a_bootstrap_brings_the_facets_of_all_tables(habits: Habits) -> None:
+def test_a_bootstrap_brings_the_facets_of_all_tables(habits: ServerHabits) -> None:
     world = World(1, habits, POLICY)
     world.source.create_database(Database("d1"))
     create(world, LINES, "1", "2")

@@ -18,17 +18,17 @@ from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
 from calque.engine.check.log_strength import newest_rows, weaknesses
-from calque.engine.failpoints import EFFECTS, Guard
+from calque.engine.failpoints import EFFECTS, FailpointGuard
 from calque.engine.sides.journal_reads import begin_of
 from calque.engine.sides.log_reads import events_after
-from calque.engine.source.evidence import Gatherer
+from calque.engine.source.evidence import EvidenceGatherer
 from calque.errors import Refused, Unavailable
 from calque.model.files import Evidence, Listing
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Database
 from calque.model.journal import Event
 from calque.model.names import EventId, Span
-from calque.streams.background import Beside
+from calque.streams.background import BackgroundThread
 from support.worlds.worlds import Died, World
 
 LOG = "_log"
@@ -49,7 +49,7 @@ class Site:
     def start(self) -> None:
         """As a new process."""
         self.seam = Continuity(self.source, 0, stop=self.stop, weak=self.weak)
-        self.gatherer = Gatherer(self.source, lambda _: True)
+        self.gatherer = EvidenceGatherer(self.source, lambda _: True)
         self.capture = Capture(self.source, 0, self.gatherer, self.seam)
 
     def write(self, events: int) -> None:
@@ -81,7 +81,7 @@ class Site:
         self.store.__dict__.update(copy.deepcopy(saved))
 
     @property
-    def found(self) -> list[tuple[EventId, EventId, Cause]]:
+    def found(self) -> list[tuple[EventId, EventId, GapCause]]:
         assert self.source.gaps is not None
         return [(gap.after, gap.at, gap.cause) for gap in self.source.gaps.found()]
 
@@ -109,7 +109,7 @@ def test_what_was_purged_before_it_was_read_is_a_gap_behind_which_the_journal_be
     with pytest.raises(Interrupted, match=r"events 11 to 15 are missing"):
         site.take()
     site.seam.mend("suspected")
-    assert site.found == [(10, 20, Cause.PURGED)]
+    assert site.found == [(10, 20, GapCause.PURGED)]
     assert (site.source.journal.oldest(), site.source.journal.last()) == (None, 20)
     assert site.gap().span == (11, 20)
     assert site.goes_on()
@@ -124,7 +124,7 @@ def test_a_log_that_was_purged_to_its_end_has_a_gap_and_one_of_an_idle_source_ha
     site.store.purge(17)
     site.start()
     site.seam.mend()
-    assert site.found == [(12, 17, Cause.PURGED)]
+    assert site.found == [(12, 17, GapCause.PURGED)]
 
 
 def test_rows_deleted_from_the_middle_are_found_when_they_are_read(site: Site) -> None:
@@ -136,7 +136,7 @@ def test_rows_deleted_from_the_middle_are_found_when_they_are_read(site: Site) -
         site.take()
     assert site.capture.last() == 10
     site.seam.mend("suspected")
-    assert site.found == [(10, 20, Cause.PURGED)]
+    assert site.found == [(10, 20, GapCause.PURGED)]
     assert site.goes_on()
 
 
@@ -146,7 +146,7 @@ def test_rows_deleted_behind_the_newest_id_are_missing_too(site: Site) -> None:
     with pytest.raises(Interrupted, match="The log ends at event 12, not 13"):
         site.take()
     site.seam.mend("suspected")
-    assert site.found == [(10, 13, Cause.PURGED)]
+    assert site.found == [(10, 13, GapCause.PURGED)]
 
 
 def test_a_restored_metastore_is_a_gap_although_no_id_is_missing(site: Site) -> None:
@@ -157,7 +157,7 @@ def test_a_restored_metastore_is_a_gap_although_no_id_is_missing(site: Site) -> 
     with pytest.raises(Interrupted, match="it ends at event 10, but event 20 was read already"):
         site.seam.require()
     site.seam.mend()
-    assert site.found == [(20, 10, Cause.WENT_BACK)]
+    assert site.found == [(20, 10, GapCause.WENT_BACK)]
     assert (site.source.journal.last(), site.source.evidence.considered()) == (10, 10)
     assert site.goes_on()
 
@@ -174,7 +174,7 @@ def test_a_restored_metastore_is_found_when_its_log_has_grown_past_what_was_read
         site.take()
     site.start()
     site.seam.mend()
-    assert site.found == [(20, 10 + grown, Cause.WENT_BACK)]
+    assert site.found == [(20, 10 + grown, GapCause.WENT_BACK)]
     assert site.goes_on()
 
 
@@ -184,11 +184,11 @@ def test_a_metastore_that_is_restored_again_is_found_behind_a_gap_that_left_no_e
     site.write(5)
     site.store.purge(12)
     site.seam.mend()
-    assert (site.found, site.source.journal.oldest()) == ([(10, 15, Cause.PURGED)], None)
+    assert (site.found, site.source.journal.oldest()) == ([(10, 15, GapCause.PURGED)], None)
     site.restore(saved)
     site.write(grown)
     site.seam.mend()
-    assert site.found[1:] == [(15, 10 + grown, Cause.WENT_BACK)]
+    assert site.found[1:] == [(15, 10 + grown, GapCause.WENT_BACK)]
 
 
 @pytest.mark.parametrize("weak", [False, True])
@@ -200,18 +200,18 @@ def test_an_id_that_comes_twice_is_a_gap_also_where_the_read_ends_with_it(weak: 
         site.take()
     assert site.source.journal.last() is None
     site.seam.mend("suspected")
-    assert site.found == [(0, 3, Cause.REPEATED)]
+    assert site.found == [(0, 3, GapCause.REPEATED)]
     assert site.goes_on()
 
 
 def test_a_second_event_of_an_id_that_comes_late_is_found(site: Site) -> None:
     site.repeat(9)
     site.seam.mend()
-    assert site.found == [(10, 10, Cause.REPEATED)]
+    assert site.found == [(10, 10, GapCause.REPEATED)]
     assert site.seam.mend() is None
     site.repeat(10)
     site.seam.mend()
-    assert site.found[1:] == [(10, 10, Cause.REPEATED)]
+    assert site.found[1:] == [(10, 10, GapCause.REPEATED)]
     assert site.goes_on()
 
 
@@ -221,7 +221,7 @@ def test_a_copy_of_an_event_is_taken_for_another_one() -> None:
     site.write(2)
     site.repeat(1, "d0")
     site.seam.mend("suspected")
-    assert site.found == [(0, 2, Cause.REPEATED)]
+    assert site.found == [(0, 2, GapCause.REPEATED)]
 
 
 def test_with_gap_stop_capture_is_refused_and_nothing_is_lost() -> None:
@@ -306,7 +306,7 @@ def test_a_death_at_any_point_is_healed_by_the_next_start(site: Site, point: str
             raise Died
 
     whole, port = site.source, point.partition(".")[0]
-    site.source = replace(whole, **{port: getattr(Guard(hit), port)(getattr(whole, port))})
+    site.source = replace(whole, **{port: getattr(FailpointGuard(hit), port)(getattr(whole, port))})
     site.start()
     with pytest.raises(Died):
         site.seam.mend()
@@ -339,7 +339,7 @@ def test_a_journal_says_nothing_to_a_reader_who_does_not_know_the_newest_gap(sit
 def test_an_idle_log_is_looked_at(site: Site) -> None:
     noticed: list[str] = []
     failed: list[BaseException] = []
-    vigil = Beside("vigil", lambda stopping: watch(site.seam, noticed.append, stopping, 0.001), failed.append)
+    vigil = BackgroundThread("vigil", lambda stopping: watch(site.seam, noticed.append, stopping, 0.001), failed.append)
     site.repeat(9)
     vigil.begin()
     vigil.thread.join(10)
@@ -355,9 +355,9 @@ def test_what_goes_on_beside_capture_ends_when_it_is_told_to() -> None:
         assert stopping.wait(10)
         ended.append("work")
 
-    beside = Beside("work", work, failed.append)
+    beside = BackgroundThread("work", work, failed.append)
     beside.stop()
-    beside = Beside("work", work, failed.append)
+    beside = BackgroundThread("work", work, failed.append)
     beside.begin()
     beside.stop()
     assert (ended, failed) == (["work"], [])
@@ -370,7 +370,7 @@ def test_what_goes_on_beside_capture_hands_on_what_nobody_expected() -> None:
     def work(_: threading.Event) -> None:
         raise defect
 
-    beside = Beside("work", work, failed.append)
+    beside = BackgroundThread("work", work, failed.append)
     beside.begin()
     beside.stop()
     assert failed == [defect]

@@ -13,7 +13,7 @@ from calque.core.lifecycle import State
 from calque.engine.exact_reads.bulk_compare import BATCH, PAGE
 from calque.model.facets import PrimaryKey
 from calque.model.hive import Database, Function, location_of
-from calque.model.ledger import TableRow, TableState, Why
+from calque.model.ledger import NotLiveReason, TableRow, TableState
 from calque.model.names import TableName
 from calque.model.records import DropReview
 from calque.model.requests import Action, Request
@@ -419,7 +419,9 @@ def test_the_share_of_drops_is_that_of_all_objects_and_each_counts_once(tables: 
         world.open()
         rows = [row for row in world.ledger.tables().values() if isinstance(row, TableRow) and row.table < f"u{BATCH}"]
         at = world.source.current()
-        world.ledger.put_tables([replace(row, state=TableState.LIVE, shows=at, reason="", why=Why.OWN) for row in rows])
+        world.ledger.put_tables(
+            [replace(row, state=TableState.LIVE, shows=at, reason="", why=NotLiveReason.OWN) for row in rows]
+        )
         world.restart()
     world.settle()
     assert bool(held(world)) is waits

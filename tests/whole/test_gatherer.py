@@ -1,4 +1,4 @@
-"""`engine.capture.capture.Gatherer`: what becomes evidence when not everything can be listed."""
+"""`engine.capture.capture.EvidenceGatherer`: what becomes evidence when not everything can be listed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from calque.adapters.memory.metastore import HIVE_3
 from calque.core.iceberg import name_of
 from calque.core.layout import place
 from calque.core.lifecycle import State
-from calque.engine.failpoints import Guard
+from calque.engine.failpoints import FailpointGuard
 from calque.engine.sweep.sweep import sweep_target
 from calque.engine.verify.verify import verify
 from calque.model import hive
@@ -30,7 +30,7 @@ from calque.model.hive import Database
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.ports import Conflict, Copied, CopyTask
+from calque.ports import Conflict, CopiedFile, CopyTask
 from support.sources.lakes import (
     Lake,
     Rows,
@@ -73,7 +73,9 @@ class Counted(FileStorage):
         self.copied: list[str] = []
         self.written: list[str] = []
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+    def copy(
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         self.copied += [task.target for task in tasks]
         return super().copy(tasks, progress)
 
@@ -92,7 +94,7 @@ class Bay:
         self.world = World(1, HIVE_3, wanted)
         self.storage, self.effects = Counted(), Effects()
         self.world.source_side = replace(self.world.source_side, storage=self.storage)
-        self.world.side = replace(self.world.side, storage=Guard(self.effects).storage(self.storage))
+        self.world.side = replace(self.world.side, storage=FailpointGuard(self.effects).storage(self.storage))
         self.world.replica = self.world.new_replica()
         self.source = Noting(self.world.source, self.world.note)
         self.source.create_database(Database("d1", location=f"file:{root}/source/d1.db"))

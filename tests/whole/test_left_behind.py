@@ -14,11 +14,11 @@ from calque.core.lifecycle import State
 from calque.core.mended import own_gap
 from calque.engine.exact_reads.gap_recovery import forgotten_span
 from calque.engine.replica.dry_run import explain_next_window
-from calque.engine.source.evidence import Gatherer
-from calque.errors import Forgotten, Refused, Unavailable
-from calque.model.gaps import Cause, Gap
+from calque.engine.source.evidence import EvidenceGatherer
+from calque.errors import EventsForgotten, Refused, Unavailable
+from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Database
-from calque.model.ledger import Epoch, TableRow, TableState, Why
+from calque.model.ledger import Epoch, NotLiveReason, TableRow, TableState
 from calque.model.names import Span, TableName
 from calque.model.records import DropReview, GapRecovery, one_of
 from calque.model.requests import Action, Request
@@ -93,7 +93,7 @@ def test_a_stopped_target_finds_it_at_its_next_start(keep: int) -> None:
     assert world.replica.cursor == world.source.current()
     gap = own_gap(world.ledger.records())
     assert gap is not None
-    assert (gap.number, gap.span, gap.cause) == (0, (first, last), Cause.FORGOTTEN)
+    assert (gap.number, gap.span, gap.cause) == (0, (first, last), GapCause.FORGOTTEN)
     world.restart()
     world.settle()
     assert differences(world) == []
@@ -331,7 +331,7 @@ def test_looking_at_what_the_next_window_would_do_starts_nothing_again() -> None
     fall_behind(world)
     before = dict(world.ledger.tables()), world.ledger.records()
     found = explain_next_window(world.source_side, world.side, world.beginning, None)
-    assert {row.why for row in found.reads} == {Why.GAP}
+    assert {row.why for row in found.reads} == {NotLiveReason.GAP}
     assert len(found.reads) == 5
     assert (dict(world.ledger.tables()), world.ledger.records()) == before
 
@@ -386,11 +386,11 @@ def test_capture_goes_on_though_the_journal_let_go_of_what_it_had_not_looked_at(
     add(world, "t0", "new")
     world.append_log()
     world.forget()
-    gatherer = Gatherer(world.source_side, world.side.admission.takes)
+    gatherer = EvidenceGatherer(world.source_side, world.side.admission.takes)
     gatherer.resume(world.begin, world.capture.last())
     gatherer.once()
     assert (gatherer.considered, gatherer.pending) == (world.capture.last(), {})
-    with pytest.raises(Forgotten):
+    with pytest.raises(EventsForgotten):
         world.journal.entries(Span(world.capture.last() - 1, world.capture.last()))
 
 
@@ -407,12 +407,12 @@ warehouse = "far"
 [state]
 path = "{folder}/state"
 """
-OWN = Gap(1, 812, 900, Cause.FORGOTTEN, "2026-01-03T00:00:00+00:00")
-LOGS = [Gap(1, 100, 120, Cause.PURGED, "2026-01-01T00:00:00+00:00")]
-AFTER = Gap(2, 950, 960, Cause.PURGED, "2026-01-04T00:00:00+00:00")
+OWN = Gap(1, 812, 900, GapCause.FORGOTTEN, "2026-01-03T00:00:00+00:00")
+LOGS = [Gap(1, 100, 120, GapCause.PURGED, "2026-01-01T00:00:00+00:00")]
+AFTER = Gap(2, 950, 960, GapCause.PURGED, "2026-01-04T00:00:00+00:00")
 
 
-READ = TableRow("d1", "t", TableState.UNKNOWN, 800, "the journal has no events", why=Why.GAP)
+READ = TableRow("d1", "t", TableState.UNKNOWN, 800, "the journal has no events", why=NotLiveReason.GAP)
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.cli import main
 from calque.config import load
 from calque.control.requests import ask, asked
-from calque.core.mended import Mending, TargetGaps, dealt_with, states_of
+from calque.core.mended import GapState, TargetGaps, dealt_with, states_of
 from calque.core.standing import Standing
 from calque.engine.sweep.retention import Limits, release, shown_by_all
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Column, Database, SerDe, Storage, Table
-from calque.model.ledger import Epoch, TableRow, TableState, Why
+from calque.model.ledger import Epoch, NotLiveReason, TableRow, TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.records import DropReview, GapRecovery
@@ -31,10 +31,10 @@ from support.judges.documents import read_document
 from support.worlds.worlds import Died, Noting, World
 
 GAPS = [
-    Gap(1, 812, 900, Cause.PURGED, "2026-01-01T00:00:00+00:00"),
-    Gap(2, 950, 700, Cause.WENT_BACK, "2026-01-02T00:00:00+00:00"),
+    Gap(1, 812, 900, GapCause.PURGED, "2026-01-01T00:00:00+00:00"),
+    Gap(2, 950, 700, GapCause.WENT_BACK, "2026-01-02T00:00:00+00:00"),
 ]
-READ = TableRow("d1", "t", TableState.UNKNOWN, 800, "gap 2: the log went back", why=Why.GAP)
+READ = TableRow("d1", "t", TableState.UNKNOWN, 800, "gap 2: the log went back", why=NotLiveReason.GAP)
 LIVE = TableRow("d1", "t", TableState.LIVE, 900)
 TEXT = """
 [source]
@@ -62,20 +62,20 @@ def wiring(tmp_path: Path) -> Wiring:
 @pytest.mark.parametrize(
     ("targets", "first", "second"),
     [
-        ([TargetGaps.of([], [LIVE])], Mending.REPAIRING, Mending.REPAIRING),
-        ([of(LIVE, 1)], Mending.REPAIRED, Mending.REPAIRING),
-        ([of(LIVE, 2)], Mending.REPAIRED, Mending.REPAIRED),
-        ([of(READ, 2)], Mending.REPAIRED, Mending.REPAIRING),
-        ([of(LIVE, 2, DropReview.COUNTED)], Mending.REPAIRED, Mending.REPAIRING),
-        ([of(replace(READ, why=Why.ALL), 2)], Mending.REPAIRED, Mending.REPAIRED),
-        ([of(LIVE, 2, DropReview.HELD)], Mending.REPAIRED, Mending.HELD),
-        ([of(LIVE, 2, DropReview.HELD), of(LIVE, 2)], Mending.REPAIRED, Mending.HELD),
-        ([of(LIVE, 2, DropReview.HELD), of(LIVE, 1)], Mending.REPAIRED, Mending.REPAIRING),
-        ([], Mending.REPAIRED, Mending.REPAIRED),
+        ([TargetGaps.of([], [LIVE])], GapState.REPAIRING, GapState.REPAIRING),
+        ([of(LIVE, 1)], GapState.REPAIRED, GapState.REPAIRING),
+        ([of(LIVE, 2)], GapState.REPAIRED, GapState.REPAIRED),
+        ([of(READ, 2)], GapState.REPAIRED, GapState.REPAIRING),
+        ([of(LIVE, 2, DropReview.COUNTED)], GapState.REPAIRED, GapState.REPAIRING),
+        ([of(replace(READ, why=NotLiveReason.ALL), 2)], GapState.REPAIRED, GapState.REPAIRED),
+        ([of(LIVE, 2, DropReview.HELD)], GapState.REPAIRED, GapState.HELD),
+        ([of(LIVE, 2, DropReview.HELD), of(LIVE, 2)], GapState.REPAIRED, GapState.HELD),
+        ([of(LIVE, 2, DropReview.HELD), of(LIVE, 1)], GapState.REPAIRED, GapState.REPAIRING),
+        ([], GapState.REPAIRED, GapState.REPAIRED),
     ],
 )
 def test_a_gap_is_repaired_when_no_target_has_to_do_with_it_any_more(
-    targets: Sequence[TargetGaps], first: Mending, second: Mending
+    targets: Sequence[TargetGaps], first: GapState, second: GapState
 ) -> None:
     assert states_of(GAPS, targets) == {1: first, 2: second}
 

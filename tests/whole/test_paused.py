@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from calque.control.pause_rules import Rule, Rules, chosen_by, with_rules
+from calque.control.pause_rules import PauseAction, Rules, chosen_by, with_rules
 from calque.core.lifecycle import State
 from calque.core.standing import Standing, standing
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
@@ -240,7 +240,7 @@ def test_who_waits_for_an_event_is_told_of_held_tables_alone() -> None:
 def test_the_last_pattern_that_matches_decides(given: tuple[tuple[str, str], ...], held: str) -> None:
     rules: Rules = ()
     for rule, pattern in given:
-        rules = with_rules(rules, Rule(rule), [pattern])
+        rules = with_rules(rules, PauseAction(rule), [pattern])
     assert "".join(name for name in "abc" if chosen_by(rules)(TableName("d1", name))) == held
     assert bool(rules) == bool(held)
 

@@ -15,7 +15,7 @@ from calque.core.policies import ordered
 from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused
-from calque.model.facets import ColumnStatistics, Counted, Longs
+from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.plan import AlterPartitions
@@ -273,7 +273,7 @@ def test_a_database_that_the_policy_takes_stays_when_it_is_empty() -> None:
 
 def test_a_moved_table_keeps_the_statistics_of_its_partitions() -> None:
     world = world_of(PLAIN, replace(PLAIN, rename={"d2": "m"}))
-    statistics = ColumnStatistics("x", "int", Counted(longs=Longs(0, 9, 0, 1)))
+    statistics = ColumnStatistics("x", "int", StatisticsCounts(longs=Longs(0, 9, 0, 1)))
     for store in (world.source, world.target_store):
         store.update_statistics(C, [statistics], ("1",))
     world.change(1)

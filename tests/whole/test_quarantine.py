@@ -15,7 +15,7 @@ from calque.core.standing import Standing, standing
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.fault_isolation import RELEASE
 from calque.engine.window.retries import TRIES
-from calque.errors import Broken, CalqueError, Failing, Refused, Unavailable
+from calque.errors import Broken, CallFailed, CalqueError, Refused, Unavailable
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.ledger import TableState
@@ -27,7 +27,7 @@ from support.worlds.histories import differences
 from support.worlds.worlds import World
 
 REFUSED = Refused("The metastore refused it", "it is too much for it", "Leave it out")
-FAILING = Failing("The metastore failed", "NullPointerException", "Look into its log")
+FAILING = CallFailed("The metastore failed", "NullPointerException", "Look into its log")
 REASONS = {REFUSED: str(REFUSED), FAILING: f"The metastore failed. NullPointerException. {RELEASE}"}
 X = TableName("d1", "x")
 SETTLED = (State.LIVE, State.QUARANTINED)

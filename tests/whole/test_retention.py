@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.scans import MemoryScans
-from calque.engine.sweep.retention import LetGo, Limits, forget_journal, is_left_behind, keep, let_go
+from calque.engine.sweep.retention import DeletedRows, Limits, forget_journal, is_left_behind, keep, let_go
 from calque.errors import Unavailable
 from calque.model.files import Listing
-from calque.model.journal import Shape
+from calque.model.journal import TableShape
 from calque.model.names import TableName
 from calque.model.records import ScanProgress
 from calque.model.scan import Scan
@@ -23,7 +23,7 @@ HOUR = 3600 * 10**9
 WIDE = Limits(10**12, 10**12)
 
 
-def forget(world: World, retention: float = DAY) -> LetGo:
+def forget(world: World, retention: float = DAY) -> DeletedRows:
     return forget_journal(world.journal, world.evidence, world.clock.now, retention)
 
 
@@ -35,11 +35,11 @@ def test_the_journal_has_what_is_younger_than_its_retention_and_nothing_older_th
     add(world, "t0", "new")
     world.capture_all()
     last = world.capture.last()
-    assert forget(world) == LetGo()
+    assert forget(world) == DeletedRows()
     world.clock.now += 10 * HOUR
     found = forget(world)
     assert (found.upto, found.events, world.journal.oldest()) == (last - 2, 1, last - 1)
-    assert forget(world) == LetGo()
+    assert forget(world) == DeletedRows()
     world.clock.now += 20 * HOUR
     assert forget(world).upto == last
     assert (world.journal.oldest(), world.journal.last()) == (None, last)
@@ -62,7 +62,7 @@ def test_pins_and_scans_do_not_wait_for_a_target_that_starts_again_anyway() -> N
     world.capture_all()
     last = world.capture.last()
     pins.keep(last, listing)
-    scans.append([Scan(last, 0, TableName("d1", "t0"), Shape.PARTITIONED, {"": Listing("file:/t", ())})])
+    scans.append([Scan(last, 0, TableName("d1", "t0"), TableShape.PARTITIONED, {"": Listing("file:/t", ())})])
     epoch = world.ledger.last_epoch()
     assert epoch is not None
     fast.publish(replace(epoch, epoch=1, event_id=last), [], [])

@@ -16,8 +16,8 @@ from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.evidence import Gatherer
-from calque.engine.source.scanner import Chosen, Scanner
+from calque.engine.source.evidence import EvidenceGatherer
+from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
@@ -60,7 +60,7 @@ class Case:
             self.add(value)
         self.storage.write(f"{PLAIN}/f", b"1")
         self.clock.now += 3600 * 10**9
-        self.gatherer = Gatherer(self.side, lambda _: True)
+        self.gatherer = EvidenceGatherer(self.side, lambda _: True)
         begun = self.source.current()
         self.capture = Capture(self.side, begun, self.gatherer)
         self.gatherer.resume(begun, begun)
@@ -69,7 +69,7 @@ class Case:
         self.scan()
 
     def new_scanner(self) -> Scanner:
-        chosen = Chosen(lambda _: 0.001, lambda _: True)
+        chosen = ScanSelection(lambda _: 0.001, lambda _: True)
         count = self.found.append
         return Scanner(
             self.side, self.scans, chosen, self.gatherer.locations, self.begun, self.begun_ns, lambda: count(1)

@@ -10,7 +10,7 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.layout import join
-from calque.engine.files.stage import Wanted, choose, stage, stage_append
+from calque.engine.files.stage import StageRequest, choose, stage, stage_append
 from calque.engine.sides.sides import TargetSide
 from calque.model.names import TableName
 from calque.model.policy import Policy
@@ -24,12 +24,12 @@ def a_side(storage: MemoryStorage) -> TargetSide:
     return TargetSide.of(policy, MemoryCatalog(MemoryMetastore(HIVE_4, "file:/m")), MemoryLedger(), storage)
 
 
-def wanted(side: TargetSide, table: str, path: str, event_id: int) -> Wanted:
+def wanted(side: TargetSide, table: str, path: str, event_id: int) -> StageRequest:
     location = f"file:/source/{path}"
     side.storage.make_directories([location])  # type: ignore[attr-defined]
     listing = side.storage.list([location])[location]
     name = TableName("d", table)
-    return Wanted(listing, f"{BASE}/{path}", name, "", str(event_id), event_id, str(event_id))
+    return StageRequest(listing, f"{BASE}/{path}", name, "", str(event_id), event_id, str(event_id))
 
 
 def test_two_tables_on_one_directory_get_one_each() -> None:
@@ -77,7 +77,7 @@ def test_an_insert_into_a_large_directory_copies_its_new_files_and_reads_none_of
     for number in range(50):
         disk.write(join(source, f"part-{number:03d}"), bytes(10_000))
     side = a_side(disk)  # type: ignore[arg-type]
-    item = Wanted(disk.list([source])[source], there, TableName("d", "t"), "p=1", "1", 1, "1")
+    item = StageRequest(disk.list([source])[source], there, TableName("d", "t"), "p=1", "1", 1, "1")
     stage(side, [item])
     for file in item.listing.files:
         (tmp_path / "source" / file.path).unlink()

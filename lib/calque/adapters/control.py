@@ -20,7 +20,7 @@ from typing import Any
 
 from calque.core.continuity import next_gap, settled_by
 from calque.errors import Broken, Refused, Unavailable
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.ports.forwarding import Interceptor, direct
 from calque.ports.records import MISSING, Json, Stamp
 
@@ -142,7 +142,7 @@ class ControlGaps:
         if record is None:
             return [], 0
         try:
-            known = [Gap(**{**row, "cause": Cause(row["cause"])}) for row in record["gaps"]]
+            known = [Gap(**{**row, "cause": GapCause(row["cause"])}) for row in record["gaps"]]
             return known, int(record["settled"])
         except (KeyError, TypeError, ValueError) as error:
             raise Broken("The record of gaps can't be read", str(error), "Restore it from a backup") from error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, pattern, shared, target_option
+from calque.commands.options import CommandSettings, examples, pattern, shared, target_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @shared
 @click.pass_obj
-def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
+def command(settings: CommandSettings, target: str, tables: Sequence[str]) -> int:
     """Take over objects at the target that are not ours.
 
     Without it such objects are never overwritten or dropped, and their tables are quarantined. With it they become
@@ -39,7 +39,7 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
     return run(settings, config, target, tables)
 
 
-def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
+def run(settings: CommandSettings, config: Config, target: str, tables: Sequence[str]) -> int:
     from calque.commands.output import print_json, print_line
     from calque.control.requests import ask
     from calque.control.status_records import is_running

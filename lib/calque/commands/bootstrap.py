@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, shared, tables_option, target_option
+from calque.commands.options import CommandSettings, examples, shared, tables_option, target_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @tables_option
 @shared
 @click.pass_obj
-def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
+def command(settings: CommandSettings, target: str, tables: Sequence[str]) -> int:
     """Read tables again, exactly, while the stream goes on.
 
     Marks them as unknown; `calque run` does the reading.
@@ -31,7 +31,7 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
     return run(settings, config, target, tables)
 
 
-def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
+def run(settings: CommandSettings, config: Config, target: str, tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json
     from calque.control.requests import ask

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, shared
+from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
     from calque.config import Config
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("check", epilog=examples("calque check", "calque check -c /etc/calque/dr.toml --json"))
 @shared
 @click.pass_obj
-def command(settings: Settings) -> int:
+def command(settings: CommandSettings) -> int:
     """Validate the configuration and the world.
 
     Looks at metastores, the log's listener, permissions, storage, compare-and-swap, tables that can't be replicated and
@@ -28,7 +28,7 @@ def command(settings: Settings) -> int:
     return run(settings, settings.load())
 
 
-def run(settings: Settings, config: Config) -> int:
+def run(settings: CommandSettings, config: Config) -> int:
     from calque.commands.output import print_json
     from calque.errors import Refused, Unavailable, print_error
 
@@ -112,12 +112,12 @@ def target_of(wiring: Wiring, name: str) -> Target:
     from secrets import token_hex
 
     from calque.engine.check.check import Target
-    from calque.engine.lease.fence import Unfenced
+    from calque.engine.lease.fence import NoFence
     from calque.model.names import OURS
     from calque.wiring.storage_probes import write_probe
 
     target = wiring.target(name)
-    side, probe = target.side_behind(Unfenced()), partial(write_probe, target.systems())
+    side, probe = target.side_behind(NoFence()), partial(write_probe, target.systems())
     return Target(side.policy, target.server(), side.catalog, side.storage, probe, f"{OURS}_probe_{token_hex(6)}")
 
 

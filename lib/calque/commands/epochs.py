@@ -8,8 +8,8 @@ import click
 
 from calque.commands.groups import Commands, need_command
 from calque.commands.options import (
+    CommandSettings,
     EpochReference,
-    Settings,
     epoch_reference,
     examples,
     one_target,
@@ -43,7 +43,7 @@ def command(context: click.Context) -> None:
 @targets_option
 @shared
 @click.pass_obj
-def list_command(settings: Settings, targets: Sequence[str]) -> int:
+def list_command(settings: CommandSettings, targets: Sequence[str]) -> int:
     """List epochs, oldest first."""
     config = settings.load()
     return list_epochs(settings, config, one_target(config, targets))
@@ -54,7 +54,7 @@ def list_command(settings: Settings, targets: Sequence[str]) -> int:
 @targets_option
 @shared
 @click.pass_obj
-def show_command(settings: Settings, epoch: EpochReference, targets: Sequence[str]) -> int:
+def show_command(settings: CommandSettings, epoch: EpochReference, targets: Sequence[str]) -> int:
     """Show what epoch N changed; @N is an event id."""
     config = settings.load()
     return show(settings, config, one_target(config, targets), epoch)
@@ -66,13 +66,15 @@ def show_command(settings: Settings, epoch: EpochReference, targets: Sequence[st
 @targets_option
 @shared
 @click.pass_obj
-def diff_command(settings: Settings, before: EpochReference, after: EpochReference, targets: Sequence[str]) -> int:
+def diff_command(
+    settings: CommandSettings, before: EpochReference, after: EpochReference, targets: Sequence[str]
+) -> int:
     """Show what changed from epoch A to epoch B; @N is an event id."""
     config = settings.load()
     return diff(settings, config, one_target(config, targets), before, after)
 
 
-def list_epochs(settings: Settings, config: Config, target: str) -> int:
+def list_epochs(settings: CommandSettings, config: Config, target: str) -> int:
     from calque.commands.output import print_json, print_table
     from calque.wiring.wiring import Wiring
 
@@ -85,7 +87,7 @@ def list_epochs(settings: Settings, config: Config, target: str) -> int:
     return 0
 
 
-def show(settings: Settings, config: Config, target: str, epoch: EpochReference) -> int:
+def show(settings: CommandSettings, config: Config, target: str, epoch: EpochReference) -> int:
     from calque.commands.output import print_json, print_line, print_table
     from calque.wiring.wiring import Wiring
 
@@ -105,7 +107,7 @@ def show(settings: Settings, config: Config, target: str, epoch: EpochReference)
     return 0
 
 
-def diff(settings: Settings, config: Config, target: str, before: EpochReference, after: EpochReference) -> int:
+def diff(settings: CommandSettings, config: Config, target: str, before: EpochReference, after: EpochReference) -> int:
     """What changed after epoch `before`, up to and including epoch `after`."""
     from calque.commands.output import print_json, print_line, print_table
     from calque.errors import Refused

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from calque.commands.options import Settings, examples, shared
+from calque.commands.options import CommandSettings, examples, shared
 from calque.commands.output import print_json, print_line
 from calque.errors import Refused
 
@@ -85,7 +85,7 @@ storage = {}                                # for what lies below warehouse, ext
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @shared
 @click.pass_obj
-def command(settings: Settings, file: Path | None) -> int:
+def command(settings: CommandSettings, file: Path | None) -> int:
     """Write a commented configuration.
 
     To FILE, or where -c says (default: calque.toml). A file that exists is never overwritten.
@@ -93,7 +93,7 @@ def command(settings: Settings, file: Path | None) -> int:
     return run(settings, file or Path(settings.config))
 
 
-def run(settings: Settings, file: Path) -> int:
+def run(settings: CommandSettings, file: Path) -> int:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as out:

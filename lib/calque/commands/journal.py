@@ -8,7 +8,7 @@ import click
 
 from calque.commands.groups import Commands, need_command
 from calque.commands.journal_move import create_command, move_command
-from calque.commands.options import EVENT_ID, Settings, examples, shared
+from calque.commands.options import EVENT_ID, CommandSettings, examples, shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def command(context: click.Context) -> None:
 @click.option("--follow", is_flag=True, help="Go on with each new event, until Ctrl-C.")
 @shared
 @click.pass_obj
-def tail_command(settings: Settings, count: int, follow: bool) -> int:
+def tail_command(settings: CommandSettings, count: int, follow: bool) -> int:
     """Show the newest events."""
     if follow and settings.json:
         raise click.UsageError("--json prints one document, and --follow never ends. Leave one of them out")
@@ -54,7 +54,7 @@ def tail_command(settings: Settings, count: int, follow: bool) -> int:
 @click.argument("event_id", metavar="EVENT_ID", type=EVENT_ID)
 @shared
 @click.pass_obj
-def show_command(settings: Settings, event_id: int) -> int:
+def show_command(settings: CommandSettings, event_id: int) -> int:
     """Show one event whole, with its message."""
     return show(settings, settings.load(), event_id)
 
@@ -63,7 +63,7 @@ command.add_command(create_command)
 command.add_command(move_command)
 
 
-def tail(settings: Settings, config: Config, count: int) -> int:
+def tail(settings: CommandSettings, config: Config, count: int) -> int:
     from calque.commands.output import print_json, print_table
 
     journal = opened(config)
@@ -100,7 +100,7 @@ def follow_on(config: Config, count: int) -> int:
     return 0
 
 
-def show(settings: Settings, config: Config, event_id: EventId) -> int:
+def show(settings: CommandSettings, config: Config, event_id: EventId) -> int:
     from calque.commands.output import print_json, print_line
     from calque.model.names import Span
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, shared
+from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
     from calque.config import Config
-    from calque.engine.capture.journal_copy import Kept, Moved, Owner
-    from calque.wiring.journal_location import Place
+    from calque.engine.capture.journal_copy import CopiedJournal, JournalOwner, JournalStore
+    from calque.wiring.journal_location import JournalAddress
     from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
@@ -21,7 +21,7 @@ TOLD_SECONDS = 2.0
 @click.command("move", epilog=examples("calque journal move", "calque journal move --json"))
 @shared
 @click.pass_obj
-def move_command(settings: Settings) -> int:
+def move_command(settings: CommandSettings) -> int:
     """Take the journal along to where [journal] says.
 
     Copies all captured events and their evidence from where they are, so that targets go on as they were. Stop `calque
@@ -33,14 +33,14 @@ def move_command(settings: Settings) -> int:
 @click.command("create", epilog=examples("calque journal create", "calque journal create --json"))
 @shared
 @click.pass_obj
-def create_command(settings: Settings) -> int:
+def create_command(settings: CommandSettings) -> int:
     """Make the journal's topics that are missing, if [journal] names Kafka.
 
     Where it names a schema registry, the schema of events is registered there."""
     return create(settings, settings.load())
 
 
-def run(settings: Settings, config: Config) -> int:
+def run(settings: CommandSettings, config: Config) -> int:
     from calque.commands.output import print_json, print_line
     from calque.control.process_locks import Roles, roles
     from calque.errors import Refused
@@ -70,7 +70,9 @@ def run(settings: Settings, config: Config) -> int:
     return 0
 
 
-def copied(wiring: Wiring, source: SourceWiring, at: Place, to: Place, *, quiet: bool) -> Moved:
+def copied(
+    wiring: Wiring, source: SourceWiring, at: JournalAddress, to: JournalAddress, *, quiet: bool
+) -> CopiedJournal:
     import time
 
     from calque.commands.output import print_line
@@ -88,23 +90,23 @@ def copied(wiring: Wiring, source: SourceWiring, at: Place, to: Place, *, quiet:
     return move(kept(source, at), new, owner_of(source, to, new), needed(wiring, source), tell)
 
 
-def kept(source: SourceWiring, at: Place) -> Kept:
-    from calque.engine.capture.journal_copy import Kept
+def kept(source: SourceWiring, at: JournalAddress) -> JournalStore:
+    from calque.engine.capture.journal_copy import JournalStore
 
     journal, evidence = source.open_journal(at)()
     guard = source.runtime.guard
-    return Kept(str(at), guard.journal(journal), guard.evidence(evidence))
+    return JournalStore(str(at), guard.journal(journal), guard.evidence(evidence))
 
 
-def owner_of(source: SourceWiring, to: Place, new: Kept) -> Owner:
+def owner_of(source: SourceWiring, to: JournalAddress, new: JournalStore) -> JournalOwner:
     """Nobody else writes to a Delta table; a topic that was left is ours while nobody wrote to it since."""
-    from calque.engine.capture.journal_copy import Owner
+    from calque.engine.capture.journal_copy import JournalOwner
 
     before = source.journal_location.left()
     if to.format == "delta":
-        return Owner.US
+        return JournalOwner.US
     mine = before is not None and before.place.same(to) and new.journal.last() == before.last
-    return Owner.US if mine else Owner.ANYBODY
+    return JournalOwner.US if mine else JournalOwner.ANYBODY
 
 
 def needed(wiring: Wiring, source: SourceWiring) -> int:
@@ -117,7 +119,7 @@ def needed(wiring: Wiring, source: SourceWiring) -> int:
     return min(shown_by_all(wiring.ledger(name), gap) for name in targets)
 
 
-def create(settings: Settings, config: Config) -> int:
+def create(settings: CommandSettings, config: Config) -> int:
     from calque.commands.output import print_json, print_line
     from calque.errors import Refused
     from calque.wiring.wiring import Wiring

@@ -23,7 +23,7 @@ FORMATS = ("delta", "kafka")
 
 
 @dataclass(slots=True)
-class Settings:
+class CommandSettings:
     """The shared options; given before or after the command, the later one wins."""
 
     config: str = DEFAULT_CONFIG
@@ -104,7 +104,7 @@ def choice(text: str, choices: Sequence[str]) -> str:
 
 
 def shared(command: F) -> F:
-    """`-c`, `--json` and `--debug`, kept in `Settings`."""
+    """`-c`, `--json` and `--debug`, kept in `CommandSettings`."""
     options = (
         click.option("-c", "--config", metavar="FILE", help="The configuration.  [default: calque.toml]", **_kept),
         click.option("--json", is_flag=True, help="Print one JSON document and nothing else.", **_kept),
@@ -169,7 +169,7 @@ def _exactly_one(_context: click.Context, parameter: click.Parameter, values: Se
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    settings = context.find_root().ensure_object(Settings)
+    settings = context.find_root().ensure_object(CommandSettings)
     if value and parameter.name:
         setattr(settings, parameter.name, value)
 

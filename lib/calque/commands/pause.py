@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, shared, tables_option, targets_option
+from calque.commands.options import CommandSettings, examples, shared, tables_option, targets_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @tables_option
 @shared
 @click.pass_obj
-def pause_command(settings: Settings, targets: Sequence[str], tables: Sequence[str]) -> int:
+def pause_command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[str]) -> int:
     """Hold targets or tables back.
 
     Takes effect on a running `calque run` within two seconds, and lasts across restarts. Paused tables stay as they
@@ -36,7 +36,7 @@ def pause_command(settings: Settings, targets: Sequence[str], tables: Sequence[s
 @tables_option
 @shared
 @click.pass_obj
-def resume_command(settings: Settings, targets: Sequence[str], tables: Sequence[str]) -> int:
+def resume_command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[str]) -> int:
     """Let paused targets or tables go on.
 
     Of all patterns that were paused or resumed the last one that matches a table counts; '*.*' lets all go on.
@@ -45,32 +45,32 @@ def resume_command(settings: Settings, targets: Sequence[str], tables: Sequence[
     return resume(settings, config, config.select(targets), tables)
 
 
-def pause(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
+def pause(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves."""
-    from calque.control.pause_rules import Rule, change
+    from calque.control.pause_rules import PauseAction, change
     from calque.model.state_places import TargetPlaces
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     for name in targets:
         if tables:
-            change(wiring, name, Rule.PAUSE, tables)
+            change(wiring, name, PauseAction.PAUSE, tables)
         else:
             wiring.control.put(TargetPlaces(name).pause_record, {"at": time.time()})
     tell(settings, wiring, targets)
     return 0
 
 
-def resume(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
+def resume(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves: tables that are held back stay so."""
-    from calque.control.pause_rules import Rule, change
+    from calque.control.pause_rules import PauseAction, change
     from calque.model.state_places import TargetPlaces
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     for name in targets:
         if tables:
-            change(wiring, name, Rule.RESUME, tables)
+            change(wiring, name, PauseAction.RESUME, tables)
         else:
             wiring.control.remove(TargetPlaces(name).pause_record)
             wiring.folder.wake(TargetPlaces(name).query)
@@ -78,7 +78,7 @@ def resume(settings: Settings, config: Config, targets: Sequence[str], tables: S
     return 0
 
 
-def tell(settings: Settings, wiring: Wiring, targets: Sequence[str]) -> None:
+def tell(settings: CommandSettings, wiring: Wiring, targets: Sequence[str]) -> None:
     """What is held back now."""
     from calque.commands.output import print_json, print_line
     from calque.control.pause_rules import is_paused, rules_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import click
 
-from calque.commands.options import EVENT_ID, Settings, examples, shared, targets_option
+from calque.commands.options import EVENT_ID, CommandSettings, examples, shared, targets_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ STOPS = 10
 @click.option("--upto", metavar="EVENT_ID", type=EVENT_ID, help="End the window there.  [default: the journal's end]")
 @shared
 @click.pass_obj
-def command(settings: Settings, targets: Sequence[str], upto: int | None) -> int:
+def command(settings: CommandSettings, targets: Sequence[str], upto: int | None) -> int:
     """Show what the next window would do; changes nothing.
 
     Events, what was coalesced, hops, bridges, files and bytes. Works while `calque run` runs, and when it does not.
@@ -40,7 +40,7 @@ def command(settings: Settings, targets: Sequence[str], upto: int | None) -> int
     return run(settings, config, config.select(targets), upto)
 
 
-def run(settings: Settings, config: Config, targets: Sequence[str], upto: int | None) -> int:
+def run(settings: CommandSettings, config: Config, targets: Sequence[str], upto: int | None) -> int:
     """No `upto`: as far as the journal goes, and one window does."""
     import logging
 

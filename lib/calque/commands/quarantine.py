@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from calque.commands.groups import Commands, need_command
-from calque.commands.options import Settings, examples, shared, tables_option, targets_option
+from calque.commands.options import CommandSettings, examples, shared, tables_option, targets_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ def command(context: click.Context) -> None:
 @tables_option
 @shared
 @click.pass_obj
-def list_command(settings: Settings, targets: Sequence[str], tables: Sequence[str]) -> int:
+def list_command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[str]) -> int:
     """Show tables that were set aside, since when, and why."""
     config = settings.load()
     return show(settings, config, config.select(targets), tables)
@@ -43,13 +43,13 @@ def list_command(settings: Settings, targets: Sequence[str], tables: Sequence[st
 @tables_option
 @shared
 @click.pass_obj
-def release_command(settings: Settings, targets: Sequence[str], tables: Sequence[str]) -> int:
+def release_command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[str]) -> int:
     """Read tables again that were set aside."""
     config = settings.load()
     return release(settings, config, config.select(targets), tables)
 
 
-def show(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
+def show(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json, print_table
     from calque.control.status import quarantined
@@ -71,7 +71,7 @@ def show(settings: Settings, config: Config, targets: Sequence[str], tables: Seq
     return 0
 
 
-def release(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
+def release(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json
     from calque.control.requests import ask

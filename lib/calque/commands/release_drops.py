@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, shared, tables_option, target_option
+from calque.commands.options import CommandSettings, examples, shared, tables_option, target_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @tables_option
 @shared
 @click.pass_obj
-def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
+def command(settings: CommandSettings, target: str, tables: Sequence[str]) -> int:
     """Let a target drop what its source lost without an event.
 
     After a gap in the log, or a bootstrap, what the target has and the source has not is dropped; when that is more
@@ -34,18 +34,18 @@ def command(settings: Settings, target: str, tables: Sequence[str]) -> int:
     return run(settings, config, target, tables)
 
 
-def run(settings: Settings, config: Config, target: str, tables: Sequence[str]) -> int:
+def run(settings: CommandSettings, config: Config, target: str, tables: Sequence[str]) -> int:
     """No `tables` means all that wait."""
     from calque.commands.output import print_json, print_line
     from calque.control.requests import ask
     from calque.core.patterns import chosen
-    from calque.model.ledger import TableRow, Why
+    from calque.model.ledger import NotLiveReason, TableRow
     from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     wiring, takes = Wiring(config), chosen(tables)
     rows = [row for row in wiring.ledger(target).tables().values() if isinstance(row, TableRow)]
-    names = sorted(row.name for row in rows if row.why is Why.HELD and takes(row.name))
+    names = sorted(row.name for row in rows if row.why is NotLiveReason.HELD and takes(row.name))
     ask(wiring, target, Action.RELEASE_DROPS, tables)
     if settings.json:
         print_json({"target": target, "tables": [str(name) for name in names]})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, shared
+from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 120.0
 @click.command("reload", epilog=examples("calque reload", "calque reload -c /etc/calque/dr.toml"))
 @shared
 @click.pass_obj
-def command(settings: Settings) -> int:
+def command(settings: CommandSettings) -> int:
     """Have a running `calque run` read its configuration.
 
     Policies and targets are taken over. The file is checked here first; a wrong one changes nothing. Returns when every
@@ -31,7 +31,7 @@ def command(settings: Settings) -> int:
     return run(settings, settings.load())
 
 
-def run(settings: Settings, config: Config) -> int:
+def run(settings: CommandSettings, config: Config) -> int:
     from calque.commands.output import print_json
     from calque.control.processes import ask_reload
     from calque.errors import Refused, Unavailable

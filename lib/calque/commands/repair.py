@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, data_option, examples, shared, tables_option, targets_option
+from calque.commands.options import CommandSettings, data_option, examples, shared, tables_option, targets_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ DONE, NOT_ALL = 0, 75
 @data_option
 @shared
 @click.pass_obj
-def command(settings: Settings, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
+def command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
     """Make differences between targets and the source go away.
 
     Takes the same selection as `calque verify`, compares, and has what differs read again: by the `calque run` that
@@ -37,7 +37,7 @@ def command(settings: Settings, targets: Sequence[str], tables: Sequence[str], d
     return run(settings, config, config.select(targets), tables, data)
 
 
-def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
+def run(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
     """`data` is "none", "size" or "checksum"; no `tables` means all."""
     from calque.commands.output import print_json
     from calque.commands.verify import aside_row, difference_row, verified

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import EVENT_ID, Settings, examples, shared, tables_option, target_option
+from calque.commands.options import EVENT_ID, CommandSettings, examples, shared, tables_option, target_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @tables_option
 @shared
 @click.pass_obj
-def command(settings: Settings, target: str, after: int, tables: Sequence[str]) -> int:
+def command(settings: CommandSettings, target: str, after: int, tables: Sequence[str]) -> int:
     """Forget what came after an event, and converge again.
 
     Looks at everything touched since that event, files included, and converges forward; an older state is never
@@ -34,7 +34,7 @@ def command(settings: Settings, target: str, after: int, tables: Sequence[str]) 
     return run(settings, config, target, after, tables)
 
 
-def run(settings: Settings, config: Config, target: str, after: int, tables: Sequence[str]) -> int:
+def run(settings: CommandSettings, config: Config, target: str, after: int, tables: Sequence[str]) -> int:
     """No `tables` means all. Raises `Refused` where the journal does not reach back."""
     from calque.commands.output import print_json, print_line
     from calque.control.requests import ask

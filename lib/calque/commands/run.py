@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, head_or_event, shared, targets_option
+from calque.commands.options import CommandSettings, examples, head_or_event, shared, targets_option
 from calque.streams.signals import ended_by_signals
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @targets_option
 @shared
 @click.pass_obj
-def command(settings: Settings, until: str | int | None, targets: Sequence[str]) -> int:
+def command(settings: CommandSettings, until: str | int | None, targets: Sequence[str]) -> int:
     """Capture the source's log, and replicate to each target.
 
     With --until it stops with exit 0 once every target's position is at least that event ("head" is the source's event
@@ -33,7 +33,7 @@ def command(settings: Settings, until: str | int | None, targets: Sequence[str])
 
 
 def run(
-    settings: Settings,
+    settings: CommandSettings,
     config: Config,
     targets: Sequence[str],
     until: str | int | None,
@@ -54,10 +54,12 @@ def run(
     from calque.commands.output import print_json
     from calque.control.status import snapshot
     from calque.streams.job import run_job
-    from calque.streams.reload import Reread
+    from calque.streams.reload import ConfigurationReader
     from calque.wiring.wiring import Wiring
 
-    code = run_job(Wiring(config), targets, until, stopping, reread=Reread(settings.load, named), where=config.serve)
+    code = run_job(
+        Wiring(config), targets, until, stopping, reread=ConfigurationReader(settings.load, named), where=config.serve
+    )
     if settings.json:
         print_json(snapshot(Wiring(settings.load())))
     return code

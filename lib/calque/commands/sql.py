@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, not_built, shared
+from calque.commands.options import CommandSettings, examples, not_built, shared
 
 if TYPE_CHECKING:
     from calque.config import Config
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.argument("statement")
 @shared
 @click.pass_obj
-def command(settings: Settings, statement: str) -> int:
+def command(settings: CommandSettings, statement: str) -> int:
     """Run a replication statement.
 
     REPL DUMP, LOAD and STATUS, CREATE REMOTE, USE CLUSTER, MARK SET DONE.
@@ -24,5 +24,5 @@ def command(settings: Settings, statement: str) -> int:
     return run(settings, settings.load(), statement)
 
 
-def run(settings: Settings, config: Config, statement: str) -> int:
+def run(settings: CommandSettings, config: Config, statement: str) -> int:
     not_built("sql", settings, config, statement)

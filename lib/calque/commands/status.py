@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import Settings, examples, shared
+from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
     from calque.config import Config
@@ -20,7 +20,7 @@ ROWS = 20
 @click.option("--watch", is_flag=True, help="Show it again and again until interrupted.")
 @shared
 @click.pass_obj
-def command(settings: Settings, watch: bool) -> int:
+def command(settings: CommandSettings, watch: bool) -> int:
     """Show positions, lag, and tables that are set aside.
 
     Works while `calque run` runs, and when it does not.
@@ -31,7 +31,7 @@ def command(settings: Settings, watch: bool) -> int:
     return watch_on(settings, config) if watch else run(settings, config)
 
 
-def run(settings: Settings, config: Config) -> int:
+def run(settings: CommandSettings, config: Config) -> int:
     """Print it once."""
     from calque.commands.output import print_json
     from calque.control.status import snapshot
@@ -45,7 +45,7 @@ def run(settings: Settings, config: Config) -> int:
     return 0
 
 
-def watch_on(_settings: Settings, config: Config) -> int:
+def watch_on(_settings: CommandSettings, config: Config) -> int:
     """Print it each second until interrupted."""
     import time
 

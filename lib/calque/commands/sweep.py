@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import Settings, examples, shared, targets_option
+from calque.commands.options import CommandSettings, examples, shared, targets_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
     from calque.core.admit import Admission
-    from calque.engine.sweep.retention import LetGo
-    from calque.engine.sweep.sweep import Swept
+    from calque.engine.sweep.retention import DeletedRows
+    from calque.engine.sweep.sweep import SweepResult
     from calque.wiring.wiring import Wiring
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @targets_option
 @shared
 @click.pass_obj
-def command(settings: Settings, targets: Sequence[str]) -> int:
+def command(settings: CommandSettings, targets: Sequence[str]) -> int:
     """Remove what nothing needs any more.
 
     Replaced files past their grace period, unreferenced staging files, and journal spans past their retention. Run it
@@ -33,14 +33,14 @@ def command(settings: Settings, targets: Sequence[str]) -> int:
     return run(settings, config, config.select(targets))
 
 
-def run(settings: Settings, config: Config, targets: Sequence[str]) -> int:
+def run(settings: CommandSettings, config: Config, targets: Sequence[str]) -> int:
     """One target that can't be reached does not keep others from being swept; the exit code is 75 then."""
     from calque.commands.output import print_json
     from calque.errors import Unavailable, print_error
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    swept: dict[str, Swept] = {}
+    swept: dict[str, SweepResult] = {}
     code = 0
     for name in targets:
         try:
@@ -56,7 +56,7 @@ def run(settings: Settings, config: Config, targets: Sequence[str]) -> int:
     return code
 
 
-def sweep_one(wiring: Wiring, name: str) -> Swept:
+def sweep_one(wiring: Wiring, name: str) -> SweepResult:
     from calque.control.epoch_holds import held_since
     from calque.engine.sides.sides import SystemClock
     from calque.engine.sweep.sweep import sweep_target
@@ -92,7 +92,7 @@ def neighbours(config: Config, name: str) -> list[Admission]:
     return found
 
 
-def forget(wiring: Wiring) -> LetGo:
+def forget(wiring: Wiring) -> DeletedRows:
     from calque.engine.sweep.retention import Limits, let_go
 
     source = wiring.only_source()
@@ -101,7 +101,7 @@ def forget(wiring: Wiring) -> LetGo:
     return let_go(source.side(), ledgers, plug.journal.retention, Limits(plug.keys.pin_bytes, plug.keys.pin_age))
 
 
-def document(swept: dict[str, Swept], forgotten: LetGo) -> object:
+def document(swept: dict[str, SweepResult], forgotten: DeletedRows) -> object:
     targets = {
         name: {
             "removed": found.removed,
@@ -115,7 +115,7 @@ def document(swept: dict[str, Swept], forgotten: LetGo) -> object:
     return {"targets": targets, "journal": forgotten}
 
 
-def print_swept(swept: dict[str, Swept], forgotten: LetGo) -> None:
+def print_swept(swept: dict[str, SweepResult], forgotten: DeletedRows) -> None:
     from calque.commands.output import print_line
 
     for name, found in swept.items():

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import Settings, data_option, examples, shared, tables_option, targets_option
+from calque.commands.options import CommandSettings, data_option, examples, shared, tables_option, targets_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
-    from calque.core.compare import Counts, Difference
-    from calque.engine.verify.verify import SetAside, Verification
+    from calque.core.compare import ComparedCounts, Difference
+    from calque.engine.verify.verify import SkippedObject, Verification
     from calque.model.names import TableName
     from calque.wiring.wiring import Wiring
 
@@ -36,7 +36,7 @@ HEADINGS = ("table", "partition", "kind", "what", "source", "target")
 @data_option
 @shared
 @click.pass_obj
-def command(settings: Settings, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
+def command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
     """Compare targets with the source at one event id, both ways.
 
     Also under load, without false alarms. Exit 1, and a list with the two sides of each, when there are differences;
@@ -46,7 +46,7 @@ def command(settings: Settings, targets: Sequence[str], tables: Sequence[str], d
     return run(settings, config, config.select(targets), tables, data)
 
 
-def run(settings: Settings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
+def run(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
     """`data` is "none", "size" or "checksum"; no `tables` means all."""
     from calque.commands.output import print_json
     from calque.wiring.wiring import Wiring
@@ -116,7 +116,7 @@ def difference_row(wiring: Wiring, target: str, difference: Difference) -> dict[
     }
 
 
-def aside_row(wiring: Wiring, target: str, aside: SetAside) -> dict[str, Any]:
+def aside_row(wiring: Wiring, target: str, aside: SkippedObject) -> dict[str, Any]:
     """As in `status`."""
     return {
         "table": str(aside.table),
@@ -166,7 +166,7 @@ def summary(verification: Verification) -> str:
     )
 
 
-def amounts(counts: Counts) -> str:
+def amounts(counts: ComparedCounts) -> str:
     pairs = (
         (counts.databases, "database"),
         (counts.tables, "table"),

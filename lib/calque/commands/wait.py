@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import EVENT_ID, Settings, duration, examples, shared, target_option
+from calque.commands.options import EVENT_ID, CommandSettings, duration, examples, shared, target_option
 
 if TYPE_CHECKING:
     from calque.config import Config
@@ -21,7 +21,7 @@ POLL_SECONDS = 0.05
 @click.option("--timeout", metavar="S", type=duration, help="Give up after that long.  [default: never]")
 @shared
 @click.pass_obj
-def command(settings: Settings, target: str, event_id: int, timeout: float | None) -> int:
+def command(settings: CommandSettings, target: str, event_id: int, timeout: float | None) -> int:
     """Wait until a target has reached an event.
 
     Returns as soon as the target's position is at least N. Exit 75 on time-out, or when only quarantined or lastingly
@@ -32,7 +32,7 @@ def command(settings: Settings, target: str, event_id: int, timeout: float | Non
     return run(settings, config, target, event_id, timeout)
 
 
-def run(settings: Settings, config: Config, target: str, event_id: int, timeout: float | None) -> int:
+def run(settings: CommandSettings, config: Config, target: str, event_id: int, timeout: float | None) -> int:
     """`timeout` is seconds, None for ever."""
     import time
 
@@ -41,7 +41,7 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
     from calque.control.requests import asked
     from calque.control.status_records import position_of
     from calque.core.mended import dealt_with
-    from calque.core.standing import Reached, Standing, standing
+    from calque.core.standing import Standing, TargetStanding, standing
     from calque.engine.sides.journal_reads import newest
     from calque.errors import Unavailable
     from calque.wiring.wiring import Wiring
@@ -56,7 +56,7 @@ def run(settings: Settings, config: Config, target: str, event_id: int, timeout:
         # Records first: behind a gap the rows of all tables are written before the record that it is dealt with.
         mended = dealt_with(ledger.records()) >= newest(gaps)
         rows = ledger.tables().values()
-        found = standing(position, rows, event_id) if mended else Reached(Standing.GOING)
+        found = standing(position, rows, event_id) if mended else TargetStanding(Standing.GOING)
         if found.standing is Standing.REACHED:
             if settings.json:
                 print_json({"target": target, "event_id": event_id, "position": position})

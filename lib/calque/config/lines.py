@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 Path = tuple[str | int, ...]
 
 
-class Lines:
+class FileLines:
     """The lines of a file that `tomllib` accepts as a whole."""
 
     def __init__(self, text: str) -> None:

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from calque.config.checks import WrongError
 from calque.config.conflicts import conflicts
 from calque.config.keys import File, Journal, Serve, Source, State, Target, Window
-from calque.config.lines import Lines
+from calque.config.lines import FileLines
 from calque.config.lines import Path as KeyPath
 from calque.config.plugs import Config, config_of
 from calque.errors import Refused, nearest, sentence
@@ -62,7 +62,7 @@ def load(path: str | Path, environment: Mapping[str, str] | None = None) -> Conf
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _refused(path, [_syntax(error)]) from None
-    lines = Lines(text)
+    lines = FileLines(text)
     context = {"base": path.absolute().parent, "environment": os.environ if environment is None else environment}
     try:
         config = config_of(File.model_validate(data, context=context))
@@ -114,7 +114,7 @@ def _at(problem: Problem) -> str:
     return f":{problem.line}" if problem.line else ""
 
 
-def _problem(details: ErrorDetails, lines: Lines) -> Problem:
+def _problem(details: ErrorDetails, lines: FileLines) -> Problem:
     path: KeyPath = tuple(part for part in details["loc"] if part != "[key]")
     wrong = details.get("ctx", {}).get("error")
     value = details["input"]

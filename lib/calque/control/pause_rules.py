@@ -14,12 +14,12 @@ from calque.ports.records import Records, Stamp
 from calque.wiring.wiring import Wiring
 
 
-class Rule(StrEnum):
+class PauseAction(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
 
 
-Rules = tuple[tuple[Rule, str], ...]
+Rules = tuple[tuple[PauseAction, str], ...]
 """Patterns in the order in which they were given; the last one that matches a table decides."""
 
 
@@ -30,7 +30,7 @@ def is_paused(control: Records, target: str) -> bool:
 def rules_of(control: Records, target: str) -> Rules:
     record = control.read(TargetPlaces(target).pause_rules_record) or {}
     rows = record.get("rules")
-    return tuple((Rule(rule), pattern) for rule, pattern in rows) if isinstance(rows, list) else ()
+    return tuple((PauseAction(rule), pattern) for rule, pattern in rows) if isinstance(rows, list) else ()
 
 
 def stamp_of(control: Records, target: str) -> Stamp:
@@ -43,7 +43,7 @@ def chosen_by(rules: Rules) -> Callable[[TableName], bool]:
     parsed = [(rule, parse_pattern(text)) for rule, text in reversed(rules)]
 
     def takes(name: TableName) -> bool:
-        return next((rule is Rule.PAUSE for rule, pattern in parsed if matches(pattern, name)), False)
+        return next((rule is PauseAction.PAUSE for rule, pattern in parsed if matches(pattern, name)), False)
 
     return takes
 
@@ -54,18 +54,18 @@ def goes_on_soon(control: Records, target: str, rows: Iterable[StateRow]) -> boo
     return any(row.reason == PAUSED_BY_OPERATOR and not takes(row.name) for row in rows)
 
 
-def with_rules(rules: Rules, rule: Rule, patterns: Sequence[str]) -> Rules:
+def with_rules(rules: Rules, rule: PauseAction, patterns: Sequence[str]) -> Rules:
     """The same and these behind them. What has no effect any more is left out: the same pattern before, all before a
     pattern of everything, and what goes on before anything is paused."""
     for pattern in patterns:
         rules = () if pattern == "*.*" else tuple(one for one in rules if one[1] != pattern)
         rules = (*rules, (rule, pattern))
-        while rules and rules[0][0] is Rule.RESUME:
+        while rules and rules[0][0] is PauseAction.RESUME:
             rules = rules[1:]
     return rules
 
 
-def change(wiring: Wiring, target: str, rule: Rule, patterns: Sequence[str]) -> Rules:
+def change(wiring: Wiring, target: str, rule: PauseAction, patterns: Sequence[str]) -> Rules:
     """Record the rules and wake the target; all that hold now."""
     control, places = wiring.control, TargetPlaces(target)
     record = places.pause_rules_record

@@ -44,7 +44,7 @@ class Process:
     serves: str = ""
 
 
-class Presence:
+class ProcessPresence:
     """Tells that this process is there, every few seconds, from `begin` to `end`; records of dead ones go at the
     beginning.
     `asked` is set when somebody wants it to read its configuration again."""

@@ -16,7 +16,7 @@ from typing import Any
 from calque.control.pause_rules import is_paused as is_target_paused
 from calque.control.processes import processes
 from calque.control.status_records import HELD_BACK, position_of, told_of_capture, told_of_target
-from calque.core.mended import Mending, TargetGaps, states_of
+from calque.core.mended import GapState, TargetGaps, states_of
 from calque.core.standing import is_paused
 from calque.errors import CalqueError, Unavailable
 from calque.model.gaps import Gap
@@ -90,7 +90,7 @@ def target_gaps(ledger: Ledger) -> TargetGaps | None:
     return TargetGaps.of(records, rows.values()) if records or rows else None
 
 
-def gap_of(gap: Gap, state: Mending) -> Document:
+def gap_of(gap: Gap, state: GapState) -> Document:
     """The lower event first, also where the log went back."""
     first, last = sorted(gap.span)
     return {"from": first, "to": last, "state": state.value, "cause": gap.cause.value, "found_at": gap.found_at}

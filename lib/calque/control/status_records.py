@@ -17,7 +17,7 @@ from calque.ports.records import Json, Records
 from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
-    from calque.engine.exact_reads.progress import Headway
+    from calque.engine.exact_reads.progress import ReadTotals
     from calque.engine.sides.copy_progress import Progress
     from calque.model.ledger import Epoch
     from calque.model.names import EventId
@@ -88,7 +88,7 @@ def ended(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"state": "stopped", "last_error": None}
 
 
-def reading_of(headway: Headway | None, copying: Progress | None) -> Json:
+def reading_of(headway: ReadTotals | None, copying: Progress | None) -> Json:
     """What the status tells of exact reads. Bytes count when their table is shown; known are those, and what is being
     copied."""
     if headway is None:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from calque.core.fold import LineageId
 from calque.core.problem import Problem
-from calque.core.walk import Walk
+from calque.core.walk import StateWalk
 from calque.model.names import TableName
 from calque.model.plan import BASE, FacetEvent, Version
 
@@ -38,7 +38,7 @@ def counted(problem: Problem, reached: int) -> dict[Version, Version]:
     """Definitions in the state that is reached, and those that differ from them by newer statistics alone."""
     if reached < 0 or not problem.chain.facets:
         return {}
-    walk, upto = Walk(problem.chain), last_event(problem, reached)
+    walk, upto = StateWalk(problem.chain), last_event(problem, reached)
     walk.to(reached)
     found = {}
     for (lineage, partition), version in problem.chain.facets.items():
@@ -56,7 +56,7 @@ def facet_events_of(problem: Problem, reached: int) -> tuple[FacetEvent, ...]:
     due = [found for found in chain.facet_events if found[0] <= upto]
     if not due:
         return ()
-    walk, objects = Walk(chain), []
+    walk, objects = StateWalk(chain), []
     for event_id, lineage, partition in due:
         while walk.index < len(steps) and steps[walk.index].event_id < event_id:
             walk.to(walk.index + 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from calque.core.image import EVENT, INCARNATION, STATE, Imaging, Marks, canonical, is_ours
+from calque.core.image import EVENT, INCARNATION, STATE, ImageBuilder, Marks, canonical, is_ours
 from calque.core.layout import join, place
 from calque.errors import Refused
 from calque.model.files import Listing
@@ -57,7 +57,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ComparedCounts:
     """How much was compared, counted at the source. Views are tables."""
 
     databases: int = 0
@@ -66,8 +66,8 @@ class Counts:
     files: int = 0
     bytes: int = 0
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
+    def __add__(self, other: ComparedCounts) -> ComparedCounts:
+        return ComparedCounts(
             self.databases + other.databases,
             self.tables + other.tables,
             self.partitions + other.partitions,
@@ -77,7 +77,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TableSide:
     """A table as one side has it; `listings` by partition, `""` for a plain table's own, empty when not looked at."""
 
     table: Table | None = None
@@ -86,14 +86,14 @@ class Seen:
 
 
 def compare_table(
-    name: TableName, source: Seen, target: Seen, imaging: Imaging, head: EventId
-) -> tuple[Counts, list[Difference]]:
+    name: TableName, source: TableSide, target: TableSide, imaging: ImageBuilder, head: EventId
+) -> tuple[ComparedCounts, list[Difference]]:
     """Both ways, to the files' sizes where they were listed. `head` is an event id that no mark may pass."""
     table, there = source.table, target.table
     if table is None:
         if there is None or not is_ours(there.parameters, imaging.source) or imaging.admission.policy.drops == "keep":
-            return Counts(), []
-        return Counts(), [Difference(name, "", DifferenceKind.EXTRA, noun(there), None, called(there))]
+            return ComparedCounts(), []
+        return ComparedCounts(), [Difference(name, "", DifferenceKind.EXTRA, noun(there), None, called(there))]
     counts = counted(source)
     if there is None:
         return counts, [Difference(name, "", DifferenceKind.MISSING, noun(table), called(table), None)]
@@ -109,7 +109,9 @@ def compare_table(
     return counts, found
 
 
-def compare_header(name: TableName, table: Table, there: Table, imaging: Imaging, head: EventId) -> list[Difference]:
+def compare_header(
+    name: TableName, table: Table, there: Table, imaging: ImageBuilder, head: EventId
+) -> list[Difference]:
     wanted = imaging.table(table, NO_MARKS, location_of(there))
     found = compare_definitions(name, "", wanted, there)
     found += compare_marks(name, "", there.parameters, (EVENT, INCARNATION), head)
@@ -119,7 +121,7 @@ def compare_header(name: TableName, table: Table, there: Table, imaging: Imaging
 
 
 def compare_partition(
-    name: TableName, partition: str, source: Seen, target: Seen, imaging: Imaging, head: EventId
+    name: TableName, partition: str, source: TableSide, target: TableSide, imaging: ImageBuilder, head: EventId
 ) -> list[Difference]:
     here, there = source.partitions.get(partition), target.partitions.get(partition)
     if there is None:
@@ -135,7 +137,7 @@ def compare_partition(
 
 
 def compare_database(
-    name: TableName, source: Database, target: Database, imaging: Imaging, head: EventId
+    name: TableName, source: Database, target: Database, imaging: ImageBuilder, head: EventId
 ) -> list[Difference]:
     """Of a database that is ours. For one without an owner Hive 4 puts the user that makes it."""
     wanted = imaging.database(source, 0, target.location)
@@ -145,7 +147,7 @@ def compare_database(
     return [replace(difference, of=DATABASE) for difference in found]
 
 
-def compare_function(name: TableName, source: Function, target: Function, imaging: Imaging) -> list[Difference]:
+def compare_function(name: TableName, source: Function, target: Function, imaging: ImageBuilder) -> list[Difference]:
     """Class, type and resources: a function that was there before, and is the same, keeps its owner."""
     image = imaging.function(source)
     wanted = replace(target, class_name=image.class_name, type=image.type, resources=image.resources)
@@ -303,7 +305,7 @@ class FilePair:
     target: str
 
 
-def file_pairs(source: Seen, target: Seen) -> list[FilePair]:
+def file_pairs(source: TableSide, target: TableSide) -> list[FilePair]:
     """Files whose content remains to be compared."""
     found = []
     for partition in sorted(source.listings.keys() & target.listings.keys()):
@@ -341,7 +343,7 @@ def compare_contents(
 # Places and event ids
 
 
-def places_of(target: Seen) -> list[tuple[str, str]]:
+def places_of(target: TableSide) -> list[tuple[str, str]]:
     """The directories of a table and its partitions (`""`: the table)."""
     if target.table is None or is_view(target.table):
         return []
@@ -369,9 +371,11 @@ def common_event(spans: Sequence[Span], newest: EventId) -> EventId:
 # Words
 
 
-def counted(source: Seen) -> Counts:
+def counted(source: TableSide) -> ComparedCounts:
     files = sum(len(listing.files) for listing in source.listings.values())
-    return Counts(0, 1, len(source.partitions), files, sum(listing.size for listing in source.listings.values()))
+    return ComparedCounts(
+        0, 1, len(source.partitions), files, sum(listing.size for listing in source.listings.values())
+    )
 
 
 def same_keys(table: Table, there: Table) -> bool:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from calque.core.digest import digest_of, sealed
-from calque.errors import Broken, Forgotten, Refused
+from calque.errors import Broken, EventsForgotten, Refused
 from calque.model.gaps import Gap
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.names import EventId
@@ -39,7 +39,7 @@ def check_continues(last: EventId | None, first: EventId, where: str) -> None:
 
 
 def check_there(first: EventId, upto: EventId, oldest: EventId, last: EventId) -> None:
-    """`Refused` unless the events from `first` to `upto` lie between `oldest` and `last`; `Forgotten` for older
+    """`Refused` unless the events from `first` to `upto` lie between `oldest` and `last`; `EventsForgotten` for older
     ones."""
     if upto > last:
         raise Refused(
@@ -48,7 +48,7 @@ def check_there(first: EventId, upto: EventId, oldest: EventId, last: EventId) -
             f"Ask for events up to {last}, or wait until capture has appended the others",
         )
     if first < oldest:
-        raise Forgotten(
+        raise EventsForgotten(
             f"{events(first, min(upto, oldest - 1))} not in the journal any more",
             f"Its oldest event is {oldest}; older ones were removed, or never came",
             f"Begin at event {oldest} or later, or have the tables read again (calque bootstrap)",

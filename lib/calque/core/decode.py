@@ -44,7 +44,7 @@ class Undecodable(Exception):
         super().__init__(self.reason)
 
 
-class NotSaid(Undecodable):
+class FieldMissing(Undecodable):
     """The message has no such part. 2.3 leaves several out (hive-replication §2.4); elsewhere it is broken."""
 
 
@@ -100,7 +100,7 @@ def embedded_list(message: Fields, name: str) -> Iterator[Fields]:
 def string_at(message: Fields, name: str) -> str:
     value = message.get(name)
     if value is None:
-        raise NotSaid(f"the message has no {name}")
+        raise FieldMissing(f"the message has no {name}")
     if type(value) is not str:
         raise Undecodable(f"{name} is no string")
     return value

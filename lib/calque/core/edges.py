@@ -29,16 +29,16 @@ from calque.core.operations import (
     RenamePartitionEdge,
     ReplaceTableEdge,
 )
-from calque.core.state import Content, Delta, Difference, Stage, Touch
-from calque.model.policy import Abilities
+from calque.core.state import Content, Delta, Difference, LineageChange, Stage
+from calque.model.policy import TargetCapabilities
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class EdgeRules:
     """What decides over edges besides the chain. `extends` says whether all files of one content are in another,
     unchanged; `in_place` allows appends to live directories, `rows` early listings (`atomicity = "rows"`)."""
 
-    abilities: Abilities
+    abilities: TargetCapabilities
     extends: Callable[[Content, Content], bool]
     in_place: bool = True
     rows: bool = False
@@ -48,7 +48,7 @@ ONE_CALL = EdgeCost()
 """Of one object, without files."""
 
 
-class Totals:
+class LineageTotals:
     """Of each lineage that the window created, at every state: its partitions, and the bytes of all its content."""
 
     def __init__(self, complete: Collection[LineageId], stages: Sequence[Stage]) -> None:
@@ -68,7 +68,7 @@ class Totals:
         return totals[bisect_right(indices, index) - 1]
 
 
-def grown(count: int, size: int, touch: Touch) -> tuple[int, int]:
+def grown(count: int, size: int, touch: LineageChange) -> tuple[int, int]:
     if touch.head is not None:
         size += touch.head.size - (touch.was_head.size if touch.was_head else 0)
     for _, was, now in touch.parts:
@@ -77,7 +77,7 @@ def grown(count: int, size: int, touch: Touch) -> tuple[int, int]:
     return count, size
 
 
-def edge_of(ground: Ground, difference: Difference, totals: Totals, later: int) -> Edge | None:
+def edge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
     """The one operation that crosses the difference to the state `later`, if there is one."""
     only = difference.only()
     if only is None:
@@ -104,7 +104,7 @@ def edge_of(ground: Ground, difference: Difference, totals: Totals, later: int) 
     return edge
 
 
-def appearing(ground: Ground, lineage: LineageId, delta: Delta, totals: Totals, later: int) -> Edge | None:
+def appearing(ground: EdgeRules, lineage: LineageId, delta: Delta, totals: LineageTotals, later: int) -> Edge | None:
     total = totals.at(lineage, later)
     if total is None:
         return None
@@ -117,7 +117,7 @@ def appearing(ground: Ground, lineage: LineageId, delta: Delta, totals: Totals, 
     return HiddenBuildEdge(lineage, delta.table, EdgeCost(count, size, calls))
 
 
-def header_edge(ground: Ground, lineage: LineageId, delta: Delta) -> Edge:
+def header_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge:
     if not delta.content:
         return AlterTableEdge(lineage, delta, ONE_CALL)
     was, now = delta.was_head, delta.head
@@ -129,7 +129,7 @@ def header_edge(ground: Ground, lineage: LineageId, delta: Delta) -> Edge:
     return AlterTableEdge(lineage, delta, EdgeCost(1, now.size))
 
 
-def partition_edge(ground: Ground, lineage: LineageId, delta: Delta) -> Edge | None:
+def partition_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge | None:
     limits = ground.abilities.limits
     if not delta.changed and not delta.removed:
         cost = listed(ground, len(delta.added), delta.bytes_added, limits.add_partitions)
@@ -148,7 +148,7 @@ def partition_edge(ground: Ground, lineage: LineageId, delta: Delta) -> Edge | N
     return None
 
 
-def append_edge(ground: Ground, lineage: LineageId, delta: Delta) -> Edge | None:
+def append_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge | None:
     ((name, (was, now)),) = delta.changed.items()
     same_definition = (was.lineage, was.version) == (now.lineage, now.version)
     if same_definition and ground.in_place and ground.extends(was.content, now.content):
@@ -156,7 +156,7 @@ def append_edge(ground: Ground, lineage: LineageId, delta: Delta) -> Edge | None
     return None
 
 
-def listed(ground: Ground, count: int, size: int, limit: int) -> EdgeCost:
+def listed(ground: EdgeRules, count: int, size: int, limit: int) -> EdgeCost:
     """Of a list of partitions that the catalog takes so many of at a time."""
     calls = pieces(count, limit)
     return EdgeCost(count, size, calls, calls if ground.abilities.atomic_lists else count)
@@ -166,7 +166,7 @@ def objects_of(delta: Delta) -> int:
     return len(delta.added) + len(delta.changed) + len(delta.removed)
 
 
-def flip_edge(ground: Ground, lineage: LineageId, delta: Delta, *, bridge: bool) -> Edge:
+def flip_edge(ground: EdgeRules, lineage: LineageId, delta: Delta, *, bridge: bool) -> Edge:
     """Prepare, flip, sweep: rows change in one call, listings are early."""
     count, size = objects_of(delta), delta.bytes_added + delta.bytes_changed
     flip = listed(ground, count, size, ground.abilities.limits.alter_partitions)
@@ -174,7 +174,7 @@ def flip_edge(ground: Ground, lineage: LineageId, delta: Delta, *, bridge: bool)
     return PrepareFlipSweepEdge(lineage, delta, flip._replace(calls=calls, bridge=bridge))
 
 
-def bridge_of(ground: Ground, difference: Difference, totals: Totals, later: int) -> Edge | None:
+def bridge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
     """The last resort where the chain has a hole (design §1)."""
     only = difference.only()
     if only is None:
@@ -193,7 +193,7 @@ def rebuild_edge(lineage: LineageId, delta: Delta, *, bridge: bool) -> Edge:
     return RebuildEdge(lineage, delta, EdgeCost(objects_of(delta), size, 4, bridge=bridge))
 
 
-def replacement(ground: Ground, difference: Difference, totals: Totals, later: int) -> Edge | None:
+def replacement(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
     """Another incarnation under the same name, with no state between in which there is none."""
     if len(difference.differing) != 2:
         return None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from calque.model.journal import Entry, Keys, Kind, Shape
+from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
 
@@ -57,7 +57,7 @@ class Chain:
     parts: dict[PartCell, Part | None] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     complete: set[LineageId] = field(default_factory=set)
-    shapes: dict[LineageId, Shape] = field(default_factory=dict)
+    shapes: dict[LineageId, TableShape] = field(default_factory=dict)
     facets: dict[PartCell, Version] = field(default_factory=dict)
     facet_events: list[tuple[EventId, LineageId, str]] = field(default_factory=list)
     events: int = 0
@@ -119,7 +119,7 @@ def same_run(one: Entry, next_: Entry) -> bool:
     before, after = one.keys, next_.keys
     return (
         after.kind is before.kind
-        and after.kind is not Kind.RENAME_PARTITION
+        and after.kind is not EventKind.RENAME_PARTITION
         and after.table == before.table
         and (after.replaces != before.replaces or set(before.partitions).isdisjoint(after.partitions))
     )
@@ -131,7 +131,7 @@ def fold(entries: Sequence[Entry], cascaded: frozenset[EventId] = frozenset()) -
 
     Raises `Unfoldable` where an event's effect can't be told from its keys.
     """
-    folding = _Folding(cascaded)
+    folding = _FoldState(cascaded)
     names: set[TableName | None] = set()
     previous: Entry | None = None
     for entry in entries:
@@ -166,7 +166,7 @@ def defining(entries: Sequence[Entry]) -> list[Entry]:
     return found or list(entries[-1:])
 
 
-CONTENT = frozenset({Kind.INSERT, Kind.SCAN})
+CONTENT = frozenset({EventKind.INSERT, EventKind.SCAN})
 
 
 NO_NAMES: Mapping[TableName, LineageId | None] = {}
@@ -176,7 +176,7 @@ NONE: frozenset[LineageId] = frozenset()
 """What most steps do not change; never written to."""
 
 
-class _Folding:
+class _FoldState:
     """The state while folding: current cells, and the step being written."""
 
     def __init__(self, cascaded: frozenset[EventId]) -> None:
@@ -223,36 +223,36 @@ class _Folding:
         self.events.append(event_id)
         kind = entry.keys.kind
         match kind:
-            case Kind.INSERT | Kind.SCAN:
+            case EventKind.INSERT | EventKind.SCAN:
                 self.insert(table, entry)
-            case Kind.ALTER_TABLE:
+            case EventKind.ALTER_TABLE:
                 self.alter(self.present(table, entry), entry)
-            case Kind.ALTER_PARTITIONS:
+            case EventKind.ALTER_PARTITIONS:
                 self.alter_partitions(table, entry)
-            case Kind.ADD_PARTITIONS:
+            case EventKind.ADD_PARTITIONS:
                 self.add_partitions(table, entry)
-            case Kind.DROP_PARTITIONS:
+            case EventKind.DROP_PARTITIONS:
                 self.drop_partitions(table, entry)
-            case Kind.RENAME_PARTITION:
+            case EventKind.RENAME_PARTITION:
                 self.rename_partition(table, entry)
-            case Kind.CREATE_TABLE:
+            case EventKind.CREATE_TABLE:
                 self.create(table, entry)
-            case Kind.DROP_TABLE:
+            case EventKind.DROP_TABLE:
                 self.doubt(self.present(table, entry))
                 self.name(table, None)
-            case Kind.RENAME_TABLE:
+            case EventKind.RENAME_TABLE:
                 self.rename(table, entry)
-            case Kind.UNKNOWN:
+            case EventKind.UNKNOWN:
                 raise Unfoldable(table, event_id, entry.keys.defect or f"{entry.event_type} does not say what it did")
-            case Kind.FACET:
+            case EventKind.FACET:
                 self.facet(table, entry)
             case (
-                Kind.NOTHING
-                | Kind.CREATE_DATABASE
-                | Kind.ALTER_DATABASE
-                | Kind.DROP_DATABASE
-                | Kind.CREATE_FUNCTION
-                | Kind.DROP_FUNCTION
+                EventKind.NOTHING
+                | EventKind.CREATE_DATABASE
+                | EventKind.ALTER_DATABASE
+                | EventKind.DROP_DATABASE
+                | EventKind.CREATE_FUNCTION
+                | EventKind.DROP_FUNCTION
             ):
                 """Nothing of a table that makes a state."""
             case _:
@@ -296,10 +296,10 @@ class _Folding:
             self.set_head(Head(lineage, head.version, head.incarnation, data, event_id))
 
     def reshape(self, lineage: LineageId, entry: Entry) -> None:
-        shape, before = entry.keys.shape, self.chain.shapes.get(lineage, Shape.NOT_SAID)
-        if shape is Shape.NOT_SAID:
+        shape, before = entry.keys.shape, self.chain.shapes.get(lineage, TableShape.NOT_SAID)
+        if shape is TableShape.NOT_SAID:
             return
-        if before is not Shape.NOT_SAID:
+        if before is not TableShape.NOT_SAID:
             assert entry.keys.table is not None
             raise Unfoldable(entry.keys.table, entry.event_id, f"it changed from {before.value} to {shape.value}")
         self.chain.shapes[lineage] = shape

@@ -9,7 +9,7 @@ from calque.core.definition import Definition, Format
 from calque.errors import Refused
 
 
-class Kind(StrEnum):
+class FileFormat(StrEnum):
     PARQUET = "parquet"
     ORC = "orc"
     JSON = "json"
@@ -20,19 +20,19 @@ class Kind(StrEnum):
 
 
 SERDES = {
-    "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe": Kind.PARQUET,
-    "org.apache.hadoop.hive.ql.io.orc.OrcSerde": Kind.ORC,
-    "org.apache.hadoop.hive.serde2.JsonSerDe": Kind.JSON,
-    "org.apache.hive.hcatalog.data.JsonSerDe": Kind.JSON,
-    "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe": Kind.TEXT,
-    "org.apache.hadoop.hive.serde2.OpenCSVSerde": Kind.CSV,
+    "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe": FileFormat.PARQUET,
+    "org.apache.hadoop.hive.ql.io.orc.OrcSerde": FileFormat.ORC,
+    "org.apache.hadoop.hive.serde2.JsonSerDe": FileFormat.JSON,
+    "org.apache.hive.hcatalog.data.JsonSerDe": FileFormat.JSON,
+    "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe": FileFormat.TEXT,
+    "org.apache.hadoop.hive.serde2.OpenCSVSerde": FileFormat.CSV,
 }
 TEXT_INPUT = "org.apache.hadoop.mapred.TextInputFormat"
-OF_TEXT = frozenset({Kind.JSON, Kind.TEXT, Kind.CSV})
+OF_TEXT = frozenset({FileFormat.JSON, FileFormat.TEXT, FileFormat.CSV})
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineFormat:
     """How delimited lines are read; without `quote` there are no quotes, without `escape` no escapes."""
 
     delimiter: str
@@ -42,7 +42,7 @@ class Lines:
     escape: str = ""
 
 
-def kind_of(table: str, how: Format) -> Kind:
+def kind_of(table: str, how: Format) -> FileFormat:
     """`Refused` for a SerDe that calque has no reader for."""
     kind = SERDES.get(how.serde)
     if kind is None or (kind in OF_TEXT and how.input_format != TEXT_INPUT):
@@ -54,14 +54,14 @@ def kind_of(table: str, how: Format) -> Kind:
     return kind
 
 
-def lines_of(definition: Definition, how: Format) -> Lines:
+def lines_of(definition: Definition, how: Format) -> LineFormat:
     own, header = how.serde_parameters, int(definition.parameters.get("skip.header.line.count", "0") or 0)
-    if SERDES.get(how.serde) is Kind.CSV:
+    if SERDES.get(how.serde) is FileFormat.CSV:
         quote, escape = own.get("quoteChar", '"'), own.get("escapeChar", "\\")
-        return Lines(own.get("separatorChar", ","), "", header, quote, escape)
+        return LineFormat(own.get("separatorChar", ","), "", header, quote, escape)
     delimiter = character(own.get("field.delim", own.get("serialization.format", "\x01")))
     null = own.get("serialization.null.format", definition.parameters.get("serialization.null.format", "\\N"))
-    return Lines(delimiter, null, header, escape=own.get("escape.delim", ""))
+    return LineFormat(delimiter, null, header, escape=own.get("escape.delim", ""))
 
 
 def character(said: str) -> str:

@@ -79,7 +79,7 @@ def is_displaced(table: Table) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class PathMapping:
     """From the location of a table at the source to the one at the target. Readers match the paths in position deletes
     with those of data files letter by letter, so a target's location has one spelling."""
 
@@ -87,8 +87,8 @@ class Paths:
     target: str
 
     @staticmethod
-    def between(source: str, target: str) -> Paths:
-        return Paths(source, str(place(target)))
+    def between(source: str, target: str) -> PathMapping:
+        return PathMapping(source, str(place(target)))
 
     def at_target(self, path: str) -> str:
         """The same path below the target's location; what lies outside of the source's gets a directory of its own."""
@@ -158,7 +158,7 @@ def statistics_of(metadata: Json) -> list[tuple[str, int]]:
 
 
 def moved_metadata(
-    metadata: Json, paths: Paths, snapshots: Collection[int], files: Collection[str], log: Collection[str]
+    metadata: Json, paths: PathMapping, snapshots: Collection[int], files: Collection[str], log: Collection[str]
 ) -> Json:
     """The metadata at the target, with the kept `snapshots` alone. `files` are the statistics that were copied, `log`
     the older metadata files that are there, both by their paths at the target."""
@@ -196,7 +196,7 @@ def unbroken(log: list[Json], snapshots: Collection[int]) -> list[Json]:
     return kept
 
 
-def moved_properties(properties: Mapping[str, str], paths: Paths) -> dict[str, str]:
+def moved_properties(properties: Mapping[str, str], paths: PathMapping) -> dict[str, str]:
     """Places for new files, below the new location; those outside of the old one are left out."""
     base = place(paths.source)
     found = dict(properties)

@@ -83,7 +83,7 @@ def is_ours(parameters: Mapping[str, str] | None, source: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Imaging:
+class ImageBuilder:
     """Images under one target's policy."""
 
     admission: Admission

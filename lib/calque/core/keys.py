@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from calque.core.decode import (
+    FieldMissing,
     Fields,
-    NotSaid,
     Undecodable,
     embedded,
     embedded_list,
@@ -22,15 +22,16 @@ from calque.core.decode import (
 )
 from calque.core.iceberg import calls_iceberg
 from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table, root_of, says_delta
-from calque.model.journal import Event, Keys, Kind, Shape
+from calque.model.journal import Event, EventKind, Keys, TableShape
 from calque.model.names import TableName, partition_name, table_name
 
-NOTHING = Keys(Kind.NOTHING)
+NOTHING = Keys(EventKind.NOTHING)
 OUR_CATALOGS = frozenset({"", "hive"})
 
 
 def keys_of(event: Event) -> Keys:
-    """What `event` touches. Never raises: what can't be folded is `Kind.UNKNOWN`, with the names in the event's row.
+    """What `event` touches. Never raises: what can't be folded is `EventKind.UNKNOWN`, with the names in the event's
+    row.
 
     `defect` says what is wrong with a message. Types that are not known have none, nor have messages of 2.3 (which
     names no catalogs) that leave the object out: there is nothing to mend, the object is to be read. The row names a
@@ -40,13 +41,13 @@ def keys_of(event: Event) -> Keys:
         return NOTHING
     try:
         if event.event_type in FACETS:
-            return Keys(Kind.FACET, facet_owner(event), partitions=analyzed_partition(event))
+            return Keys(EventKind.FACET, facet_owner(event), partitions=analyzed_partition(event))
         read = FOLDABLE.get(event.event_type)
-        return read(fields(event)) if read is not None else Keys(Kind.UNKNOWN, named_in_row(event))
-    except NotSaid as error:
-        return Keys(Kind.UNKNOWN, named_in_row(event), defect=error.reason if event.catalog else "")
+        return read(fields(event)) if read is not None else Keys(EventKind.UNKNOWN, named_in_row(event))
+    except FieldMissing as error:
+        return Keys(EventKind.UNKNOWN, named_in_row(event), defect=error.reason if event.catalog else "")
     except Undecodable as error:
-        return Keys(Kind.UNKNOWN, named_in_row(event), defect=error.reason)
+        return Keys(EventKind.UNKNOWN, named_in_row(event), defect=error.reason)
 
 
 def named_in_row(event: Event) -> TableName | None:
@@ -70,23 +71,23 @@ def encodable(text: str) -> bool:
 
 
 def created_database(message: Fields) -> Keys:
-    return Keys(Kind.CREATE_DATABASE, database_name(embedded(message, "dbJson")))
+    return Keys(EventKind.CREATE_DATABASE, database_name(embedded(message, "dbJson")))
 
 
 def altered_database(message: Fields) -> Keys:
-    return Keys(Kind.ALTER_DATABASE, database_name(embedded(message, "dbObjAfterJson")))
+    return Keys(EventKind.ALTER_DATABASE, database_name(embedded(message, "dbObjAfterJson")))
 
 
 def dropped_database(message: Fields) -> Keys:
-    return Keys(Kind.DROP_DATABASE, table_name(string_at(message, "db")))
+    return Keys(EventKind.DROP_DATABASE, table_name(string_at(message, "db")))
 
 
 def created_function(message: Fields) -> Keys:
-    return Keys(Kind.CREATE_FUNCTION, name_in(embedded(message, "functionObjJson"), database="2", name="1"))
+    return Keys(EventKind.CREATE_FUNCTION, name_in(embedded(message, "functionObjJson"), database="2", name="1"))
 
 
 def dropped_function(message: Fields) -> Keys:
-    return Keys(Kind.DROP_FUNCTION, table_name(string_at(message, "db"), string_at(message, "functionName")))
+    return Keys(EventKind.DROP_FUNCTION, table_name(string_at(message, "db"), string_at(message, "functionName")))
 
 
 # Tables
@@ -96,7 +97,7 @@ def created_table(message: Fields) -> Keys:
     table = embedded(message, "tableObjJson")
     shape = shape_of(table)
     return Keys(
-        Kind.CREATE_TABLE,
+        EventKind.CREATE_TABLE,
         name_in(table),
         shape=shape,
         locations=table_locations(table, shape),
@@ -108,16 +109,16 @@ def altered_table(message: Fields) -> Keys:
     before, after = embedded(message, "tableObjBeforeJson"), embedded(message, "tableObjAfterJson")
     old, new = name_in(before), name_in(after)
     if iceberg(before) != iceberg(after):
-        return Keys(Kind.UNKNOWN, new, other=None if old == new else old)
+        return Keys(EventKind.UNKNOWN, new, other=None if old == new else old)
     shape = shape_of(after)
     return Keys(
-        Kind.ALTER_TABLE if old == new else Kind.RENAME_TABLE,
+        EventKind.ALTER_TABLE if old == new else EventKind.RENAME_TABLE,
         new,
         other=None if old == new else old,
         shape=shape,
         locations=table_locations(after, shape),
         replaces=flag_at(message, "isTruncateOp"),
-        columns_changed=shape is Shape.PARTITIONED and columns(before) != columns(after),
+        columns_changed=shape is TableShape.PARTITIONED and columns(before) != columns(after),
         facets_only=differ_in_statistics_only(Table, before, after),
         transactional=transactional(after),
     )
@@ -125,23 +126,23 @@ def altered_table(message: Fields) -> Keys:
 
 def dropped_table(message: Fields) -> Keys:
     if message.get("tableObjJson") is None:
-        return Keys(Kind.DROP_TABLE, table_name(string_at(message, "db"), string_at(message, "table")))
+        return Keys(EventKind.DROP_TABLE, table_name(string_at(message, "db"), string_at(message, "table")))
     table = embedded(message, "tableObjJson")
-    return Keys(Kind.DROP_TABLE, name_in(table), shape=shape_of(table), transactional=transactional(table))
+    return Keys(EventKind.DROP_TABLE, name_in(table), shape=shape_of(table), transactional=transactional(table))
 
 
 # Partitions
 
 
 def added_partitions(message: Fields) -> Keys:
-    return listed_partitions(Kind.ADD_PARTITIONS, message)
+    return listed_partitions(EventKind.ADD_PARTITIONS, message)
 
 
 def altered_partitions(message: Fields) -> Keys:
-    return listed_partitions(Kind.ALTER_PARTITIONS, message)
+    return listed_partitions(EventKind.ALTER_PARTITIONS, message)
 
 
-def listed_partitions(kind: Kind, message: Fields) -> Keys:
+def listed_partitions(kind: EventKind, message: Fields) -> Keys:
     return partition_event(kind, message, embedded_list(message, "partitionListJson"))
 
 
@@ -149,19 +150,19 @@ def altered_partition(message: Fields) -> Keys:
     before, after = embedded(message, "partitionObjBeforeJson"), embedded(message, "partitionObjAfterJson")
     if strings(before, "1") == strings(after, "1"):
         facets_only = differ_in_statistics_only(Partition, before, after)
-        return partition_event(Kind.ALTER_PARTITIONS, message, [after], facets_only=facets_only)
-    return partition_event(Kind.RENAME_PARTITION, message, [after], [before])
+        return partition_event(EventKind.ALTER_PARTITIONS, message, [after], facets_only=facets_only)
+    return partition_event(EventKind.RENAME_PARTITION, message, [after], [before])
 
 
 def inserted(message: Fields) -> Keys:
     if message.get("ptnObjJson") is not None:
-        return partition_event(Kind.INSERT, message, [embedded(message, "ptnObjJson")])
+        return partition_event(EventKind.INSERT, message, [embedded(message, "ptnObjJson")])
     table = embedded(message, "tableObjJson")
     shape = shape_of(table)
-    if shape is Shape.PARTITIONED:
+    if shape is TableShape.PARTITIONED:
         raise Undecodable("the insert does not say into which partition")
     return Keys(
-        Kind.INSERT,
+        EventKind.INSERT,
         name_in(table),
         shape=shape,
         locations=table_locations(table, shape),
@@ -174,7 +175,7 @@ def dropped_partitions(message: Fields) -> Keys:
     table = embedded(message, "tableObjJson")
     keys = partition_keys(table)
     return Keys(
-        Kind.DROP_PARTITIONS,
+        EventKind.DROP_PARTITIONS,
         name_in(table),
         shape=shape_of(table),
         partitions=tuple(name_of_pairs(keys, pairs) for pairs in dropped(message)),
@@ -183,7 +184,12 @@ def dropped_partitions(message: Fields) -> Keys:
 
 
 def partition_event(
-    kind: Kind, message: Fields, after: Iterable[Fields], before: Iterable[Fields] = (), *, facets_only: bool = False
+    kind: EventKind,
+    message: Fields,
+    after: Iterable[Fields],
+    before: Iterable[Fields] = (),
+    *,
+    facets_only: bool = False,
 ) -> Keys:
     table = embedded(message, "tableObjJson")
     keys = partition_keys(table)
@@ -191,7 +197,7 @@ def partition_event(
     names, locations = [], []
     for part in after:
         names.append(name_of_partition(keys, part))
-        if shape is not Shape.VIEW:
+        if shape is not TableShape.VIEW:
             locations.append(partition_location(part))
     return Keys(
         kind,
@@ -200,7 +206,7 @@ def partition_event(
         partitions=tuple(names),
         others=tuple([name_of_partition(keys, part) for part in before]),
         locations=tuple(locations),
-        replaces=flag_at(message, "replace" if kind is Kind.INSERT else "isTruncateOp"),
+        replaces=flag_at(message, "replace" if kind is EventKind.INSERT else "isTruncateOp"),
         facets_only=facets_only,
         transactional=transactional(table),
     )
@@ -306,20 +312,20 @@ def database_name(database: Fields) -> TableName:
     return table_name(name)
 
 
-def shape_of(table: Fields) -> Shape:
+def shape_of(table: Fields) -> TableShape:
     if string(table, "12") in VIEW_TYPES:
-        return Shape.VIEW
-    return Shape.PARTITIONED if items(table, "8") and not delta(table) else Shape.PLAIN
+        return TableShape.VIEW
+    return TableShape.PARTITIONED if items(table, "8") and not delta(table) else TableShape.PLAIN
 
 
 def partition_keys(table: Fields) -> list[str]:
     return [string(column, "1") if type(column) is dict else "" for column in items(table, "8")]
 
 
-def table_locations(table: Fields, shape: Shape) -> tuple[str, ...]:
+def table_locations(table: Fields, shape: TableShape) -> tuple[str, ...]:
     """The directory of a plain table; tables of a storage handler may have none. An Iceberg table's definition alone
     says what its content is."""
-    if shape is not Shape.PLAIN or iceberg(table):
+    if shape is not TableShape.PLAIN or iceberg(table):
         return ()
     storage = struct(table, "7")
     location = string(storage, "2")

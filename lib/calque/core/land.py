@@ -11,9 +11,9 @@ from dataclasses import replace
 from calque.core.compare import same_place
 from calque.core.fold import Chain, PartCell, Step
 from calque.core.iceberg import is_displaced, is_iceberg
-from calque.core.image import EVENT, INCARNATION, Imaging, Marks, is_ours, same_definition
+from calque.core.image import EVENT, INCARNATION, ImageBuilder, Marks, is_ours, same_definition
 from calque.model.hive import Partition, Table, is_partitioned, is_view
-from calque.model.journal import Shape
+from calque.model.journal import TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
 
@@ -26,7 +26,7 @@ def landing(
     table: Table | None,
     partitions: Mapping[str, Partition],
     locations: Mapping[str, str],
-    imaging: Imaging,
+    imaging: ImageBuilder,
     there: Table | None,
     there_partitions: Mapping[str, Partition],
 ) -> Chain:
@@ -83,13 +83,13 @@ def landing(
     return chain
 
 
-def shape_of(table: Table) -> Shape:
+def shape_of(table: Table) -> TableShape:
     if is_view(table):
-        return Shape.VIEW
-    return Shape.PARTITIONED if is_partitioned(table) else Shape.PLAIN
+        return TableShape.VIEW
+    return TableShape.PARTITIONED if is_partitioned(table) else TableShape.PLAIN
 
 
-def same_incarnation(there: Table, table: Table, imaging: Imaging) -> bool:
+def same_incarnation(there: Table, table: Table, imaging: ImageBuilder) -> bool:
     """Whether the target's table may go on as this one: ours, of the same name, shape and partition keys,
     its columns at most extended (in doubt it is another). An Iceberg table's metadata keeps track of its columns."""
     if is_iceberg(there) or is_iceberg(table):
@@ -112,7 +112,9 @@ def partition_keys(table: Table) -> list[tuple[str, str]]:
     return [(key.name.lower(), key.type) for key in table.partition_keys or ()]
 
 
-def stays(there: Table | Partition, source: Table | Partition, wanted: Table | Partition, imaging: Imaging) -> bool:
+def stays(
+    there: Table | Partition, source: Table | Partition, wanted: Table | Partition, imaging: ImageBuilder
+) -> bool:
     """Whether the definition at the target is the wanted one, and in its place where files stay at the source."""
     if imaging.admission.policy.data == "none" and not (isinstance(source, Table) and is_view(source)):
         return unchanged(there, wanted) and same_place(source, there)

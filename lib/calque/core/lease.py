@@ -13,7 +13,7 @@ from calque.model.lease import Generation, Writer
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class TakeGeneration:
     """Make the generation of this number."""
 
     number: int
@@ -35,39 +35,39 @@ class Living:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LeaseLost:
     """It was this writer's, and is another's now; None where somebody removed it."""
 
     by: Generation | None
 
 
-Step = Take | Watch | Living | Taken
+Step = TakeGeneration | Watch | Living | LeaseLost
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FirstSight:
     """What was seen first, and when the look at it had ended."""
 
     generation: Generation
     at: float
 
 
-def next_step(me: Writer, held: int, newest: Generation | None, first: Seen | None, began: float) -> Step:
+def next_step(me: Writer, held: int, newest: Generation | None, first: FirstSight | None, began: float) -> Step:
     """What a writer does that holds nothing just now. `held` is the last generation that it had, 0 for none; `newest`
     was found by a look that began at `began`."""
     if held and (newest is None or newest.writer.id != me.id):
-        return Taken(newest)
+        return LeaseLost(newest)
     if newest is None:
-        return Take(1)
+        return TakeGeneration(1)
     dead = bool(me.proof) and newest.writer.proof == me.proof
     if newest.released or dead or newest.writer.id == me.id:
-        return Take(newest.number + 1)
+        return TakeGeneration(newest.number + 1)
     if first is None:
         return Watch(newest, 0.0)
     if newest != first.generation:
         return Living(newest)
     idle = began - first.at
-    return Take(newest.number + 1) if idle >= newest.seconds else Watch(newest, idle)
+    return TakeGeneration(newest.number + 1) if idle >= newest.seconds else Watch(newest, idle)
 
 
 def usable(seconds: float) -> float:

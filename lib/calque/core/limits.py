@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 from calque.errors import Refused
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 
 T = TypeVar("T")
 ListOperation = Literal["add_partitions", "alter_partitions", "drop_partitions"]
@@ -24,7 +24,7 @@ def check_list(operation: str, count: int, limit: int) -> None:
         )
 
 
-def lowered(abilities: Abilities, operation: ListOperation, count: int) -> Abilities:
+def lowered(abilities: TargetCapabilities, operation: ListOperation, count: int) -> TargetCapabilities:
     """What a catalog can do that did not take a list of `count` objects, two or more: half as many at once."""
     return replace(abilities, limits=replace(abilities.limits, **{operation: count // 2}))
 

@@ -39,7 +39,7 @@ class ObservedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedState:
     """`index` is the last state that looks like what the target shows, if any; nothing before `first_stop` may be
     shown again."""
 
@@ -53,7 +53,7 @@ def locate(
     stages: list[Stage],
     observed: Mapping[TableName, ObservedTable | None],
     cursor: EventId,
-) -> Located:
+) -> LocatedState:
     """Where `start`, the observed cells, is on the chain."""
     newest = max((mark for table in observed.values() if table for mark in marks(table)), default=0)
     first_stop = 0
@@ -66,7 +66,7 @@ def locate(
         difference.forward(stage)
         if index >= first_stop and not difference.differing:
             found = index
-    return Located(found, first_stop)
+    return LocatedState(found, first_stop)
 
 
 def marks(table: ObservedTable) -> list[EventId]:

@@ -34,7 +34,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedFile:
     """A file of a manifest. `rewritten` files hold paths. `added_by` is the snapshot that an entry was taken over from,
     None of one that is new."""
 
@@ -46,7 +46,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenDeleteFile:
     """A delete file as it is at the target. `bounds` are the least and the greatest path in it, where they are said."""
 
     size: int
@@ -58,7 +58,7 @@ def manifests_in(path: str, content: bytes) -> list[Record]:
     return records(path, content)
 
 
-def files_in(path: str, content: bytes) -> list[Listed]:
+def files_in(path: str, content: bytes) -> list[ListedFile]:
     """The files of a manifest that a snapshot with it needs."""
     try:
         return [listed(entry) for entry in records(path, content) if entry["status"] != DELETED]
@@ -66,11 +66,11 @@ def files_in(path: str, content: bytes) -> list[Listed]:
         raise unreadable(path, error) from error
 
 
-def listed(entry: Record) -> Listed:
+def listed(entry: Record) -> ListedFile:
     file = entry["data_file"]
     added_by = entry["snapshot_id"] if entry["status"] == EXISTING else None
     rewritten = file.get("content", DATA) == POSITION_DELETES
-    return Listed(file["file_path"], file["file_format"].upper(), file["file_size_in_bytes"], rewritten, added_by)
+    return ListedFile(file["file_path"], file["file_format"].upper(), file["file_size_in_bytes"], rewritten, added_by)
 
 
 def moved_list(path: str, content: bytes, lengths: Mapping[str, int], at_target: Callable[[str], str]) -> bytes:
@@ -84,7 +84,7 @@ def moved_list(path: str, content: bytes, lengths: Mapping[str, int], at_target:
 
 
 def moved_manifest(
-    path: str, content: bytes, rewritten: Mapping[str, Rewritten], at_target: Callable[[str], str]
+    path: str, content: bytes, rewritten: Mapping[str, RewrittenDeleteFile], at_target: Callable[[str], str]
 ) -> bytes:
     """A manifest at the target; `rewritten` are its delete files there, by their paths at the source."""
 
@@ -109,7 +109,7 @@ def moved_manifest(
 # Deletes
 
 
-def moved_deletes(file: Listed, content: bytes, at_target: Callable[[str], str]) -> bytes:
+def moved_deletes(file: ListedFile, content: bytes, at_target: Callable[[str], str]) -> bytes:
     """A delete file that names data files, with their paths at the target. `Refused` for formats without a way."""
     match file.format:
         case "PARQUET":
@@ -126,18 +126,18 @@ def moved_deletes(file: Listed, content: bytes, at_target: Callable[[str], str])
             )
 
 
-def rewritten_as(file: Listed, content: bytes) -> Rewritten:
+def rewritten_as(file: ListedFile, content: bytes) -> RewrittenDeleteFile:
     """What a manifest says of the delete file at the target with this content."""
     if file.format == "PUFFIN":
-        return Rewritten(len(content))
+        return RewrittenDeleteFile(len(content))
     if file.format == "PARQUET":
         paths = parquet(file.path, content).column("file_path")
     else:
         paths = pa.chunked_array([[row["file_path"] for row in records(file.path, content)]], pa.string())
     found = pc.min_max(paths.cast(pa.string())).as_py()
     if found["min"] is None:
-        return Rewritten(len(content))
-    return Rewritten(len(content), (found["min"].encode(), found["max"].encode()))
+        return RewrittenDeleteFile(len(content))
+    return RewrittenDeleteFile(len(content), (found["min"].encode(), found["max"].encode()))
 
 
 def moved_parquet(path: str, content: bytes, at_target: Callable[[str], str]) -> bytes:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from calque.model.gaps import Cause, Gap
-from calque.model.ledger import StateRow, TableRow, TableState, Why
+from calque.model.gaps import Gap, GapCause
+from calque.model.ledger import NotLiveReason, StateRow, TableRow, TableState
 from calque.model.records import DropReview, ForgottenSpan, GapRecovery, Record, one_of
 
 ASIDE = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING})
@@ -24,7 +24,7 @@ class TargetGaps:
 
     @staticmethod
     def of(records: Collection[Record], rows: Iterable[StateRow]) -> TargetGaps:
-        reads = any(isinstance(row, TableRow) and row.state in ASIDE and row.why is Why.GAP for row in rows)
+        reads = any(isinstance(row, TableRow) and row.state in ASIDE and row.why is NotLiveReason.GAP for row in rows)
         return TargetGaps(one_of(records, GapRecovery), own_gap(records), reads)
 
     def is_under_way(self) -> bool:
@@ -32,19 +32,19 @@ class TargetGaps:
         settled = DropReview.HELD, DropReview.REPAIRED
         return self.reads or (self.recovery is not None and self.recovery.drops not in settled)
 
-    def state(self) -> Mending:
+    def state(self) -> GapState:
         """What became of the target's newest gap."""
         if self.is_under_way():
-            return Mending.REPAIRING
+            return GapState.REPAIRING
         held = self.recovery is not None and self.recovery.drops is DropReview.HELD
-        return Mending.HELD if held else Mending.REPAIRED
+        return GapState.HELD if held else GapState.REPAIRED
 
-    def state_of_own(self, gap: Gap, gaps: Sequence[Gap]) -> Mending:
+    def state_of_own(self, gap: Gap, gaps: Sequence[Gap]) -> GapState:
         """What became of a gap of the target's own: it is of no account behind the log's next one."""
-        return self.state() if gap.number == len(gaps) else Mending.REPAIRED
+        return self.state() if gap.number == len(gaps) else GapState.REPAIRED
 
 
-class Mending(StrEnum):
+class GapState(StrEnum):
     """What became of a gap, over all targets."""
 
     REPAIRING = "repairing"
@@ -59,7 +59,7 @@ def dealt_with(records: Iterable[Record]) -> int:
     return recovery.newest_gap if recovery is not None else 0
 
 
-def states_of(gaps: Sequence[Gap], targets: Iterable[TargetGaps]) -> Mapping[int, Mending]:
+def states_of(gaps: Sequence[Gap], targets: Iterable[TargetGaps]) -> Mapping[int, GapState]:
     """Each gap's state by its number. What is still being read because of a gap counts for the newest one, or for a
     gap of a target's own that came after it."""
     targets = list(targets)
@@ -67,7 +67,7 @@ def states_of(gaps: Sequence[Gap], targets: Iterable[TargetGaps]) -> Mapping[int
     for gap in gaps:
         late = any((target.recovery.newest_gap if target.recovery else 0) < gap.number for target in targets)
         last = [target for target in targets if gap.number == len(gaps) > number_of(target.own)]
-        states[gap.number] = Mending.REPAIRING if late else worst(target.state() for target in last)
+        states[gap.number] = GapState.REPAIRING if late else worst(target.state() for target in last)
     return states
 
 
@@ -76,13 +76,13 @@ def own_gap(records: Iterable[Record]) -> Gap | None:
     span = one_of(records, ForgottenSpan)
     if span is None:
         return None
-    return Gap(span.after_gap, span.first_event - 1, span.last_event, Cause.FORGOTTEN, span.found_at)
+    return Gap(span.after_gap, span.first_event - 1, span.last_event, GapCause.FORGOTTEN, span.found_at)
 
 
 def number_of(gap: Gap | None) -> int:
     return gap.number if gap is not None else -1
 
 
-def worst(states: Iterable[Mending]) -> Mending:
+def worst(states: Iterable[GapState]) -> GapState:
     found = {*states}
-    return next((one for one in (Mending.REPAIRING, Mending.HELD) if one in found), Mending.REPAIRED)
+    return next((one for one in (GapState.REPAIRING, GapState.HELD) if one in found), GapState.REPAIRED)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from calque.core import decode
 from calque.model.hive import location_of
-from calque.model.journal import Entry, Event, Kind, Shape
+from calque.model.journal import Entry, Event, EventKind, TableShape
 from calque.model.names import EventId
 
 
@@ -29,7 +29,7 @@ class Move:
 
 def may_move(entry: Entry) -> bool:
     """Whether the event can be a move; `move_of` its message says for sure."""
-    return entry.keys.kind is Kind.RENAME_TABLE and entry.keys.shape is Shape.PARTITIONED
+    return entry.keys.kind is EventKind.RENAME_TABLE and entry.keys.shape is TableShape.PARTITIONED
 
 
 def move_of(event: Event) -> Move | None:

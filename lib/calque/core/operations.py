@@ -12,7 +12,7 @@ from typing import NamedTuple, assert_never
 
 from calque.core.fold import LineageId
 from calque.core.state import Delta
-from calque.core.walk import Walk
+from calque.core.walk import StateWalk
 from calque.model.names import TableName
 from calque.model.plan import (
     AddPartitions,
@@ -153,7 +153,7 @@ Edge = (
 """A delta in an edge is the search's own and goes on growing: `operation_of` comes before it does."""
 
 
-def operation_of(walk: Walk, edge: Edge) -> Operation:
+def operation_of(walk: StateWalk, edge: Edge) -> Operation:
     """The edge as an operation, with the definitions at the state that it leads to."""
     match edge:
         case CreateTableEdge(lineage, table):
@@ -200,7 +200,7 @@ def switched(delta: Delta) -> frozenset[str]:
     return frozenset(name for name, (was, now) in delta.changed.items() if was.content != now.content)
 
 
-def touched(walk: Walk, lineage: LineageId, delta: Delta) -> tuple[tuple[str, Part | None], ...]:
+def touched(walk: StateWalk, lineage: LineageId, delta: Delta) -> tuple[tuple[str, Part | None], ...]:
     found = dict(named_before(walk.some(lineage, {*delta.added, *delta.changed}), delta))
     return tuple((name, found.get(name)) for name in sorted({*found, *delta.removed}))
 
@@ -213,13 +213,13 @@ def named_before(parts: tuple[tuple[str, Part], ...], delta: Delta) -> tuple[tup
     return tuple((name, replace(part, lineage=names.get(part.lineage, part.lineage))) for name, part in parts)
 
 
-def present(walk: Walk, lineage: LineageId, name: str) -> Part:
+def present(walk: StateWalk, lineage: LineageId, name: str) -> Part:
     part = walk.at(lineage, name)
     assert part is not None
     return part
 
 
-def publish_of(walk: Walk, lineage: LineageId, table: TableName, partition: str) -> Publish:
+def publish_of(walk: StateWalk, lineage: LineageId, table: TableName, partition: str) -> Publish:
     if partition:
         part = walk.parts[lineage, partition]
         assert part is not None

@@ -12,14 +12,14 @@ from dataclasses import replace
 from calque.core.decode import Fields, Undecodable, embedded, fields
 from calque.core.image import ORIGIN
 from calque.core.keys import mapping
-from calque.model.journal import Entry, Event, Keys, Kind
+from calque.model.journal import Entry, Event, EventKind, Keys
 from calque.model.names import EventId, TableName
 
-HEADERS = frozenset({Kind.CREATE_TABLE, Kind.ALTER_TABLE, Kind.RENAME_TABLE})
+HEADERS = frozenset({EventKind.CREATE_TABLE, EventKind.ALTER_TABLE, EventKind.RENAME_TABLE})
 """Kinds of events that say anew where a table came from."""
-TELLING = HEADERS | {Kind.ADD_PARTITIONS, Kind.ALTER_PARTITIONS, Kind.RENAME_PARTITION, Kind.INSERT}
+TELLING = HEADERS | {EventKind.ADD_PARTITIONS, EventKind.ALTER_PARTITIONS, EventKind.RENAME_PARTITION, EventKind.INSERT}
 """Those whose messages hold the table."""
-DOUBTFUL = frozenset({Kind.DROP_PARTITIONS, Kind.FACET, Kind.SCAN, Kind.DROP_TABLE})
+DOUBTFUL = frozenset({EventKind.DROP_PARTITIONS, EventKind.FACET, EventKind.SCAN, EventKind.DROP_TABLE})
 """Those that mean nothing of a table that is not there."""
 PARAMETERS = "9"
 """A table's parameters, by their number in Thrift."""
@@ -85,18 +85,18 @@ def as_carried(
         before = was if was is not None else name
         if entry.event_id in back:
             if is_there(before) and (was is None or takes(was)):
-                found.append(replace(entry, keys=Keys(Kind.DROP_TABLE, before, shape=keys.shape)))
+                found.append(replace(entry, keys=Keys(EventKind.DROP_TABLE, before, shape=keys.shape)))
             now[before] = now[name] = False
         elif kind in HEADERS:
-            appears = kind is not Kind.CREATE_TABLE and takes(before) and not is_there(before)
-            found.append(replace(entry, keys=Keys(Kind.UNKNOWN, name)) if appears else entry)
+            appears = kind is not EventKind.CREATE_TABLE and takes(before) and not is_there(before)
+            found.append(replace(entry, keys=Keys(EventKind.UNKNOWN, name)) if appears else entry)
             now[before], now[name] = False, True
         elif (kind in DOUBTFUL or (name in now and kind in TELLING)) and not is_there(name):
             continue
         else:
             found.append(entry)
-            if kind in TELLING or kind is Kind.DROP_TABLE:
-                now[name] = kind is not Kind.DROP_TABLE
+            if kind in TELLING or kind is EventKind.DROP_TABLE:
+                now[name] = kind is not EventKind.DROP_TABLE
     return found
 
 

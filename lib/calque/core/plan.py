@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from calque.core.afterwards import counted, facet_events_of, facets_of
-from calque.core.edges import Totals, bridge_of, edge_of
+from calque.core.edges import LineageTotals, bridge_of, edge_of
 from calque.core.fold import LineageId
 from calque.core.operations import Edge, EdgeCost, operation_of
 from calque.core.problem import START, Problem
 from calque.core.state import UNLISTED, Delta, Difference, Stage, departure
-from calque.core.walk import Walk
+from calque.core.walk import StateWalk
 from calque.model.names import EventId
 from calque.model.plan import GroupPlan, Hop
 
@@ -43,7 +43,7 @@ class Solution:
 
 
 @dataclass(slots=True)
-class _Label:
+class _PathLabel:
     cost: Cost
     before: int
     twin: bool = False
@@ -59,10 +59,10 @@ def solve(problem: Problem) -> Solution:
     goal = max(stops, default=START)
     if origin == last or goal <= origin:
         return Solution(group_plan(problem, visitable, [], origin), origin, False)
-    search = Search(problem, kept_stops(problem, stops), origin, goal)
+    search = ChainSearch(problem, kept_stops(problem, stops), origin, goal)
     reached = search.run(bridges=False)
     if reached != goal and goal == last:
-        bridged = Search(problem, search.stops, origin, goal)
+        bridged = ChainSearch(problem, search.stops, origin, goal)
         if bridged.run(bridges=True) == goal:
             search, reached = bridged, goal
     path = list(search.path(reached))
@@ -136,16 +136,16 @@ def overwritten(stage: Stage) -> tuple[LineageId, str, bool] | None:
     return touch.lineage, name, was.version != now.version
 
 
-class Search:
+class ChainSearch:
     """Branch and bound over the states in their order: edges only lead forward."""
 
     def __init__(self, problem: Problem, stops: set[int], origin: int, goal: int) -> None:
         self.problem, self.stops, self.origin, self.goal = problem, stops, origin, goal
         self.stages = [departure(problem.start, problem.first), *problem.stages]
         """The stage at an index leads to the state of that index; the first one comes from `START`."""
-        self.totals = Totals(problem.chain.complete, self.stages)
+        self.totals = LineageTotals(problem.chain.complete, self.stages)
         self.lasting = presences(self.stages)
-        self.labels = {origin: _Label(FREE, origin)}
+        self.labels = {origin: _PathLabel(FREE, origin)}
         self.bridges = False
         self.looks = 0
         """At later states, so far."""
@@ -222,7 +222,7 @@ class Search:
             cost = add(cost, edge.cost)
         known = self.labels.get(later)
         if known is None or cost < known.cost:
-            self.labels[later] = _Label(cost, index, twin=edge is None)
+            self.labels[later] = _PathLabel(cost, index, twin=edge is None)
 
     def stuck(self, difference: Difference, later: int) -> bool:
         """Whether no later state than this can be one operation away: what differs can never be equal again, and is
@@ -289,7 +289,7 @@ def add(cost: Cost, edge: EdgeCost) -> Cost:
 
 def group_plan(problem: Problem, visitable: set[int], path: list[tuple[int, Edge]], reached: int) -> GroupPlan:
     """The path as hops, with what was passed over."""
-    walk = Walk(problem.chain, counted(problem, reached), reached)
+    walk = StateWalk(problem.chain, counted(problem, reached), reached)
     hops = []
     for index, edge in path:
         walk.to(index)

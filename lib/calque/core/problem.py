@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from calque.core.edges import Ground
+from calque.core.edges import EdgeRules
 from calque.core.fold import Chain, LineageId, PartCell
 from calque.core.locate import ObservedTable, locate, observed_cells
 from calque.core.state import UNLISTED, Cells, Content, Stage, stages_of
@@ -27,7 +27,7 @@ class Problem:
     start: Cells
     origin: int
     first_stop: int
-    ground: Ground
+    ground: EdgeRules
 
     @property
     def last(self) -> int:
@@ -40,7 +40,7 @@ def problem_of(
     cursor: EventId,
     takes: Callable[[TableName], bool],
     listed: Callable[[Data], tuple[Content, int] | None],
-    ground: Ground,
+    ground: EdgeRules,
 ) -> Problem:
     """The problem of a target that showed the source's state at `cursor`, and shows `observed` now, of the names that
     `takes` admits. `listed` gives a content's fingerprint and bytes; None where its files are not known."""

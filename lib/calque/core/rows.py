@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calque.model.journal import Entry, Event, Keys, Kind, Shape
+from calque.model.journal import Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
 
 SCHEMA = pa.schema(
@@ -131,10 +131,10 @@ def keys_of_row(
     transactional: bool | None,
 ) -> Keys:
     return Keys(
-        Kind(kind),
+        EventKind(kind),
         None if database is None else TableName(database, table or ""),
         None if other_database is None else TableName(other_database, other_table or ""),
-        Shape(shape or ""),
+        TableShape(shape or ""),
         partitions,
         others,
         locations,

@@ -21,24 +21,24 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class TargetStanding:
     standing: Standing
     missing: tuple[str, ...] = ()
 
 
-def standing(position: EventId | None, rows: Iterable[StateRow], event_id: EventId) -> Reached:
+def standing(position: EventId | None, rows: Iterable[StateRow], event_id: EventId) -> TargetStanding:
     """How a target stands to `event_id`. Rows are the ledger's; tables being read or copied are waited for, and so are
     waiting ones that nobody holds back: they are read, or quarantined, after a while."""
     if position is None or position < event_id:
-        return Reached(Standing.GOING)
+        return TargetStanding(Standing.GOING)
     missing = []
     for row in rows:
         if row.state is TableState.LIVE or (shown_event(row) or 0) >= event_id:
             continue
         if row.state is not TableState.QUARANTINED and not is_paused(row):
-            return Reached(Standing.GOING)
+            return TargetStanding(Standing.GOING)
         missing.append(str(row.name))
-    return Reached(Standing.WITHOUT if missing else Standing.REACHED, tuple(sorted(missing)))
+    return TargetStanding(Standing.WITHOUT if missing else Standing.REACHED, tuple(sorted(missing)))
 
 
 def is_paused(row: StateRow) -> bool:

@@ -57,7 +57,7 @@ PartChange = tuple[str, PartValue | None, PartValue | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class LineageChange:
     """What one step did to one lineage. The names are those that it is shown under before and after, None where it is
     not shown; `head` is None where definition and content stayed; `cascade` says that all partitions' columns
     changed, `columns` that the table's own did without them."""
@@ -78,7 +78,7 @@ class Stage:
     that cascades them."""
 
     event_id: EventId
-    touches: tuple[Touch, ...]
+    touches: tuple[LineageChange, ...]
     doubtful: frozenset[LineageId] = frozenset()
 
 
@@ -126,7 +126,7 @@ def stages_of(chain: Chain, takes: Callable[[TableName], bool], content_of: Cont
             else:
                 was_head = now = None
             touches.append(
-                Touch(
+                LineageChange(
                     lineage,
                     was_named,
                     shown.get(lineage),
@@ -174,7 +174,7 @@ def departure(start: Cells, first: Cells) -> Stage:
     return Stage(
         0,
         tuple(
-            Touch(
+            LineageChange(
                 lineage,
                 named,
                 now.get(lineage),

@@ -32,7 +32,7 @@ def rewrite_names(text: str, database: str, name_at_target: Callable[[TableName]
     tree = parsed(text)
     if tree is None:
         return text
-    rewriting = Rewriting(text, database, name_at_target)
+    rewriting = QueryRewrite(text, database, name_at_target)
     edits = {
         *(edit for table in tree.find_all(exp.Table) for edit in rewriting.table(table)),
         *(edit for column in tree.find_all(exp.Column) for edit in rewriting.column(column)),
@@ -53,7 +53,7 @@ def parsed(text: str) -> exp.Expr | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewriting:
+class QueryRewrite:
     """The edits that one text needs, reference by reference."""
 
     text: str

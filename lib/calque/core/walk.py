@@ -15,7 +15,7 @@ Thing = TypeVar("Thing", Head, Part)
 NOTHING: Mapping[Version, Version] = MappingProxyType({})
 
 
-class Walk:
+class StateWalk:
     """Heads and partitions at an index; begins before the first step. `counted` are definitions in the state `end` that
     hops may write instead of others, as they differ by newer statistics alone."""
 

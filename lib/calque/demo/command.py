@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import Settings, duration, examples, journal_format, shared
+from calque.commands.options import CommandSettings, duration, examples, journal_format, shared
 from calque.commands.output import print_json, print_line, print_table
 from calque.errors import Unavailable
 
@@ -35,7 +35,7 @@ MORE_HEADINGS = ("events", "hops", "events/hop", "calls", "files copied", "bytes
 )
 @shared
 @click.pass_obj
-def command(settings: Settings, keep: Path | None, targets: int, seconds: float | None, journal: str) -> int:
+def command(settings: CommandSettings, keep: Path | None, targets: int, seconds: float | None, journal: str) -> int:
     """Replicate a sample warehouse between real metastores.
 
     Starts a source, targets and a writer that keeps changing the source; shows progress; stops the writer, drains, and
@@ -44,7 +44,9 @@ def command(settings: Settings, keep: Path | None, targets: int, seconds: float 
     return run(settings, keep, targets, seconds, journal)
 
 
-def run(settings: Settings, keep: Path | None, targets: int, seconds: float | None, journal: str = "delta") -> int:
+def run(
+    settings: CommandSettings, keep: Path | None, targets: int, seconds: float | None, journal: str = "delta"
+) -> int:
     """The writer writes that long after every target shows something; None is 30 seconds."""
     from calque.demo.run import run_demo
 

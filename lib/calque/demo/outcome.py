@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calque.demo.progress import Work
+from calque.demo.progress import EpochTotals
 from calque.errors import Broken, Unavailable
 
 
@@ -25,7 +25,7 @@ class TargetOutcome:
     """`waited` and `verified` are the answers of `calque wait` and `calque verify`."""
 
     position: int | None
-    work: Work
+    work: EpochTotals
     waited: Answer
     verified: Answer
 

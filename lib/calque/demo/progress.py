@@ -26,7 +26,7 @@ COLUMNS = ("target", "state", "position", "lag", "events", "hops", "events/hop",
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class EpochTotals:
     """What the epochs of one target sum up to."""
 
     epochs: int = 0
@@ -38,7 +38,7 @@ class Work:
     bridges: int = 0
 
     @classmethod
-    def of(cls, epochs: Sequence[Epoch]) -> Work:
+    def of(cls, epochs: Sequence[Epoch]) -> EpochTotals:
         return cls(
             epochs=len(epochs),
             events=sum(epoch.events for epoch in epochs),
@@ -60,7 +60,7 @@ class View:
     """One look: the document of `calque status --json`, and each target's work."""
 
     status: Mapping[str, Any] = field(default_factory=dict)
-    work: Mapping[str, Work] = field(default_factory=dict)
+    work: Mapping[str, EpochTotals] = field(default_factory=dict)
 
     @property
     def head(self) -> int | None:
@@ -72,7 +72,7 @@ class View:
         return {name: target["position"] for name, target in self.status.get("targets", {}).items()}
 
 
-class Eye:
+class StateObserver:
     """Looks at a running replication through its state folder."""
 
     def __init__(self, wiring: Wiring) -> None:
@@ -80,7 +80,7 @@ class Eye:
         self._ledgers = {name: wiring.ledger(name) for name in wiring.config.targets}
 
     def look(self) -> View:
-        work = {name: Work.of(ledger.epochs()) for name, ledger in self._ledgers.items()}
+        work = {name: EpochTotals.of(ledger.epochs()) for name, ledger in self._ledgers.items()}
         return View(snapshot(self._wiring), work)
 
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from calque.commands import verify, wait
-from calque.commands.options import Settings
+from calque.commands.options import CommandSettings
 from calque.config import Config, load
 from calque.demo import configuration
 from calque.demo.ending import kept_folder, signals_interrupt, temporary_folder
 from calque.demo.outcome import Answer, Outcome, TargetOutcome
-from calque.demo.progress import Eye, Progress, View
+from calque.demo.progress import Progress, StateObserver, View
 from calque.demo.source import Source
 from calque.demo.warehouse import create_sample
 from calque.demo.writer import Writer
@@ -70,11 +70,11 @@ def run_demo(keep: Path | None, targets: int, seconds: float, out: TextIO, journ
         child = replication(file, directory)
         stack.callback(child.stop)
         config = load(str(file))
-        eye = Eye(Wiring(config))
+        eye = StateObserver(Wiring(config))
         with Progress(out, eye.look, writer.counts.total) as progress:
             written = _write(writer, child, progress, seconds)
             head = client.current()
-            answers = _settled(Settings(str(file), json=True), config, head, progress)
+            answers = _settled(CommandSettings(str(file), json=True), config, head, progress)
         view = eye.look()
         return Outcome(dict(writer.counts), written, head, _outcomes(view, answers), keep and directory)
 
@@ -149,7 +149,9 @@ def _aside(target: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*target["quarantined"], *target["set_aside"]]
 
 
-def _settled(settings: Settings, config: Config, head: int, progress: Progress) -> dict[str, tuple[Answer, Answer]]:
+def _settled(
+    settings: CommandSettings, config: Config, head: int, progress: Progress
+) -> dict[str, tuple[Answer, Answer]]:
     """What `wait` and `verify` say of each target."""
     found = {}
     for name in config.targets:

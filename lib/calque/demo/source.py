@@ -28,7 +28,7 @@ Held = dict[str, dict[str, int]]
 
 
 @dataclass(slots=True)
-class HeldTable:
+class ExpectedTable:
     """What the metastore and the directories should say of a table."""
 
     form: str
@@ -48,7 +48,7 @@ class Source:
     def __init__(self, client: HiveClient, root: Path, seed: int = 0) -> None:
         self.client = client
         self.root = root.resolve()
-        self.tables: dict[TableName, HeldTable] = {}
+        self.tables: dict[TableName, ExpectedTable] = {}
         self.views: dict[TableName, TableName] = {}
         self.functions: list[TableName] = []
         self.databases: list[str] = []
@@ -95,7 +95,7 @@ class Source:
         rows: int = 0,
     ) -> None:
         """With `rows` as CREATE TABLE AS SELECT does: the files are there when the table appears (unpartitioned)."""
-        held = HeldTable(form, tuple(columns), tuple(keys), external, {} if keys else {ITSELF: {}})
+        held = ExpectedTable(form, tuple(columns), tuple(keys), external, {} if keys else {ITSELF: {}})
         place = self._free(self.root / "external" / f"{name.database}.db" / name.table) if external else None
         if rows:
             place = place or self._managed_place(name)
@@ -295,7 +295,7 @@ class Source:
         """The place, or one beside it where there is something already."""
         return place if not place.exists() else place.with_name(f"{place.name}-{next(self._numbers)}")
 
-    def _put(self, place: Path, held: HeldTable, partition: str, rows: int) -> str:
+    def _put(self, place: Path, held: ExpectedTable, partition: str, rows: int) -> str:
         name = f"part-{next(self._numbers):05}.{'parquet' if held.form == 'parquet' else 'txt'}"
         written = some_rows(self._random, held.columns, rows)
         held.files[partition][name] = write_file(place / name, held.form, held.columns, written)

@@ -148,7 +148,7 @@ class Lose:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class FailpointGuard:
     """Has the effects of ports pass failpoints, and leaves everything else as it is; without a hit the ports
     themselves."""
 

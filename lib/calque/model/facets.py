@@ -1,7 +1,7 @@
 """Column statistics and constraints: facets of a table beside its definition, and the numbers of their Thrift fields.
 
 A constraint of several columns is several rows of one name. The kinds of column statistics are a union on the wire:
-exactly one field of `Counted` is there. Source of the numbers: Hive's `hive_metastore.thrift`, 3.1 and 4.x.
+exactly one field of `StatisticsCounts` is there. Source of the numbers: Hive's `hive_metastore.thrift`, 3.1 and 4.x.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class StatisticsCounts:
     """3.1 has no timestamps: there they are longs."""
 
     booleans: Booleans | None = None
@@ -206,11 +206,11 @@ class ColumnStatistics:
 
     column: str = ""
     type: str = ""
-    counted: Counted = Counted()
+    counted: StatisticsCounts = StatisticsCounts()
 
 
 @dataclass(frozen=True, slots=True)
-class Analyzed:
+class AnalyzedObject:
     """Whose statistics are in an `AnalyzedColumns`: `partition` is empty for the table."""
 
     whole_table: bool = True
@@ -223,7 +223,7 @@ class Analyzed:
 class AnalyzedColumns:
     """What one object's statistics are on the wire. Engines keep statistics of their own."""
 
-    of: Analyzed = Analyzed()
+    of: AnalyzedObject = AnalyzedObject()
     columns: tuple[ColumnStatistics, ...] = ()
     engine: str | None = None
 
@@ -312,7 +312,7 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
         Binaries: ((1, "longest", "i64"), (2, "average", "dbl"), (3, "nulls", "i64"), (4, "bit_vectors", "binary")),
         Decimals: ((1, "low", Decimal), (2, "high", Decimal), *RANGE),
         Moments: ((1, "low", Moment), (2, "high", Moment), *RANGE),
-        Counted: (
+        StatisticsCounts: (
             (1, "booleans", Booleans),
             (2, "longs", Longs),
             (3, "doubles", Doubles),
@@ -322,13 +322,13 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (7, "dates", Moments),
             (8, "timestamps", Moments),
         ),
-        ColumnStatistics: ((1, "column", "string"), (2, "type", "string"), (3, "counted", Counted)),
-        Analyzed: (
+        ColumnStatistics: ((1, "column", "string"), (2, "type", "string"), (3, "counted", StatisticsCounts)),
+        AnalyzedObject: (
             (1, "whole_table", "bool"),
             (2, "database", "string"),
             (3, "table", "string"),
             (4, "partition", "string"),
         ),
-        AnalyzedColumns: ((1, "of", Analyzed), (2, "columns", ListOf(ColumnStatistics)), (4, "engine", "string")),
+        AnalyzedColumns: ((1, "of", AnalyzedObject), (2, "columns", ListOf(ColumnStatistics)), (4, "engine", "string")),
     }
 )

@@ -8,7 +8,7 @@ from enum import StrEnum
 from calque.model.names import EventId
 
 
-class Cause(StrEnum):
+class GapCause(StrEnum):
     """What the event ids said."""
 
     PURGED = "purged"
@@ -29,7 +29,7 @@ class Gap:
     number: int
     after: EventId
     at: EventId
-    cause: Cause
+    cause: GapCause
     found_at: str
     """ISO 8601, UTC."""
 

@@ -22,7 +22,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortColumn:
     column: str = ""
     order: int = 1
 
@@ -52,7 +52,7 @@ class Storage:
     buckets: int | None = None
     serde: SerDe | None = None
     bucket_columns: tuple[str, ...] | None = None
-    sort_columns: tuple[Order, ...] | None = None
+    sort_columns: tuple[SortColumn, ...] | None = None
     parameters: Mapping[str, str] | None = None
     skew: Skew | None = None
     sub_directories: bool | None = None
@@ -141,7 +141,7 @@ TEXT_MAP = MapOf("string", "string")
 FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
     {
         Column: ((1, "name", "string"), (2, "type", "string"), (3, "comment", "string")),
-        Order: ((1, "column", "string"), (2, "order", "i32")),
+        SortColumn: ((1, "column", "string"), (2, "order", "i32")),
         SerDe: (
             (1, "name", "string"),
             (2, "class_name", "string"),
@@ -162,7 +162,7 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (6, "buckets", "i32"),
             (7, "serde", SerDe),
             (8, "bucket_columns", ListOf("string")),
-            (9, "sort_columns", ListOf(Order)),
+            (9, "sort_columns", ListOf(SortColumn)),
             (10, "parameters", TEXT_MAP),
             (11, "skew", Skew),
             (12, "sub_directories", "bool"),

@@ -12,7 +12,7 @@ from enum import StrEnum
 from calque.model.names import EventId, TableName
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What an event does, whatever the metastore's version calls it."""
 
     CREATE_DATABASE = "create_database"
@@ -39,7 +39,7 @@ class Kind(StrEnum):
     """An entry of our own: files changed without an event."""
 
 
-class Shape(StrEnum):
+class TableShape(StrEnum):
     """What the touched table is, as far as the message says."""
 
     PLAIN = "plain"
@@ -58,10 +58,10 @@ class Keys:
     `columns_changed` marks a change of a partitioned table's columns: partitions may have changed with it (CASCADE).
     """
 
-    kind: Kind
+    kind: EventKind
     table: TableName | None = None
     other: TableName | None = None
-    shape: Shape = Shape.NOT_SAID
+    shape: TableShape = TableShape.NOT_SAID
     partitions: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     locations: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Keys:
     """An alteration that changed basic statistics (design §2, facets) and nothing else of the definition."""
     transactional: bool = False
     defect: str = ""
-    """Why the message can't be folded; only with `Kind.UNKNOWN`."""
+    """Why the message can't be folded; only with `EventKind.UNKNOWN`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ class Entry:
     event_type: str
     keys: Keys
     scans: tuple[int, ...] = ()
-    """Of an entry of our own (`Kind.SCAN`): the number of the scan that listed each of `keys.locations`, negative where
-    these files are gone. Its `event_id` is that of the event after which the files were so."""
+    """Of an entry of our own (`EventKind.SCAN`): the number of the scan that listed each of `keys.locations`,
+    negative where these files are gone. Its `event_id` is that of the event after which the files were so."""
 
     @property
     def order(self) -> tuple[EventId, int]:

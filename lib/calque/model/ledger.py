@@ -25,7 +25,7 @@ class TableState(StrEnum):
     QUARANTINED = "quarantined"
 
 
-class Why(StrEnum):
+class NotLiveReason(StrEnum):
     """Why a table is not live, where it depends on that how it becomes so again."""
 
     OWN = ""
@@ -50,7 +50,7 @@ class TableRow:
     shows: EventId | None = None
     reason: str = ""
     since_event: EventId | None = None
-    why: Why = Why.OWN
+    why: NotLiveReason = NotLiveReason.OWN
 
     @property
     def name(self) -> TableName:

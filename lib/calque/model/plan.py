@@ -160,9 +160,9 @@ class Rebuild:
 
 @dataclass(frozen=True, slots=True)
 class CommitTable:
-    """Any difference of one table in one commit, where the target's catalog can (`Abilities.any_difference`). `was` is
-    None where nothing stood. `partitions` are the touched ones; None says that one vanished. `switched` names those
-    that get a new directory; `""` is a plain table's own. With `cascade`, the newest event that did, the other
+    """Any difference of one table in one commit, where the target's catalog can (`TargetCapabilities.any_difference`).
+    `was` is None where nothing stood. `partitions` are the touched ones; None says that one vanished. `switched` names
+    those that get a new directory; `""` is a plain table's own. With `cascade`, the newest event that did, the other
     partitions get the table's columns."""
 
     table: TableName

@@ -46,7 +46,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Abilities:
+class TargetCapabilities:
     """The atomic operations that a target's catalog declares; the planner knows nothing else of it (design §4)."""
 
     limits: Limits = field(default_factory=Limits)

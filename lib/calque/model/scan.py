@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from calque.model.files import Listing
-from calque.model.journal import Shape
+from calque.model.journal import TableShape
 from calque.model.names import EventId, TableName
 
 ObjectKey = tuple[TableName, str]
@@ -21,12 +21,12 @@ class Scan:
     event_id: EventId
     found_at: int
     table: TableName
-    shape: Shape
+    shape: TableShape
     listings: Mapping[str, Listing]
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class ScannedDirectory:
     """A directory as it was last seen, with the directories below it that held data (`""`: itself) and when each was
     last changed; no times where that is not known."""
 
@@ -41,4 +41,4 @@ class Memory:
     """Directories as they were when everything up to event `seen` was looked at."""
 
     seen: EventId = 0
-    watched: Mapping[ObjectKey, Watched] = field(default_factory=dict)
+    watched: Mapping[ObjectKey, ScannedDirectory] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from calque.ports.clock import Clock
 from calque.ports.journal import EvidenceStore, Gaps, Journal, Pins, Scans
 from calque.ports.ledger import Ledger
 from calque.ports.source import CatalogReader, EventLog
-from calque.ports.storage import Copied, CopyTask, Found, Storage
+from calque.ports.storage import CopiedFile, CopyTask, Storage, StorageEntry
 from calque.ports.target import Catalog, Conflict, Leases, TooLarge
 
 __all__ = [
@@ -17,11 +17,10 @@ __all__ = [
     "CatalogReader",
     "Clock",
     "Conflict",
-    "Copied",
+    "CopiedFile",
     "CopyTask",
     "EventLog",
     "EvidenceStore",
-    "Found",
     "Gaps",
     "Journal",
     "Leases",
@@ -29,5 +28,6 @@ __all__ = [
     "Pins",
     "Scans",
     "Storage",
+    "StorageEntry",
     "TooLarge",
 ]

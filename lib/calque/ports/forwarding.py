@@ -20,17 +20,16 @@ from calque.model.journal import Entry, Event
 from calque.model.lease import Generation
 from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
 from calque.model.names import EventId, Span, TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.model.records import Record, RecordKey
 from calque.model.scan import Memory, Scan
 from calque.ports import (
     Catalog,
     CatalogReader,
-    Copied,
+    CopiedFile,
     CopyTask,
     EventLog,
     EvidenceStore,
-    Found,
     Gaps,
     Journal,
     Leases,
@@ -38,6 +37,7 @@ from calque.ports import (
     Pins,
     Scans,
     Storage,
+    StorageEntry,
 )
 
 P = ParamSpec("P")
@@ -124,7 +124,7 @@ class ForwardingCatalog(ForwardingCatalogReader):
         super().__init__(catalog, intercept)
         self._catalog = catalog
 
-    def abilities(self) -> Abilities:
+    def abilities(self) -> TargetCapabilities:
         return self._intercept("abilities", self._catalog.abilities)
 
     def create_database(self, database: Database) -> None:
@@ -200,7 +200,9 @@ class ForwardingStorage:
     def files(self, paths: Sequence[str]) -> Mapping[str, File]:
         return self._intercept("files", self._storage.files, paths)
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+    def copy(
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         return self._intercept("copy", self._storage.copy, tasks, progress)
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
@@ -230,7 +232,7 @@ class ForwardingStorage:
     def children(self, location: str) -> Sequence[str]:
         return self._intercept("children", self._storage.children, location)
 
-    def entries(self, location: str) -> Sequence[Found]:
+    def entries(self, location: str) -> Sequence[StorageEntry]:
         return self._intercept("entries", self._storage.entries, location)
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:

@@ -27,12 +27,12 @@ class Journal(Protocol):
         at once. A writer that lost against another one raises `Broken`."""
 
     def entries(self, span: Span) -> Sequence[Entry]:
-        """The rows of the span without their messages, ascending. `Refused` when the span is not all there, `Forgotten`
-        when its first rows were removed."""
+        """The rows of the span without their messages, ascending. `Refused` when the span is not all there,
+        `EventsForgotten` when its first rows were removed."""
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
         """Whole rows, by id, ascending; with `most` only the first ones, so many that their messages weigh about `most`
-        bytes, but one. `Refused` and `Forgotten` as for `entries`, whether or not all are given."""
+        bytes, but one. `Refused` and `EventsForgotten` as for `entries`, whether or not all are given."""
 
     def forget(self, upto: EventId) -> int:
         """Remove rows at or below `upto`; how many went, 0 where the store keeps rows by a retention of its own.
@@ -108,7 +108,7 @@ class Scans(Protocol):
         """Number them one by one and make them durable, all at once. The newest number then."""
 
     def entries(self, after: int) -> Sequence[Entry]:
-        """Those with greater numbers, ascending, as entries of `Kind.SCAN`."""
+        """Those with greater numbers, ascending, as entries of `EventKind.SCAN`."""
 
     def listings(self, numbers: Iterable[int]) -> Mapping[tuple[int, str], Listing]:
         """By (number, location); those that were forgotten are left out."""

@@ -23,7 +23,7 @@ class CopyTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedFile:
     """`checksum` is xxh3-128 of what was read and, verified, of what lies at the target; empty where a store copied
     inside itself and proved it by checksums of its own, and where a copy that was verified before was there. `problem`
     says why not."""
@@ -36,7 +36,7 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StorageEntry:
     """A file or directory that lies directly below another. `modified_ns` of a directory is when something was last
     made, renamed or removed in it; 0 where the storage has no time for it."""
 
@@ -58,7 +58,9 @@ class Storage(Protocol):
         """Size and time of each file, by full path, which is also the file's `path`; what is not there, or is a
         directory, is left out."""
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+    def copy(
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         """Copy and verify each, its time too where the storage can. A file that is not as the task says, or vanishes,
         becomes a `problem`, never an exception; so does one whose target is another file. An existing target of equal
         size and checksum is kept, one of ours (`CopyTask.ours`) by its time. Parents are made. What is `Unavailable`
@@ -92,7 +94,7 @@ class Storage(Protocol):
     def children(self, location: str) -> Sequence[str]:
         """Names directly below a directory, hidden ones too; empty when it is missing."""
 
-    def entries(self, location: str) -> Sequence[Found]:
+    def entries(self, location: str) -> Sequence[StorageEntry]:
         """The same with sizes and times, by name; what vanishes meanwhile is left out."""
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from calque.errors import Failing
+from calque.errors import CallFailed
 from calque.model.facets import Constraint, Statistics
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.lease import Generation
 from calque.model.names import TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.ports.source import CatalogReader
 
 
 class Catalog(CatalogReader, Protocol):
     """A target's metastore. Each method is one call and one transaction there, all or nothing; without
-    `Abilities.atomic_lists` a list is written object by object, in its order, and ends where one of them fails.
+    `TargetCapabilities.atomic_lists` a list is written object by object, in its order, and ends where one of them
+    fails.
 
     No method deletes data, whatever the object's type (`deleteData` is never true), and none lets the server compute
     statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is `Conflict` below. A list of
-    more objects than `Abilities.limits` says is `Refused` before anything is sent, and one that the server finds too
-    large all the same raises `TooLarge`.
+    more objects than `TargetCapabilities.limits` says is `Refused` before anything is sent, and one that the server
+    finds too large all the same raises `TooLarge`.
     """
 
-    def abilities(self) -> Abilities:
+    def abilities(self) -> TargetCapabilities:
         """What it can do, as far as is known: limits get smaller with each `TooLarge`."""
 
     def create_database(self, database: Database) -> None: ...
@@ -63,7 +64,7 @@ class Catalog(CatalogReader, Protocol):
         """Any difference of one table, of any size, in one step: the table `name` (None: a new one) becomes `table`,
         its name included; `put` are added or replaced, `drop` vanish. With `cascade` the partitions that are not in
         `put` get the table's columns. `expected_event` is as in `alter_table`. `Refused` without
-        `Abilities.any_difference`."""
+        `TargetCapabilities.any_difference`."""
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         """Add constraints of one kind to one table, which they name. `Conflict` or `Refused` where one of the name is
@@ -89,7 +90,7 @@ class Conflict(Exception):
     The caller observes again and decides; it is never shown to a user as it is."""
 
 
-class TooLarge(Failing):
+class TooLarge(CallFailed):
     """The server does not take so many objects at once. The limit of the operation is half of them from then on: send
     the list again in parts. If an answer was lost, what was done all the same is a `Conflict` then."""
 

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from calque.core.definition import Format
-from calque.core.formats import Kind, Lines, kind_of, lines_of
+from calque.core.formats import FileFormat, LineFormat, kind_of, lines_of
 from calque.core.layout import OBJECT_STORES, place
 from calque.errors import Refused
 from calque.reader.arrow_types import arrow_type
@@ -31,7 +31,7 @@ def dataset_of(table: TableFiles, systems: FileSystems) -> ds.Dataset:
     if table.version is not None:
         return version_of(table, table.version)
     definition = table.definition
-    of_text = kind_of(table.name, definition.format) is Kind.CSV
+    of_text = kind_of(table.name, definition.format) is FileFormat.CSV
     columns = [
         pa.field(name, pa.string() if of_text else arrow_type(f"{table.name}.{name}", kind))
         for name, kind in definition.columns
@@ -86,17 +86,17 @@ def scalar(key: pa.Field, value: str) -> pa.Scalar:
 
 def reader_of(table: TableFiles, how: Format, columns: Sequence[pa.Field]) -> ds.FileFormat:
     match kind_of(table.name, how):
-        case Kind.PARQUET:
+        case FileFormat.PARQUET:
             return ds.ParquetFileFormat()
-        case Kind.ORC:
+        case FileFormat.ORC:
             return ds.OrcFileFormat()
-        case Kind.JSON:
+        case FileFormat.JSON:
             return ds.JsonFileFormat()
-        case Kind.TEXT | Kind.CSV:
+        case FileFormat.TEXT | FileFormat.CSV:
             return text_reader(table.name, lines_of(table.definition, how), columns)
 
 
-def text_reader(table: str, lines: Lines, columns: Sequence[pa.Field]) -> ds.FileFormat:
+def text_reader(table: str, lines: LineFormat, columns: Sequence[pa.Field]) -> ds.FileFormat:
     nested = [column.name for column in columns if pa.types.is_nested(column.type)]
     if nested:
         why = f"its column {nested[0]} has a nested type in delimited text"

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
 from calque.core.definition import Format
-from calque.core.formats import Kind, kind_of, lines_of
+from calque.core.formats import FileFormat, kind_of, lines_of
 from calque.core.layout import place
 from calque.reader.files import Directory, TableFiles
 
@@ -38,10 +38,10 @@ def frame_of(table: TableFiles, session: SparkSession) -> DataFrame:
 def of_format(table: TableFiles, directories: Sequence[Directory], how: Format, session: SparkSession) -> DataFrame:
     definition, kind = table.definition, kind_of(table.name, how)
     strings = [(name, "string") for name, _ in definition.columns]
-    reader = session.read.schema(schema_of(strings if kind is Kind.CSV else definition.columns))
+    reader = session.read.schema(schema_of(strings if kind is FileFormat.CSV else definition.columns))
     # Names of files are no patterns.
     reader = reader.option("__globPaths__", "false")
-    if kind in (Kind.TEXT, Kind.CSV):
+    if kind in (FileFormat.TEXT, FileFormat.CSV):
         lines = lines_of(definition, how)
         reader = reader.options(
             sep=lines.delimiter,
@@ -51,7 +51,7 @@ def of_format(table: TableFiles, directories: Sequence[Directory], how: Format, 
             emptyValue="",
         ).option("header", bool(lines.header))
     files = [str(place(file)) for directory in directories for file in directory.files]
-    frame = reader.format("csv" if kind in (Kind.TEXT, Kind.CSV) else kind.value).load(files)
+    frame = reader.format("csv" if kind in (FileFormat.TEXT, FileFormat.CSV) else kind.value).load(files)
     if not definition.keys:
         return frame
     rows = [(spelled(file), *at.values) for at in directories for file in at.files]

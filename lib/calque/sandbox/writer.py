@@ -20,7 +20,7 @@ from calque.adapters.metastore.messages import (
     DropPartitionsRequest,
     FiredData,
     FireRequest,
-    Inserted,
+    InsertEventData,
     PartitionsByName,
 )
 from calque.model.hive import Database, Function, Partition, Table
@@ -98,7 +98,7 @@ class HiveClient:
     ) -> None:
         """Tell the metastore of files that were written (`fire_listener_event`). Full paths, of the partition with
         `values`, or of the table. 3.1.3 ends the connection unless there is one checksum for each file."""
-        inserted = Inserted(replace, tuple(files), ("",) * len(files))
+        inserted = InsertEventData(replace, tuple(files), ("",) * len(files))
         data = FiredData(inserted)
         partition = None if values is None else tuple(values)
         self.client.call(messages.FIRE_LISTENER_EVENT, FireRequest(True, data, *name, partition))

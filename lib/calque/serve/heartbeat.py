@@ -13,7 +13,7 @@ PATIENCE_SECONDS = 2.0
 """How long one answer may take, and be asked for once more."""
 
 
-class Pulse:
+class Heartbeat:
     """`ask` should raise `CalqueError` within `PATIENCE_SECONDS` when nobody answers; its result is kept."""
 
     def __init__(self, ask: Callable[[], int], name: str, period: float = PERIOD_SECONDS) -> None:

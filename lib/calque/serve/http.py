@@ -17,7 +17,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from calque.config.checks import Endpoint
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.serve.metrics import Look
+from calque.serve.metrics import ProcessView
 
 LOG = logging.getLogger(__name__)
 DEFAULT = Endpoint("127.0.0.1", 9400)
@@ -30,7 +30,7 @@ JSON = "application/json"
 class Pages:
     """What is served. `look` and `metrics` ask nobody; `status` may ask the source."""
 
-    look: Callable[[], Look]
+    look: Callable[[], ProcessView]
     metrics: Callable[[], bytes]
     status: Callable[[], Mapping[str, Any]]
 
@@ -114,14 +114,14 @@ class Server(ThreadingHTTPServer):
     def __init__(self, endpoint: Endpoint, pages: Pages) -> None:
         self.address_family = family_of(endpoint)
         self.pages = pages
-        super().__init__((endpoint.host, endpoint.port), Answering)
+        super().__init__((endpoint.host, endpoint.port), RequestHandler)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
         """A client that goes away is nothing to tell."""
         LOG.debug("a request was not answered", exc_info=True)
 
 
-class Answering(BaseHTTPRequestHandler):
+class RequestHandler(BaseHTTPRequestHandler):
     server_version, sys_version = "calque", ""
     timeout = PATIENCE_SECONDS
     server: Server
@@ -170,7 +170,7 @@ def page_of(status: HTTPStatus, document: object) -> Page:
     return Page(status, JSON, json.dumps(document, indent=2).encode() + b"\n")
 
 
-def hindrances(look: Look) -> list[str]:
+def hindrances(look: ProcessView) -> list[str]:
     """Why the process does not do all that it is there for."""
     found = [f"{name} does not turn" for name in look.silent]
     if not look.targets and look.capture is None:

@@ -1,4 +1,4 @@
-"""When was an event there that a target does not show yet? From looks at the source's newest event id: `Heads`."""
+"""When was an event there that a target does not show yet? From looks at the source's newest event id: `HeadTimes`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from calque.model.names import EventId
 MOST = 2000
 
 
-class Heads:
+class HeadTimes:
     """Newest event ids with when they were first seen (seconds). Of a long past every other one is forgotten, so that
     what is told of it grows coarse, never wrong by more than a look. Safe from several threads."""
 

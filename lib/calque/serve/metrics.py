@@ -21,7 +21,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from calque.engine.exact_reads.progress import Headway
+from calque.engine.exact_reads.progress import ReadTotals
 from calque.engine.sides.copy_progress import Progress
 from calque.engine.window.result import Window
 from calque.model.names import EventId
@@ -45,7 +45,7 @@ class TargetLook:
     lag_seconds: float = 0.0
     tables: Mapping[str, int] = field(default_factory=dict)
     copying: Progress | None = None
-    reading: Headway | None = None
+    reading: ReadTotals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class CaptureLook:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ProcessView:
     """One process. `capture` is None where another one captures; `silent` names parts that do not turn any more."""
 
     source: str
@@ -73,7 +73,7 @@ class Look:
 class Meters(Collector):
     """The registry of one process. `look` tells how it is, without asking anybody."""
 
-    def __init__(self, look: Callable[[], Look]) -> None:
+    def __init__(self, look: Callable[[], ProcessView]) -> None:
         self.look = look
         self.registry = CollectorRegistry()
         self.windows = Histogram(

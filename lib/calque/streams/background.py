@@ -8,7 +8,7 @@ from collections.abc import Callable
 STOP_SECONDS = 30.0
 
 
-class Beside:
+class BackgroundThread:
     """`work` is given the event that is set when it is to end; it may end before. `failed` is called with what it
     raises. A name is a thread's name."""
 

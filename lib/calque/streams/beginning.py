@@ -15,7 +15,7 @@ from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
 
 
-class Beginning:
+class JournalBeginning:
     """Where a source's journal begins: fixed by the first process that asks, before anything else, and by each gap.
     `starts` are those of the targets that follow the source."""
 
@@ -83,7 +83,7 @@ class Beginning:
         return self.source.folder.control.read(self.source.places.journal_record)
 
 
-def beginning_of(wiring: Wiring, source: str) -> Beginning:
+def beginning_of(wiring: Wiring, source: str) -> JournalBeginning:
     """That of the source's journal."""
     starts = [wiring.config.targets[name].keys.start for name in wiring.config.targets_of(source)]
-    return Beginning(wiring.sources[source], starts)
+    return JournalBeginning(wiring.sources[source], starts)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from calque.adapters.spark.contiguous import EventRepeated
 from calque.adapters.spark.contiguous import Gap as LogGap
-from calque.adapters.spark.contiguous import Repeated
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import rows_of
 from calque.control.status_records import tell
@@ -19,13 +19,13 @@ from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
 from calque.engine.sides.journal_reads import newest
-from calque.engine.source.evidence import Gatherer
-from calque.engine.source.scanner import Chosen, Scanner
+from calque.engine.source.evidence import EvidenceGatherer
+from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.engine.sweep.retention import Limits, keep
 from calque.model.names import EventId, Span, TableName
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
-from calque.streams.background import Beside
+from calque.streams.background import BackgroundThread
 from calque.streams.part import Part
 from calque.streams.shared import RunForParts, SourceStream
 
@@ -42,8 +42,8 @@ class CapturePart(Part):
     def __init__(self, run: RunForParts, stream: SourceStream) -> None:
         places = run.wiring.sources[stream.name].places
         super().__init__(run, stream, places.role, places.query)
-        self.gatherer: Gatherer | None = None
-        self.beside: list[Beside] = []
+        self.gatherer: EvidenceGatherer | None = None
+        self.beside: list[BackgroundThread] = []
         self.seam: Continuity | None = None
         self.noticed = ""
         self.defect: BaseException | None = None
@@ -86,7 +86,7 @@ class CapturePart(Part):
             suspected = self.noticed = ""
             try:
                 self.capture(seam)
-            except (Interrupted, LogGap, Repeated) as error:
+            except (Interrupted, LogGap, EventRepeated) as error:
                 suspected = str(error)
             suspected = suspected or self.noticed
             if not suspected:
@@ -112,14 +112,16 @@ class CapturePart(Part):
         return bool(self.noticed) or self.defect is not None or self.stopped()
 
     def capture(self, seam: Continuity) -> None:
-        """Run the query until it ends. Raises `Interrupted`, `LogGap`, `Repeated`."""
+        """Run the query until it ends. Raises `Interrupted`, `LogGap`, `EventRepeated`."""
         source, after = self.source.side(), self.stream.begin.event()
         admissions = [target.plug.admission() for target in self.followers()]
 
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions)
 
-        gatherer = self.gatherer = Gatherer(source, takes, lambda: self.wiring.folder.touch(self.source.places.news))
+        gatherer = self.gatherer = EvidenceGatherer(
+            source, takes, lambda: self.wiring.folder.touch(self.source.places.news)
+        )
         capture = Capture(source, after, gatherer, seam)
         gatherer.resume(after, capture.last())
         self.go_on("evidence", lambda _: gatherer.run())
@@ -149,7 +151,7 @@ class CapturePart(Part):
 
     def go_on(self, name: str, work: Callable[[threading.Event], None]) -> None:
         """Do the work beside capture, until `close`."""
-        self.beside.append(Beside(name, work, self.end_with))
+        self.beside.append(BackgroundThread(name, work, self.end_with))
         self.beside[-1].begin()
 
     def keep(self, source: SourceSide) -> None:
@@ -177,7 +179,9 @@ class CapturePart(Part):
 
         pending = self.gatherer.locations
         begun_ns = self.stream.begin.begun_ns()
-        scanner = Scanner(source, source.scans, Chosen(cache(chosen), databases), pending, after, begun_ns, found)
+        scanner = Scanner(
+            source, source.scans, ScanSelection(cache(chosen), databases), pending, after, begun_ns, found
+        )
         self.go_on("scan", scanner.run)
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from calque.engine.failpoints import NAMES, is_known
 from calque.errors import CalqueError, Refused, Unavailable, print_error
 from calque.model.names import EventId
 from calque.serve.http import Pages, serve
-from calque.streams.reload import Reread
+from calque.streams.reload import ConfigurationReader
 from calque.streams.run import Run
 from calque.streams.signals import ended_by_signals
 from calque.wiring.wiring import Wiring
@@ -38,7 +38,7 @@ def run_job(
     stopping: threading.Event,
     *,
     capture: bool = True,
-    reread: Reread | None = None,
+    reread: ConfigurationReader | None = None,
     where: Serve | None = None,
 ) -> int:
     """Run capture and the targets until `stopping`, or until every target shows `until`. The exit code; raises what
@@ -132,7 +132,7 @@ def run_file(
     with ended_by_signals() as stopping:
         config = load(path)
         targets = () if named is None else config.select(named)
-        reread = Reread(lambda: load(path), named)
+        reread = ConfigurationReader(lambda: load(path), named)
         return run_job(Wiring(config), targets, until, stopping, capture=capture, reread=reread, where=where)
 
 

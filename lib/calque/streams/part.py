@@ -17,11 +17,11 @@ from tenacity import (
 )
 from tenacity.wait import wait_base
 
-from calque.adapters.spark.query import Apply, Query, Stream, Unbegun, discard, start
-from calque.engine.lease.keeper import Held
+from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, Stream, discard, start
+from calque.engine.lease.keeper import LeaseHeldByOther
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.names import EventId
-from calque.serve.heartbeat import Pulse
+from calque.serve.heartbeat import Heartbeat
 from calque.streams.shared import RunForParts, SourceStream
 
 LOG = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Part:
         """Whether its checkpoint was made anew."""
         self.state = "starting"
         self.last_error: str | None = None
-        self.pulse = Pulse(self.ask, name)
+        self.pulse = Heartbeat(self.ask, name)
         self.told_at = time.monotonic()
         self.thread = threading.Thread(target=self.keep_up, name=name, daemon=True)
         self.reported = threading.Thread(target=self.report, name=f"report-{name}", daemon=True)
@@ -136,7 +136,7 @@ class Part:
     def patiently(self, action: Callable[[], None]) -> None:
         """Try again with back-off while something does not answer."""
         retrying = Retrying(
-            retry=retry_if_exception_type(Unavailable) & retry_if_not_exception_type(Held),
+            retry=retry_if_exception_type(Unavailable) & retry_if_not_exception_type(LeaseHeldByOther),
             wait=BACK_OFF,
             stop=lambda _: self.stopped(),
             sleep=self.sleep,
@@ -171,7 +171,7 @@ class Part:
         checkpoint = self.wiring.folder.checkpoint(self.query_name, gap)
         try:
             self.run_query(stream, apply, checkpoint)
-        except Unbegun as unbegun:
+        except CheckpointUnusable as unbegun:
             if self.renewed or self.stopped():
                 raise
             self.renewed = True

@@ -11,7 +11,7 @@ from calque.errors import Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Reread:
+class ConfigurationReader:
     """How a process reads its configuration again, and which of the targets there are its own: those that were `named`
     at its start, all where none was; with None it has none."""
 

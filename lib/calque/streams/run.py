@@ -10,16 +10,16 @@ from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING
 
 from calque.control.process_locks import Roles
-from calque.control.processes import Answer, Presence
+from calque.control.processes import Answer, ProcessPresence
 from calque.core.standing import Standing
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.names import EventId
 from calque.model.state_places import TargetPlaces
-from calque.serve.metrics import Look, Meters
+from calque.serve.metrics import Meters, ProcessView
 from calque.streams.beginning import beginning_of
 from calque.streams.capture import CapturePart
 from calque.streams.part import Part
-from calque.streams.reload import Reread, difference, require_reloadable
+from calque.streams.reload import ConfigurationReader, difference, require_reloadable
 from calque.streams.shared import SourceStream
 from calque.streams.spark_session import own_session
 from calque.streams.target import TargetPart
@@ -45,9 +45,9 @@ class Run:
     targets: Sequence[str]
     capture: bool = True
     held: InitVar[Roles | None] = None
-    reread: Reread | None = None
+    reread: ConfigurationReader | None = None
     roles: Roles = field(init=False)
-    presence: Presence = field(init=False)
+    presence: ProcessPresence = field(init=False)
     streams: Mapping[str, SourceStream] = field(init=False)
     stopping: threading.Event = field(default_factory=threading.Event)
     failure: CalqueError | None = None
@@ -60,7 +60,7 @@ class Run:
         self.wiring.runtime.session = self.spark
         for source in self.wiring.sources.values():
             source.open_journal()
-        self.presence = Presence(self.wiring.control)
+        self.presence = ProcessPresence(self.wiring.control)
         self.streams = {name: SourceStream(name, beginning_of(self.wiring, name)) for name in self.wiring.sources}
         self.meters = Meters(self.look)
 
@@ -95,14 +95,14 @@ class Run:
         self.presence.end()
         return ended
 
-    def look(self) -> Look:
+    def look(self) -> ProcessView:
         """How the process is, without asking anybody."""
         parts = list(self.parts)
         capture = next((part.look() for part in parts if isinstance(part, CapturePart)), None)
         targets = tuple(part.look() for part in parts if isinstance(part, TargetPart))
         silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.turns())
         source = self.wiring.config.only_source().name
-        return Look(source, capture, targets, self.streams[source].gaps, silent)
+        return ProcessView(source, capture, targets, self.streams[source].gaps, silent)
 
     def reload(self) -> None:
         """Read the configuration again, and take over what it says; all is as before where that is refused."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from calque.control.process_locks import Roles
 from calque.errors import CalqueError
-from calque.serve.lag_clock import Heads
+from calque.serve.lag_clock import HeadTimes
 from calque.serve.metrics import Meters
-from calque.streams.beginning import Beginning
+from calque.streams.beginning import JournalBeginning
 from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ class SourceStream:
     """What the capture of a source, and the targets that follow it, share in one process."""
 
     name: str
-    begin: Beginning
-    heads: Heads = field(default_factory=Heads)
+    begin: JournalBeginning
+    heads: HeadTimes = field(default_factory=HeadTimes)
     looked: threading.Event = field(default_factory=threading.Event)
     """Capture has looked whether the log goes on where the journal ends, or could not, or is in another process."""
     gaps: int = 0

@@ -135,7 +135,7 @@ class TargetPart(Part):
             self.state, self.last_error, self.failure = state, None, None
 
     def take_lease(self) -> None:
-        """Wait until nobody else has it. Raises `Held`."""
+        """Wait until nobody else has it. Raises `LeaseHeldByOther`."""
         lease = self.lease
         if lease.keeper is not None:
             return

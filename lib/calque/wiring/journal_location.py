@@ -13,7 +13,7 @@ from calque.ports.records import Records
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JournalAddress:
     """Where a journal is; a Delta table's is for the rest of the configuration to say."""
 
     format: str
@@ -23,7 +23,7 @@ class Place:
     def __str__(self) -> str:
         return "the Delta table" if self.format == "delta" else f"topic {self.topic} on {self.brokers}"
 
-    def same(self, other: Place) -> bool:
+    def same(self, other: JournalAddress) -> bool:
         """Whether both are one journal: lists of brokers that share one are of one cluster."""
         if self.format == "delta" or other.format == "delta":
             return self.format == other.format
@@ -34,10 +34,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class FormerJournal:
     """A journal that was moved away from, when event `last` was its newest."""
 
-    place: Place
+    place: JournalAddress
     last: EventId | None
 
 
@@ -53,27 +53,27 @@ class JournalLocation:
         """The record's name."""
         return self.source.places.journal_record
 
-    def configured(self) -> Place:
+    def configured(self) -> JournalAddress:
         journal = self.source.journal
         if journal.format == "delta":
-            return Place("delta")
-        return Place(journal.format, journal.brokers, self.source.topic())
+            return JournalAddress("delta")
+        return JournalAddress(journal.format, journal.brokers, self.source.topic())
 
-    def recorded(self) -> Place | None:
+    def recorded(self) -> JournalAddress | None:
         """None before the first capture."""
         record = self.records.read(self.record)
         return None if record is None else place_of(record)
 
-    def place(self) -> Place:
+    def place(self) -> JournalAddress:
         """The journal that there is; before the first capture the one that there will be."""
         recorded, configured = self.recorded(), self.configured()
         return configured if recorded is None or recorded.same(configured) else recorded
 
-    def left(self) -> Left | None:
+    def left(self) -> FormerJournal | None:
         """What the newest move left behind."""
         record: Any = self.records.read(self.record) or {}
         before = record.get("left")
-        return None if before is None else Left(place_of(before), before["last"])
+        return None if before is None else FormerJournal(place_of(before), before["last"])
 
     def require(self) -> None:
         """`Refused` unless the configuration names the journal that there is, if there is one."""
@@ -95,13 +95,15 @@ class JournalLocation:
         if recorded is not None and recorded != configured:
             self.records.put(self.record, {**(self.records.read(self.record) or {}), **configured.record()})
 
-    def move(self, to: Place, last: EventId | None) -> None:
+    def move(self, to: JournalAddress, last: EventId | None) -> None:
         """Record that the journal is there now; `last` is the newest event of the one that it came from."""
         record = self.records.read(self.record) or {}
         left = {**place_of(record).record(), "last": last}
         self.records.put(self.record, {**record, **to.record(), "left": left})
 
 
-def place_of(record: Mapping[str, Any]) -> Place:
+def place_of(record: Mapping[str, Any]) -> JournalAddress:
     """Records of versions that knew one format only do not say it."""
-    return Place(str(record.get("format", "delta")), str(record.get("brokers", "")), str(record.get("topic", "")))
+    return JournalAddress(
+        str(record.get("format", "delta")), str(record.get("brokers", "")), str(record.get("topic", ""))
+    )

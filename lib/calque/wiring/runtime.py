@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from calque.adapters.files.attempt import Terms
+from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import Systems
-from calque.engine.failpoints import Guard, Hit, from_environment
+from calque.adapters.files.system import FileSystemSet
+from calque.engine.failpoints import FailpointGuard, Hit, from_environment
 from calque.ports import Storage
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ class Runtime:
     """Set when Spark is to give up what it does for sources."""
 
     @property
-    def guard(self) -> Guard:
+    def guard(self) -> FailpointGuard:
         """What every effect passes."""
-        return Guard(self.hit)
+        return FailpointGuard(self.hit)
 
     def storage(
         self,
-        systems: Systems,
-        terms: Terms | None = None,
+        systems: FileSystemSet,
+        terms: CopyTerms | None = None,
         ended: Callable[[], bool] = lambda: False,
         pool: str = "source",
         leaves: int = 0,
@@ -43,6 +43,6 @@ class Runtime:
         files = FileStorage(systems, terms=terms)
         if self.session is None:
             return files
-        from calque.adapters.files.spark import SparkStorage, Spread
+        from calque.adapters.files.spark import SparkStorage, SparkThresholds
 
-        return SparkStorage(files, self.session, Spread(pool=pool, leaves=leaves), ended=ended)
+        return SparkStorage(files, self.session, SparkThresholds(pool=pool, leaves=leaves), ended=ended)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins
-from calque.adapters.files.system import Systems
+from calque.adapters.files.system import FileSystemSet
 from calque.adapters.kafka.topic import Topic
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
@@ -22,7 +22,7 @@ from calque.config.plugs import Source
 from calque.engine.sides.sides import SourceSide
 from calque.model.state_places import SourcePlaces
 from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Pins, Scans
-from calque.wiring.journal_location import JournalLocation, Place
+from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
 from calque.wiring.worker_openers import REGISTRY_OPTIONS, TOPIC_OPTIONS, hand_down, open_journal, open_log, open_topic
@@ -105,7 +105,7 @@ class SourceWiring:
         """Which journal the source has."""
         return JournalLocation(self.plug, self.folder.control)
 
-    def topic(self, at: Place) -> Topic:
+    def topic(self, at: JournalAddress) -> Topic:
         """The topic of a journal on Kafka; how it is reached stands in the configuration."""
         journal = self.plug.journal
         return Topic(
@@ -126,7 +126,7 @@ class SourceWiring:
             return KafkaJournal(self.topic(at))
         return DeltaJournal(self.folder.table(self.places.journal), self.folder.table_options)
 
-    def open_journal(self, at: Place | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
+    def open_journal(self, at: JournalAddress | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
         """Makes the journal (that one, or the one there is) and its evidence, also in processes that are started after
         this."""
         at = at or self.journal_location.place()
@@ -142,5 +142,5 @@ class SourceWiring:
     def _uris(self) -> str:
         return ",".join(self.plug.keys.metastore)
 
-    def _systems(self) -> Systems:
-        return Systems(revealed(self.plug.keys.storage))
+    def _systems(self) -> FileSystemSet:
+        return FileSystemSet(revealed(self.plug.keys.storage))

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from calque.core.fold import links_of
 from calque.core.rows import entries_of
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.window.groups import BESIDE, Cut, Group, prepare_share
+from calque.engine.window.groups import BESIDE, Group, WindowBounds, prepare_share
 from calque.errors import Unavailable
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import Span, TableName
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ SHARES_PER_CORE = 3
 """Hot tables make shares unequal; with several for each core none waits long for another."""
 PIECE = 200_000
 """Rows that are read at a time."""
-ON_DRIVER = sorted(kind.value for kind in {*BESIDE, Kind.RENAME_TABLE, Kind.UNKNOWN})
+ON_DRIVER = sorted(kind.value for kind in {*BESIDE, EventKind.RENAME_TABLE, EventKind.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class WorkerOpening:
     """How a task opens its world: functions of modules, or `functools.partial` of such, over small values. `rows` gives
     a span's rows of the journal without their messages."""
 
@@ -43,13 +43,13 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class SparkSpread:
-    """The port `engine.window.groups.Spread`. The driver makes entries of renames, databases, functions and what is
-    not known alone."""
+    """The port `engine.window.groups.GroupSpreader`. The driver makes entries of renames, databases, functions and what
+    is not known alone."""
 
     session: Callable[[], SparkSession]
-    opening: Opening
+    opening: WorkerOpening
 
-    def __call__(self, cut: Cut) -> tuple[Sequence[Entry], Sequence[Group]]:
+    def __call__(self, cut: WindowBounds) -> tuple[Sequence[Entry], Sequence[Group]]:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -69,7 +69,7 @@ class SparkSpread:
         return beside, in_order(found)
 
 
-def pieces(opening: Opening, span: Span) -> Iterator[pa.Table]:
+def pieces(opening: WorkerOpening, span: Span) -> Iterator[pa.Table]:
     """The span's rows, some at a time."""
     for after in range(span.after, span.upto, PIECE):
         yield opening.rows(Span(after, min(after + PIECE, span.upto)))
@@ -79,8 +79,8 @@ def of_all_shares(rows: Iterable[pa.Table]) -> tuple[Sequence[Entry], Mapping[Ta
     """A window's entries of databases and functions; of each renamed table the name that decides its share."""
     kinds = pa.array(ON_DRIVER)
     entries = [entry for some in rows for entry in entries_of(some.filter(pc.is_in(some["kind"], kinds)))]
-    beside = [entry for entry in entries if entry.keys.kind in {*BESIDE, Kind.UNKNOWN}]
-    return beside, links_of(entry for entry in entries if entry.keys.kind is Kind.RENAME_TABLE)
+    beside = [entry for entry in entries if entry.keys.kind in {*BESIDE, EventKind.UNKNOWN}]
+    return beside, links_of(entry for entry in entries if entry.keys.kind is EventKind.RENAME_TABLE)
 
 
 def in_order(found: Iterable[Sequence[Group]]) -> Sequence[Group]:
@@ -88,7 +88,7 @@ def in_order(found: Iterable[Sequence[Group]]) -> Sequence[Group]:
 
 
 def prepared_share(
-    opening: Opening, cut: Cut, links: Mapping[TableName, TableName], number: int, shares: int
+    opening: WorkerOpening, cut: WindowBounds, links: Mapping[TableName, TableName], number: int, shares: int
 ) -> list[Group]:
     """What one task does. The share's rows stay columns; those of a few tables at a time become entries."""
     source, side = opening.sides()

@@ -12,7 +12,7 @@ from calque.adapters.control import ControlGaps, ControlStore, locked, unavailab
 from calque.adapters.files.options import delta_options
 from calque.adapters.spark.watch import bump, touch
 from calque.config.keys import State, revealed
-from calque.engine.failpoints import Guard
+from calque.engine.failpoints import FailpointGuard
 from calque.model.state_places import wake_file
 from calque.ports import Gaps
 
@@ -22,7 +22,7 @@ class StateFolder:
     """Places are those of `SourcePlaces` and `TargetPlaces`."""
 
     section: State
-    guard: Guard
+    guard: FailpointGuard
 
     @property
     def path(self) -> Path:

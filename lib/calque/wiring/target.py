@@ -10,25 +10,25 @@ from socket import gethostname
 from uuid import uuid4
 
 from calque.adapters.delta.ledger import DeltaLedger
-from calque.adapters.files.attempt import Terms
-from calque.adapters.files.system import Own, Systems
+from calque.adapters.files.attempt import CopyTerms
+from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import State, revealed
 from calque.config.plugs import Source, Target
 from calque.core.lease import renewed_after
-from calque.engine.lease.fence import Deputy, Fence, FencedStorage
+from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.model.state_places import TargetPlaces
 from calque.ports import Leases
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
-from calque.wiring.spark_windows import Opening, SparkSpread
+from calque.wiring.spark_windows import SparkSpread, WorkerOpening
 from calque.wiring.state_folder import StateFolder
 
 
@@ -61,7 +61,7 @@ class TargetWiring:
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.query, self.leaves)
         return TargetSide.of(
             self.plug.policy(),
-            guard.catalog(HiveCatalog(Client(self._uris(), permit=fence.permit), Abilities())),
+            guard.catalog(HiveCatalog(Client(self._uris(), permit=fence.permit), TargetCapabilities())),
             guard.ledger(self.ledger()),
             guard.storage(FencedStorage(storage, fence)),
             stopping,
@@ -78,19 +78,19 @@ class TargetWiring:
         """The same through a connection of its own, on which an answer is waited for no longer than that."""
         return MetastoreServer(Client(self._uris(), connect_timeout=seconds, call_timeout=seconds, connections=1))
 
-    def systems(self) -> Systems:
+    def systems(self) -> FileSystemSet:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
         keys = self.plug.keys
         locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
-        own = Own(locations, revealed(keys.storage)) if keys.data == "copy" else Own()
-        return Systems(revealed(self.source.plug.keys.storage), own=own)
+        own = OwnLocations(locations, revealed(keys.storage)) if keys.data == "copy" else OwnLocations()
+        return FileSystemSet(revealed(self.source.plug.keys.storage), own=own)
 
     def spread(self) -> SparkSpread | None:
         """Prepares large windows in Spark's tasks; None without a session."""
         if self.runtime.session is None:
             return None
         sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section)
-        return SparkSpread(self.runtime.session, Opening(sides, self.source.journal().rows))
+        return SparkSpread(self.runtime.session, WorkerOpening(sides, self.source.journal().rows))
 
     # Who may write
 
@@ -100,9 +100,9 @@ class TargetWiring:
             self._lease = Lease(self.leases(), self.plug.name, self.plug.keys.lease)
         return self._lease
 
-    def deputy(self) -> Deputy:
+    def deputy(self) -> CommandFence:
         """What a command needs that writes beside `run`."""
-        return Deputy(self.leases(), self.plug.name, self.folder.identity(), self.plug.keys.lease)
+        return CommandFence(self.leases(), self.plug.name, self.folder.identity(), self.plug.keys.lease)
 
     def writer(self, proof: str) -> Writer:
         """A new one, in this process."""
@@ -113,12 +113,12 @@ class TargetWiring:
         keys = self.plug.keys
         seconds = renewed_after(keys.lease)
         client = Client(self._uris(), connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
-        catalog = HiveCatalog(client, Abilities())
+        catalog = HiveCatalog(client, TargetCapabilities())
         return self.runtime.guard.leases(CatalogLeases(catalog, self.plug.source, self.plug.name, keys.warehouse))
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> CopyTerms:
         """On which files are copied."""
-        return Terms(bandwidth=self.plug.keys.bandwidth, parallel=self.plug.keys.parallel_copies)
+        return CopyTerms(bandwidth=self.plug.keys.bandwidth, parallel=self.plug.keys.parallel_copies)
 
     def _uris(self) -> str:
         return ",".join(self.plug.keys.metastore)

@@ -17,7 +17,7 @@ from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from calque.core.layout import COPYING, STAGE, join, place
 from calque.engine.sweep.retention import Limits, let_go
 from calque.engine.sweep.sweep import sweep_target
-from calque.model.facets import ColumnStatistics, Counted, Longs, PrimaryKey
+from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
 from calque.model.hive import (
     Column,
     Database,
@@ -208,7 +208,7 @@ def files(play: Play) -> Steps:
 
 def facets(play: Play) -> Steps:
     """Databases, functions, statistics and constraints."""
-    counted = ColumnStatistics("x", "string", Counted(longs=Longs(1, 2, 0, 5)))
+    counted = ColumnStatistics("x", "string", StatisticsCounts(longs=Longs(1, 2, 0, 5)))
     yield play.database
     yield lambda: play.create(PLAIN)
     yield lambda: play.create(PARTED, "1")

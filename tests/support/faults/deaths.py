@@ -22,10 +22,10 @@ from calque.config import load
 from calque.control.requests import ask
 from calque.core.layout import COPYING, STAGE, place
 from calque.demo.source import Source
-from calque.model.facets import ColumnStatistics, Counted, Longs, PrimaryKey
+from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
 from calque.model.hive import Column, SerDe, Storage, Table, location_of
 from calque.model.names import OURS, TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.model.requests import Action
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
@@ -116,8 +116,8 @@ class Site:
         self.source.client.call(messages.DROP_CONSTRAINT, request)
 
     def analyze(self) -> None:
-        counted = ColumnStatistics("id", "bigint", Counted(longs=Longs(1, 2, 0, next(self.numbers))))
-        catalog = HiveCatalog(Client(self.server.uri), Abilities())
+        counted = ColumnStatistics("id", "bigint", StatisticsCounts(longs=Longs(1, 2, 0, next(self.numbers))))
+        catalog = HiveCatalog(Client(self.server.uri), TargetCapabilities())
         catalog.put_statistics(self.plain, {"": {"id": counted}})
         if self.server.settings.version.startswith("3"):
             # It logs no statistics: the table is read for another reason.

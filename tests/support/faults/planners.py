@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from calque.core.afterwards import facet_events_of, facets_of
-from calque.core.edges import Totals, appearing
+from calque.core.edges import LineageTotals, appearing
 from calque.core.fold import LineageId
 from calque.core.operations import (
     AddPartitionsEdge,
@@ -25,7 +25,7 @@ from calque.core.operations import (
 from calque.core.plan import Solution, solve, visitable_states
 from calque.core.problem import Problem
 from calque.core.state import Delta, Difference, departure
-from calque.core.walk import Walk
+from calque.core.walk import StateWalk
 from calque.engine.apply.definitions import EventImages
 from calque.engine.sides.sides import SourceSide
 from calque.model.files import Listing
@@ -44,8 +44,8 @@ def sorted_into_kinds(problem: Problem) -> Solution:
         whole.forward(stage)
     if not is_sortable(problem, whole):
         return solve(problem)
-    totals = Totals(problem.chain.complete, stages)
-    walk = Walk(problem.chain)
+    totals = LineageTotals(problem.chain.complete, stages)
+    walk = StateWalk(problem.chain)
     walk.to(problem.last)
     sorted_edges = sorted(
         (found for item in whole.differing.items() for found in edges(problem, *item, totals)),
@@ -71,7 +71,7 @@ def is_sortable(problem: Problem, whole: Difference) -> bool:
     )
 
 
-def edges(problem: Problem, lineage: LineageId, delta: Delta, totals: Totals) -> Iterator[tuple[int, Edge]]:
+def edges(problem: Problem, lineage: LineageId, delta: Delta, totals: LineageTotals) -> Iterator[tuple[int, Edge]]:
     if delta.was is None:
         edge = appearing(problem.ground, lineage, delta, totals, problem.last)
         assert edge is not None

@@ -43,11 +43,11 @@ from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.messages import Fault
 from calque.cli import main
 from calque.commands import wait
-from calque.commands.options import Settings
+from calque.commands.options import CommandSettings
 from calque.config import load
 from calque.control.status import snapshot
 from calque.core.admit import Admission
-from calque.core.image import Imaging
+from calque.core.image import ImageBuilder
 from calque.core.layout import join, place
 from calque.errors import Unavailable
 from calque.model.hive import Database
@@ -142,7 +142,7 @@ class Target:
         client = Client(self.uri)
         self.log, self.catalog = HiveLog(client), HiveReader(client)
         self.admission = Admission(self.policy)
-        self.looker = Looker(Imaging(self.admission), nothing)
+        self.looker = Looker(ImageBuilder(self.admission), nothing)
 
     def reader(self) -> Reader:
         return Reader(self.catalog, self.log, self.admission, self.databases, self.content)
@@ -276,7 +276,7 @@ class Deployment:
         config, event_id = load(self.config), self.source.current()
         for target in self.targets:
             try:
-                wait.run(Settings(), config, target.name, event_id, timeout)
+                wait.run(CommandSettings(), config, target.name, event_id, timeout)
             except Unavailable as error:
                 raise AssertionError(f"{error}\n{self.tail()}") from error
 

@@ -19,7 +19,7 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from calque.adapters.metastore.messages import (
     GET_CURRENT_EVENT_ID,
     GET_NEXT_NOTIFICATION,
-    Current,
+    CurrentEventId,
     EventRequest,
     Events,
 )
@@ -43,7 +43,7 @@ class LogServer:
 
     def answer(self, name: str, argument: EventRequest | None) -> Any:
         if name == GET_CURRENT_EVENT_ID.name:
-            return Current(self.log.current())
+            return CurrentEventId(self.log.current())
         assert argument is not None
         self.asked.append(argument.limit)
         found = self.log.read(argument.after, argument.limit)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from calque.core.locate import ObservedPart, ObservedTable
-from calque.model.journal import Entry, Keys, Kind, Shape
+from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import (
     AddPartitions,
@@ -80,14 +80,14 @@ class Source:
         files = None if partitioned else self.new_files(0)
         self.tables[name] = TableShown(event, event, files, {}, event, str(event))
         self.note_table(event, event)
-        shape = Shape.PARTITIONED if partitioned else Shape.PLAIN
-        self.log(Keys(Kind.CREATE_TABLE, name, shape=shape, locations=self.location(name, files, event)))
+        shape = TableShape.PARTITIONED if partitioned else TableShape.PLAIN
+        self.log(Keys(EventKind.CREATE_TABLE, name, shape=shape, locations=self.location(name, files, event)))
         self.seen()
 
     def drop(self, name: TableName) -> None:
         self.next()
         del self.tables[name]
-        self.log(Keys(Kind.DROP_TABLE, name))
+        self.log(Keys(EventKind.DROP_TABLE, name))
         self.seen()
 
     def alter(self, name: TableName, to: TableName, columns: bool, cascade: bool) -> bool:
@@ -104,10 +104,10 @@ class Source:
         other = name if name != to else None
         self.log(
             Keys(
-                Kind.ALTER_TABLE if other is None else Kind.RENAME_TABLE,
+                EventKind.ALTER_TABLE if other is None else EventKind.RENAME_TABLE,
                 to,
                 other,
-                shape=Shape.PLAIN if table.files is not None else Shape.PARTITIONED,
+                shape=TableShape.PLAIN if table.files is not None else TableShape.PARTITIONED,
                 locations=self.location(to, table.files, event),
                 columns_changed=columns and table.files is None,
             )
@@ -122,12 +122,14 @@ class Source:
             files = self.new_files(1) | (frozenset() if overwrite else part.files)
             parts = {**table.parts, partition: replace(part, files=files, mark=event)}
             self.tables[name] = replace(table, parts=parts)
-            keys = Keys(Kind.INSERT, name, partitions=(partition,), locations=self.location(partition, files, event))
+            keys = Keys(
+                EventKind.INSERT, name, partitions=(partition,), locations=self.location(partition, files, event)
+            )
         else:
             assert table.files is not None
             files = self.new_files(1) | (frozenset() if overwrite else table.files)
             self.tables[name] = replace(table, files=files, mark=event)
-            keys = Keys(Kind.INSERT, name, locations=self.location(name, files, event))
+            keys = Keys(EventKind.INSERT, name, locations=self.location(name, files, event))
         self.log(keys)
         self.seen()
 
@@ -141,7 +143,7 @@ class Source:
             self.definitions[event, index] = table.columns
             locations += self.location(partition, files, event)
         self.tables[name] = replace(table, parts=parts)
-        self.log(Keys(Kind.ADD_PARTITIONS, name, partitions=tuple(partitions), locations=locations))
+        self.log(Keys(EventKind.ADD_PARTITIONS, name, partitions=tuple(partitions), locations=locations))
         self.seen()
 
     def alter_partitions(self, name: TableName, partitions: Sequence[str]) -> None:
@@ -152,7 +154,9 @@ class Source:
             self.definitions[event, 0] = part.columns
             self.tables[name] = replace(table, parts={**table.parts, partition: part})
             locations = self.location(partition, part.files, event)
-            self.log(Keys(Kind.ALTER_PARTITIONS, name, partitions=(partition,), locations=locations), "ALTER_PARTITION")
+            self.log(
+                Keys(EventKind.ALTER_PARTITIONS, name, partitions=(partition,), locations=locations), "ALTER_PARTITION"
+            )
         self.seen()
 
     def rename_partition(self, name: TableName, was: str, to: str) -> None:
@@ -163,7 +167,7 @@ class Source:
         self.definitions[event, 0] = part.columns
         self.tables[name] = replace(table, parts=parts)
         locations = self.location(to, part.files, event)
-        self.log(Keys(Kind.RENAME_PARTITION, name, partitions=(to,), others=(was,), locations=locations))
+        self.log(Keys(EventKind.RENAME_PARTITION, name, partitions=(to,), others=(was,), locations=locations))
         self.seen()
 
     def drop_partitions(self, name: TableName, partitions: Sequence[str]) -> None:
@@ -171,7 +175,7 @@ class Source:
         table = self.tables[name]
         parts = {key: part for key, part in table.parts.items() if key not in partitions}
         self.tables[name] = replace(table, parts=parts)
-        self.log(Keys(Kind.DROP_PARTITIONS, name, partitions=tuple(partitions)))
+        self.log(Keys(EventKind.DROP_PARTITIONS, name, partitions=tuple(partitions)))
         self.seen()
 
     # Records

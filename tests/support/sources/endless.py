@@ -8,9 +8,9 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore, MemoryReader
-from calque.core.image import Imaging, Marks
+from calque.core.image import ImageBuilder, Marks
 from calque.engine.apply.databases import Databases
-from calque.engine.exact_reads.pool import Read, Reading
+from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.target.fault_isolation import FaultIsolation
@@ -64,7 +64,7 @@ class Full(Target):
     """Has the images of all partitions of `source`."""
 
     source: Source
-    imaging: Imaging
+    imaging: ImageBuilder
 
     def partition_names(self, name: TableName) -> Sequence[str]:
         return self.source.partition_names(name)
@@ -83,13 +83,13 @@ def pool(_workers: int, _name: str) -> Executor:
     return InlineExecutor()
 
 
-def read(partitions: int, batch: int) -> Read:
+def read(partitions: int, batch: int) -> ReadOutcome:
     """Read and build the table, with so many partitions held at a time."""
     source, side = sides(partitions)
     return reading_of(source, side, batch).read_and_land(ORDERS)
 
 
-def compare(partitions: int, batch: int) -> Read:
+def compare(partitions: int, batch: int) -> ReadOutcome:
     """Read the table again that the target has as it is."""
     source, side = sides(partitions)
     assert isinstance(source.catalog, Source)
@@ -117,7 +117,7 @@ def sides(partitions: int) -> tuple[SourceSide, TargetSide]:
     return replace(world.source_side, catalog=catalog), side
 
 
-def reading_of(source: SourceSide, side: TargetSide, batch: int) -> Reading:
+def reading_of(source: SourceSide, side: TargetSide, batch: int) -> ReaderPool:
     faults = FaultIsolation(source, side)
     databases = Databases(source, side, faults)
-    return Reading(source, side, databases, TableStates(), faults, lambda: None, pool, batch=batch)
+    return ReaderPool(source, side, databases, TableStates(), faults, lambda: None, pool, batch=batch)

@@ -18,7 +18,7 @@ from calque.adapters.metastore.log import HiveLog
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.evidence import Gatherer
+from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.window.advance import advance, carry_out
 from calque.model.hive import Database
 from calque.model.names import Span, TableName
@@ -43,7 +43,7 @@ def main(uri: str, folder: str) -> None:
     told: dict[str, float] = {"imported": peak()}
     began = time.monotonic()
     upto = source.log.current()
-    Capture(source, 0, Gatherer(source, lambda _: False), Continuity(source, 0)).take(upto)
+    Capture(source, 0, EvidenceGatherer(source, lambda _: False), Continuity(source, 0)).take(upto)
     told |= {"captured": peak(), "capture_seconds": time.monotonic() - began}
     began = time.monotonic()
     target.create_database(DATABASE)

@@ -24,12 +24,12 @@ from calque.core.layout import join
 from calque.model.facets import (
     Check,
     ColumnStatistics,
-    Counted,
     DefaultValue,
     ForeignKey,
     Longs,
     NotNull,
     PrimaryKey,
+    StatisticsCounts,
     UniqueKey,
 )
 from calque.model.hive import (
@@ -514,7 +514,7 @@ class Writer:
 
     def counted(self, table: Table) -> ColumnStatistics:
         column = self.rng.choice((table.storage or Storage()).columns or ())
-        return ColumnStatistics(column.name, column.type, Counted(longs=Longs(1, int(self.fresh()), 0, 5)))
+        return ColumnStatistics(column.name, column.type, StatisticsCounts(longs=Longs(1, int(self.fresh()), 0, 5)))
 
     def forget_statistics(self) -> None:
         if table := self.any_table(lambda t: bool(self.source.the_table(name_of(t)).statistics)):

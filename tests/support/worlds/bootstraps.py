@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, Habits
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.ledger import TableState
 from calque.model.names import TableName
@@ -19,7 +19,7 @@ class Bootstrap(World):
     """A world whose epochs are judged when they are published: every table that they cover shows the source's state at
     their event id."""
 
-    def __init__(self, seed: int, habits: Habits, policy: Policy, patience: float = PATIENCE) -> None:
+    def __init__(self, seed: int, habits: ServerHabits, policy: Policy, patience: float = PATIENCE) -> None:
         super().__init__(seed, habits, policy, patience)
         self.false_claims: list[str] = []
         self.published = self.judge_claim

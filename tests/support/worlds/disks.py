@@ -12,7 +12,7 @@ from pathlib import Path
 
 from calque.adapters.files.pins import StoredPins
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.memory.metastore import HIVE_3, Habits, MemoryCatalog
+from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits
 from calque.adapters.memory.scans import MemoryScans
 from calque.core import lifecycle
 from calque.core.keys import keys_of
@@ -21,21 +21,21 @@ from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.exact_reads.build_in_batches import BATCH
-from calque.engine.failpoints import LOST, Guard
+from calque.engine.failpoints import LOST, FailpointGuard
 from calque.engine.lease.fence import FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
 from calque.engine.sides.sides import TargetSide
-from calque.engine.source.evidence import Gatherer
-from calque.engine.source.scanner import Chosen, Scanner
+from calque.engine.source.evidence import EvidenceGatherer
+from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table
 from calque.model.lease import Writer
 from calque.model.names import EventId, TableName
-from calque.model.policy import Abilities, Policy
+from calque.model.policy import Policy, TargetCapabilities
 from calque.model.requests import Action, Request
-from calque.ports import Copied, CopyTask
+from calque.ports import CopiedFile, CopyTask
 from support.worlds.policies import Nameless
 from support.worlds.worlds import ABSENT, Died, Recall, State, World
 
@@ -51,7 +51,9 @@ class Disk(FileStorage):
         self.changes = 0
         self.moved: list[tuple[str, int]] = []
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+    def copy(
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         results = []
         for task in tasks:
             [copied] = super().copy([task], progress)
@@ -133,8 +135,8 @@ class DiskWorld(World):
         self,
         root: Path,
         death: Death,
-        habits: Habits = HIVE_3,
-        abilities: Abilities | None = None,
+        habits: ServerHabits = HIVE_3,
+        abilities: TargetCapabilities | None = None,
         *,
         pinned: bool = False,
         scanned: bool = False,
@@ -152,11 +154,11 @@ class DiskWorld(World):
         self.scans = MemoryScans() if scanned else None
         self.source_side = replace(
             self.source_side,
-            journal=Guard(death).journal(self.journal),
-            evidence=Guard(death).evidence(self.evidence),
-            gaps=Guard(death).gaps(self.gaps),
-            pins=Guard(death).pins(self.pins) if self.pins is not None else None,
-            scans=Guard(death).scans(self.scans) if self.scans is not None else None,
+            journal=FailpointGuard(death).journal(self.journal),
+            evidence=FailpointGuard(death).evidence(self.evidence),
+            gaps=FailpointGuard(death).gaps(self.gaps),
+            pins=FailpointGuard(death).pins(self.pins) if self.pins is not None else None,
+            scans=FailpointGuard(death).scans(self.scans) if self.scans is not None else None,
         )
         self.catalog = MemoryCatalog(self.target_store, abilities, before=self.called, after=self.returned)
         self.leases = CatalogLeases(MemoryCatalog(self.target_store), "hq", "dr", self.policy.warehouse)
@@ -174,9 +176,9 @@ class DiskWorld(World):
         self.moved, self.policy = policy != self.policy, policy
         self.side = TargetSide.of(
             policy,
-            Guard(self.death).catalog(self.catalog),
-            Guard(self.death).ledger(self.ledger),
-            Guard(self.death).storage(FencedStorage(self.disk, self)),
+            FailpointGuard(self.death).catalog(self.catalog),
+            FailpointGuard(self.death).ledger(self.ledger),
+            FailpointGuard(self.death).storage(FencedStorage(self.disk, self)),
         )
         looker = RowsOnly if policy.atomicity == "rows" else Nameless
         self.looker = looker(self.side.imaging, self.content, Recall())
@@ -193,7 +195,7 @@ class DiskWorld(World):
 
     def is_started(self) -> bool:
         self.starts += 1
-        self.lease = Lease(Guard(self.death).leases(self.leases), "dr", 30.0, lambda: 0.0)
+        self.lease = Lease(FailpointGuard(self.death).leases(self.leases), "dr", 30.0, lambda: 0.0)
         seam = Continuity(self.source_side, self.begin)
         while True:
             try:
@@ -211,7 +213,7 @@ class DiskWorld(World):
         assert self.lease.mine is not None or self.lease.attempt(writer) is None
         seam.mend()
         begin = self.beginning()
-        self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
+        self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, begin, self.gatherer)
         self.gatherer.resume(begin, self.capture.last())
         self.scanner = self.new_scanner(begin)
@@ -222,7 +224,7 @@ class DiskWorld(World):
         source = self.source_side
         if source.scans is None:
             return None
-        chosen = Chosen(lambda _: 0.001, lambda _: True)
+        chosen = ScanSelection(lambda _: 0.001, lambda _: True)
         return Scanner(source, source.scans, chosen, self.gatherer.locations, begin, self.clock.now, lambda: None)
 
     def go_on(self) -> bool:

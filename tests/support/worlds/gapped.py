@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.ledger import Why
+from calque.model.ledger import NotLiveReason
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.records import DropReview, GapRecovery, one_of
@@ -77,7 +77,7 @@ def drops_of(world: World) -> DropReview:
 
 
 def held(world: World) -> list[str]:
-    return sorted(name.table for name, row in world.replica.tables.rows.items() if row.why is Why.HELD)
+    return sorted(name.table for name, row in world.replica.tables.rows.items() if row.why is NotLiveReason.HELD)
 
 
 def drop(world: World, *names: str) -> None:

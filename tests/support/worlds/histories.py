@@ -128,7 +128,7 @@ class Story:
     settled: bool = False
     """Everything is live before the first action."""
     patient: bool = True
-    """Copies may hold up a window; otherwise all of them are made beside the windows, in `Read`."""
+    """Copies may hold up a window; otherwise all of them are made beside the windows, in `ReadOutcome`."""
     batch: int = BATCH
     """Partitions that are held at a time: of tables with more, those that the target lacks are built in batches."""
     opening: Meanwhile = QUIET

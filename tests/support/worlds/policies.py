@@ -8,7 +8,7 @@ from typing import Any
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.admit import Admission
-from calque.core.image import SOURCE, Imaging
+from calque.core.image import SOURCE, ImageBuilder
 from calque.core.policies import marked
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.long_copies import PATIENCE
@@ -80,7 +80,7 @@ class PolicyWorld(World):
         self.admissions = [Admission(policy) for policy in policies]
         content = self.content if self.policy.data != "none" else nothing
         mixed = {
-            (one, other): Imaging(Admission(replace(policies[one], properties=policies[other].properties)))
+            (one, other): ImageBuilder(Admission(replace(policies[one], properties=policies[other].properties)))
             for one in range(len(policies))
             for other in range(len(policies))
         }

@@ -19,7 +19,7 @@ from calque.core.rows import table_of
 from calque.engine.capture.capture import Capture
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.evidence import Gatherer
+from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.verify.verify import Verification, verify
 from calque.model.policy import Policy
 from support.sources.writers import OPERATIONS, RARER, Writer
@@ -113,7 +113,7 @@ class Link:
         self.catalog = MemoryCatalog(stores.stores[target])
         self.side = TargetSide.of(policy, self.catalog, self.ledger, stores.storage)
         self.begin = self.store.current()
-        self.gatherer = Gatherer(self.source, self.side.admission.takes)
+        self.gatherer = EvidenceGatherer(self.source, self.side.admission.takes)
         self.gatherer.resume(self.begin, self.begin)
         self.capture = Capture(self.source, self.begin, self.gatherer)
         self.background = DeferredExecutor()

@@ -36,16 +36,16 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import (
     HIVE_3,
     HIVE_4,
-    Habits,
     MemoryCatalog,
     MemoryLog,
     MemoryMetastore,
     MemoryReader,
+    ServerHabits,
 )
-from calque.adapters.memory.metastore.store import Stored
+from calque.adapters.memory.metastore.store import StoredTable
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core import lifecycle
-from calque.core.image import MARKS, STATISTICS, Imaging, Marks, canonical
+from calque.core.image import MARKS, STATISTICS, ImageBuilder, Marks, canonical
 from calque.core.keys import keys_of
 from calque.core.land import is_ahead
 from calque.core.rows import table_of
@@ -53,11 +53,11 @@ from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.evidence import Gatherer
+from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.window.long_copies import PATIENCE
 from calque.engine.window.result import Window
 from calque.errors import Unavailable
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
@@ -173,7 +173,7 @@ class Recall:
 class Looker:
     """What a reader sees of a table: definitions without marks and statistics, and the content of every file."""
 
-    imaging: Imaging
+    imaging: ImageBuilder
     content: Callable[[str], State]
     recall: Callable[[object, Hashable, Compute], State] = computed
     ignored: frozenset[str] = STATISTICS | MARKS
@@ -286,7 +286,7 @@ class World:
     def __init__(
         self,
         seed: int,
-        habits: Habits | None = None,
+        habits: ServerHabits | None = None,
         policy: Policy | None = None,
         patience: float = PATIENCE,
         storage: Any = None,
@@ -342,7 +342,7 @@ class World:
         self.side = TargetSide.of(self.policy, catalog, self.ledger, self.storage)
         self.looker = Looker(self.side.imaging, self.content if self.policy.data != "none" else nothing, Recall())
         self.begin = 0
-        self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
+        self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, self.begin, self.gatherer)
         self.background = DeferredExecutor()
         self.replica = self.new_replica()
@@ -455,7 +455,7 @@ class World:
     def restart(self) -> None:
         """Everything of calque is started again."""
         begin = self.beginning()
-        self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
+        self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, begin, self.gatherer)
         self.gatherer.resume(begin, self.capture.last())
         self.restart_replica(self.ledger)
@@ -465,7 +465,7 @@ class World:
         self.source.purge(self.source.current() - keep)
         after, at = self.capture.last(), self.source.current() - keep
         if at > after:
-            self.find_gap(after, at, Cause.PURGED)
+            self.find_gap(after, at, GapCause.PURGED)
 
     def forget(self, keep: int = 0) -> None:
         """The journal lets go of all but its `keep` newest events, whoever needs them."""
@@ -480,14 +480,14 @@ class World:
         self.note()
         at = self.source.current()
         if at < after:
-            self.find_gap(after, at, Cause.WENT_BACK)
+            self.find_gap(after, at, GapCause.WENT_BACK)
 
-    def find_gap(self, after: EventId, at: EventId, cause: Cause) -> None:
+    def find_gap(self, after: EventId, at: EventId, cause: GapCause) -> None:
         """What capture does when ids tell it of a gap."""
         self.gaps.add(Gap(len(self.gaps.found()) + 1, after, at, cause, ""))
         self.evidence.forget(max(after, at))
         self.journal.restart(at)
-        self.gatherer = Gatherer(self.source_side, self.side.admission.takes)
+        self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, at, self.gatherer)
         self.gatherer.resume(at, at)
 
@@ -554,7 +554,7 @@ class World:
             if is_ahead(thing.parameters, newest)
         ]
 
-    def stored_at_target(self) -> list[tuple[TableName, Stored]]:
+    def stored_at_target(self) -> list[tuple[TableName, StoredTable]]:
         names = [
             TableName(database, table)
             for database in self.target_store.databases()

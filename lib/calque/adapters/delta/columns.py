@@ -15,12 +15,12 @@ from calque.model.ledger import (
     DatabaseRow,
     Epoch,
     FunctionRow,
+    NotLiveReason,
     ObjectRow,
     StateKey,
     StateRow,
     TableRow,
     TableState,
-    Why,
     state_key,
 )
 from calque.model.names import TableName
@@ -174,9 +174,9 @@ def state_row(row: StateRow, sequence: int) -> Row:
         case TableRow():
             more = {"shows": row.shows, "owned": "", "why": row.why.value}
         case DatabaseRow():
-            more = {"owned": "", "why": Why.OWN.value}
+            more = {"owned": "", "why": NotLiveReason.OWN.value}
         case FunctionRow():
-            more = {"shows": row.shows, "owned": str(row.at_target or ""), "why": Why.OWN.value}
+            more = {"shows": row.shows, "owned": str(row.at_target or ""), "why": NotLiveReason.OWN.value}
         case other:
             assert_never(other)
     return {
@@ -203,7 +203,7 @@ def state_of(row: Row) -> StateRow:
     state, reason, since = TableState(row["state"]), row["reason"], row["since_event"]
     match row["kind"]:
         case "table":
-            why = why_of(reason) if row["why"] is None else Why(row["why"])
+            why = why_of(reason) if row["why"] is None else NotLiveReason(row["why"])
             return TableRow(row["database"], row["table"], state, row["shows"], reason, since, why)
         case "database":
             return DatabaseRow(row["database"], state, reason, since)
@@ -220,9 +220,14 @@ def name_of(text: str) -> TableName:
     return TableName(*text.partition(".")[::2])
 
 
-BEGINNINGS = {"gap ": Why.GAP, "held: ": Why.HELD, "bootstrap": Why.ALL, "asked for by bootstrap": Why.ALL}
+BEGINNINGS = {
+    "gap ": NotLiveReason.GAP,
+    "held: ": NotLiveReason.HELD,
+    "bootstrap": NotLiveReason.ALL,
+    "asked for by bootstrap": NotLiveReason.ALL,
+}
 
 
-def why_of(reason: str) -> Why:
+def why_of(reason: str) -> NotLiveReason:
     """Of a row that an older version wrote, without the column: the reason begins with it."""
-    return next((why for text, why in BEGINNINGS.items() if reason.startswith(text)), Why.OWN)
+    return next((why for text, why in BEGINNINGS.items() if reason.startswith(text)), NotLiveReason.OWN)

@@ -74,7 +74,7 @@ RECORDS: Layout[RecordKey, Record, Record] = Layout(
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class RowRetention:
     """Which rows of a file `forget` keeps, whether it is written anew with these alone, and the forgotten epochs that
     they belong to."""
 
@@ -349,7 +349,7 @@ class DeltaLedger:
                 found[key] = object_of(row)
         return found
 
-    def _worth_keeping(self, snapshot: Snapshot, before: int) -> dict[DataFile, Worth]:
+    def _worth_keeping(self, snapshot: Snapshot, before: int) -> dict[DataFile, RowRetention]:
         """Of each file with rows below `before`, the rows that are not, and those that are needed still."""
         files = [file for file in snapshot.files if file.low < before]
         rows = [self._objects.read_files([file], None, LINE_COLUMNS) for file in files]
@@ -379,7 +379,7 @@ class DeltaLedger:
             owners = frozenset(
                 epochs[row] for row, kept in zip(span, mask, strict=True) if kept and epochs[row] < before
             )
-            found[file] = Worth(pa.array(mask, pa.bool_()), file in sparse, owners)
+            found[file] = RowRetention(pa.array(mask, pa.bool_()), file in sparse, owners)
         return found
 
 

@@ -19,9 +19,9 @@ from calque.adapters.delta.snapshot import Change, Snapshot
 from calque.adapters.delta.table import RangedTable
 from calque.errors import Unavailable
 from calque.model.files import Listing
-from calque.model.journal import Entry, Keys, Kind, Shape
+from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import TableName
-from calque.model.scan import Memory, Scan, Watched
+from calque.model.scan import Memory, Scan, ScannedDirectory
 
 NUMBER = "number"
 SCHEMA = pa.schema(
@@ -138,16 +138,16 @@ def entry_of(number: int, rows: Sequence[Mapping[str, Any]]) -> Entry:
     first = rows[0]
     partitions = tuple(row["partition"] for row in rows)
     keys = Keys(
-        Kind.SCAN,
+        EventKind.SCAN,
         TableName(first["database"], first["table"]),
-        shape=Shape(first["shape"]),
+        shape=TableShape(first["shape"]),
         partitions=partitions if partitions != ("",) else (),
         locations=tuple(row["location"] for row in rows),
     )
     return Entry(first["event_id"], first["found_at"], "SCAN", keys, (number,) * len(rows))
 
 
-def memory_record(key: tuple[TableName, str], item: Watched) -> dict[str, Any]:
+def memory_record(key: tuple[TableName, str], item: ScannedDirectory) -> dict[str, Any]:
     (database, table), partition = key
     return {
         "database": database,
@@ -164,5 +164,5 @@ def key_of(row: Mapping[str, Any]) -> tuple[TableName, str]:
     return TableName(row["database"], row["table"]), row["partition"]
 
 
-def watched_of(row: Mapping[str, Any]) -> Watched:
-    return Watched(row["location"], row["fingerprint"], tuple(row["directories"]), tuple(row["times"]))
+def watched_of(row: Mapping[str, Any]) -> ScannedDirectory:
+    return ScannedDirectory(row["location"], row["fingerprint"], tuple(row["directories"]), tuple(row["times"]))

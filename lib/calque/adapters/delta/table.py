@@ -73,7 +73,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 T = TypeVar("T")
 
 
-class Moved(Exception):
+class CommitConflict(Exception):
     """Another commit came first; never leaves this module."""
 
 
@@ -149,7 +149,7 @@ class RangedTable:
                     return base
                 try:
                     self._commit_on(base, change)
-                except Moved:
+                except CommitConflict:
                     pass
                 else:
                     return self.snapshot()
@@ -173,7 +173,7 @@ class RangedTable:
                     lacking = [field for field in self._delta_schema.fields if field.name not in there]
                     if lacking:
                         handle.alter.add_columns(lacking)
-                except Moved:
+                except CommitConflict:
                     continue
                 except (DeltaError, OSError) as error:
                     self._handle = None
@@ -339,7 +339,7 @@ class RangedTable:
                 return
             try:
                 self._handle_at(version).vacuum(retention_hours=1, dry_run=False, full=True)
-            except (Moved, DeltaError, OSError):
+            except (CommitConflict, DeltaError, OSError):
                 self._handle = None
 
     def _file_system(self) -> pafs.FileSystem:
@@ -401,7 +401,7 @@ class RangedTable:
         raise without_statistics(path, self.key, self.location)
 
     def _commit_on(self, base: Snapshot, change: Change) -> None:
-        """One commit directly on `base`; `Moved` when it is not the newest version any more."""
+        """One commit directly on `base`; `CommitConflict` when it is not the newest version any more."""
         handle = self._handle_at(base.version) if base.version >= 0 else self._created()
         token = uuid.uuid4().hex
         marks = {**change.marks, **({FORMAT: self._format} if base.marks.get(FORMAT) != self._format else {})}
@@ -419,7 +419,7 @@ class RangedTable:
             # What comes after a commit (checkpoint, clean-up) can fail too.
             if token not in (self._commit_text(base.version + 1) or ""):
                 if self.snapshot().version > base.version:
-                    raise Moved from error
+                    raise CommitConflict from error
                 raise self._unavailable("written", error) from error
         self._bury(change.remove)
 
@@ -433,7 +433,7 @@ class RangedTable:
         return [*adds, *removes]
 
     def _handle_at(self, version: int) -> DeltaTable:
-        """The open handle, at that version; `Moved` when the table has gone on."""
+        """The open handle, at that version; `CommitConflict` when the table has gone on."""
         try:
             if self._handle is not None and self._handle.version() != version:
                 self._handle.update_incremental()
@@ -445,11 +445,12 @@ class RangedTable:
             raise self._unavailable("opened", error) from error
         self._handle = handle
         if handle.version() != version:
-            raise Moved
+            raise CommitConflict
         return handle
 
     def _created(self) -> DeltaTable:
-        """Create the table, unless another does; always `Moved`, so that the decision is made on what there is now."""
+        """Create the table, unless another does; always `CommitConflict`, so that the decision is made on what is
+        there then."""
         configuration = {**PROPERTIES, "delta.dataSkippingStatsColumns": self.key}
         try:
             DeltaTable.create(
@@ -458,7 +459,7 @@ class RangedTable:
         except (DeltaError, OSError) as error:
             if self.snapshot() is NOT_THERE:
                 raise self._unavailable("created", error) from error
-        raise Moved
+        raise CommitConflict
 
     def _written(self, groups: Iterable[pa.Table]) -> DataFile:
         if local_path(self.location) is not None:

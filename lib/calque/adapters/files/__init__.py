@@ -4,9 +4,9 @@
 the rest to a `FileStorage`. What is particular to one kind of file system is behind the small socket in `system`.
 """
 
-from calque.adapters.files.attempt import Terms
+from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.spark import SparkStorage
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import Durability, Systems
+from calque.adapters.files.system import Durability, FileSystemSet
 
-__all__ = ["Durability", "FileStorage", "SparkStorage", "Systems", "Terms"]
+__all__ = ["CopyTerms", "Durability", "FileStorage", "FileSystemSet", "SparkStorage"]

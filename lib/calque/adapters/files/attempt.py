@@ -19,16 +19,16 @@ from tenacity import (
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import copy_between
 from calque.adapters.files.metered import Metered, Running
-from calque.adapters.files.system import Readable, Systems
+from calque.adapters.files.system import FileSystemSet, ReadableSystem
 from calque.errors import Unavailable
-from calque.ports import Copied, CopyTask
+from calque.ports import CopiedFile, CopyTask
 
 AT_ONCE = 1 << 20
 """Files up to this size take a moment each, so that nothing is to be looked at meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class CopyTerms:
     """On which files are copied. `bandwidth` is in bytes a second, `parallel` the most files at a time; 0 is any. A
     copy that is `Unavailable` is tried `attempts` times, with pauses (seconds) of a random length up to one that
     doubles from `pause` to `longest_pause`, and not again after `passing` seconds: whoever asked for it is to know
@@ -52,12 +52,12 @@ class Terms:
 class Attempts:
     """Copies files on the same terms, from any number of threads, until `stopped`."""
 
-    def __init__(self, terms: Terms, bucket: Bucket | None, stopped: Event) -> None:
+    def __init__(self, terms: CopyTerms, bucket: Bucket | None, stopped: Event) -> None:
         self._terms, self._bucket, self._stopped = terms, bucket, stopped
         self._running: dict[int, Running] = {}
         """By thread."""
 
-    def copy(self, task: CopyTask, systems: Systems) -> Copied:
+    def copy(self, task: CopyTask, systems: FileSystemSet) -> CopiedFile:
         """`copy.copy_between`, as often as the terms allow."""
         began = time.monotonic()
         try:
@@ -75,16 +75,16 @@ class Attempts:
         running = self._running.get(thread or 0)
         return running if running is not None and running.is_late() else None
 
-    def _once(self, task: CopyTask, systems: Systems) -> Copied:
+    def _once(self, task: CopyTask, systems: FileSystemSet) -> CopiedFile:
         running = Running(task, self._terms.limit(task.size), time.monotonic())
         self._running[get_ident()] = running
-        source: Readable
+        source: ReadableSystem
         source, path = systems.at(task.source)
         if self._bucket is not None or task.size > AT_ONCE:
             source = Metered(source, running, self._bucket)
         return copy_between(task, source, path, *systems.at(task.target))
 
-    def _again(self, task: CopyTask, systems: Systems) -> Copied:
+    def _again(self, task: CopyTask, systems: FileSystemSet) -> CopiedFile:
         retrying = Retrying(
             retry=retry_if_exception_type(Unavailable),
             stop=stop_after_attempt(self._terms.attempts - 1)

@@ -16,16 +16,16 @@ from xxhash import xxh3_128, xxh3_128_hexdigest
 from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.metered import bare
 from calque.adapters.files.objects import ObjectSystem
-from calque.adapters.files.system import OF_THE_NAME, Facts, Readable, System, trouble
+from calque.adapters.files.system import OF_THE_NAME, FileFacts, ReadableSystem, System, trouble
 from calque.core.layout import COPYING
 from calque.errors import Broken, CalqueError
-from calque.ports import Copied, CopyTask
+from calque.ports import CopiedFile, CopyTask
 
 WHOLE = 256 << 10
 """Local files up to this size are copied in one piece, in bytes."""
 
 
-def copy_between(task: CopyTask, source: Readable, path: str, target: System, target_path: str) -> Copied:
+def copy_between(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> CopiedFile:
     """Copy one file and verify it. What is wrong with this file alone (it changed or vanished, can't be read, another
     file has its place) is a `problem`.
 
@@ -33,8 +33,8 @@ def copy_between(task: CopyTask, source: Readable, path: str, target: System, ta
     """
     try:
         return _copied(task, source, path, target, target_path)
-    except _Unfit as unfit:
-        return Copied(task, problem=str(unfit))
+    except _FileUncopied as unfit:
+        return CopiedFile(task, problem=str(unfit))
 
 
 def require_own_targets(tasks: Sequence[CopyTask]) -> None:
@@ -54,16 +54,16 @@ def same_content(first: tuple[System, str], second: tuple[System, str], size: in
     return _checksum(*first, size) == _checksum(*second, size)
 
 
-class _Unfit(Exception):
+class _FileUncopied(Exception):
     """This file can't be copied; the others can."""
 
 
-def _copied(task: CopyTask, source: Readable, path: str, target: System, target_path: str) -> Copied:
+def _copied(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> CopiedFile:
     if isinstance(target, ObjectSystem):
         return _put(task, source, path, _source_facts(task, source, path), target, target_path)
     occupied = _target_facts(task, target, target_path)
     if task.ours and occupied is not None and _is_dated(task, occupied):
-        return Copied(task)
+        return CopiedFile(task)
     if occupied is None and task.size <= WHOLE and isinstance(source, LocalSystem) and isinstance(target, LocalSystem):
         return _whole(task, source, path, target, target_path)
     found = _source_facts(task, source, path)
@@ -79,10 +79,12 @@ def _copied(task: CopyTask, source: Readable, path: str, target: System, target_
     except BaseException:
         discard(target, temporary)
         raise
-    return Copied(task, checksum, bytes_moved=task.size)
+    return CopiedFile(task, checksum, bytes_moved=task.size)
 
 
-def _put(task: CopyTask, source: Readable, path: str, found: Facts, target: ObjectSystem, target_path: str) -> Copied:
+def _put(
+    task: CopyTask, source: ReadableSystem, path: str, found: FileFacts, target: ObjectSystem, target_path: str
+) -> CopiedFile:
     """To where a file appears whole or not at all: no temporary name. Between two places of one store the store copies
     by itself, and a checksum is known only where it could not prove that both are equal."""
     digest = xxh3_128()
@@ -103,21 +105,21 @@ def _put(task: CopyTask, source: Readable, path: str, found: Facts, target: Obje
             raise trouble("write", task.target, error) from error
         return _kept(task, source, path, found, target, target_path, occupied)
     except FileNotFoundError as error:
-        raise _Unfit(f"{task.source} was replaced while it was copied.") from error
+        raise _FileUncopied(f"{task.source} was replaced while it was copied.") from error
     except OSError as error:
         raise _of_target(task, error) from error
     if proven:
-        return Copied(task, "" if inside else digest.hexdigest(), bytes_moved=task.size)
+        return CopiedFile(task, "" if inside else digest.hexdigest(), bytes_moved=task.size)
     if inside is False:
         for chunk in _source_chunks(task, source, path):
             digest.update(chunk)
     if _read_back(task, target, target_path) != digest.hexdigest():
         discard(target, target_path)
         raise _faulty(task)
-    return Copied(task, digest.hexdigest(), bytes_moved=task.size)
+    return CopiedFile(task, digest.hexdigest(), bytes_moved=task.size)
 
 
-def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, target_path: str) -> Copied:
+def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, target_path: str) -> CopiedFile:
     """A small local file: the same in half as many system calls, since it is read, written and read back at once."""
     try:
         found, content = source.read_whole(path, task.size)
@@ -127,7 +129,7 @@ def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, 
         raise _of_source(task, error) from error
     _require_listed(task, found)
     if len(content) != task.size:
-        raise _Unfit(f"{task.source} changed its length while it was copied.")
+        raise _FileUncopied(f"{task.source} changed its length while it was copied.")
     _require_unchanged(task, source, path, found)
     temporary = _temporary(target_path)
     try:
@@ -140,30 +142,36 @@ def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, 
     except BaseException:
         discard(target, temporary)
         raise
-    return Copied(task, xxh3_128_hexdigest(content), bytes_moved=task.size)
+    return CopiedFile(task, xxh3_128_hexdigest(content), bytes_moved=task.size)
 
 
 def _temporary(path: str) -> str:
     return f"{path.rsplit('/', 1)[0]}/{COPYING}{token_hex(8)}"
 
 
-def _faulty(task: CopyTask) -> _Unfit:
-    return _Unfit(f"{task.target} isn't read back as it was written: its storage, or the way to it, is faulty.")
+def _faulty(task: CopyTask) -> _FileUncopied:
+    return _FileUncopied(f"{task.target} isn't read back as it was written: its storage, or the way to it, is faulty.")
 
 
-def _missing(task: CopyTask) -> _Unfit:
-    return _Unfit(f"{task.source} is not there any more.")
+def _missing(task: CopyTask) -> _FileUncopied:
+    return _FileUncopied(f"{task.source} is not there any more.")
 
 
-def _is_dated(task: CopyTask, found: Facts) -> bool:
+def _is_dated(task: CopyTask, found: FileFacts) -> bool:
     """Whether a file that calque put there was verified: it gets its source's time after that, its name then."""
     return not found.directory and (found.size, found.modified_ns) == (task.size, task.modified_ns)
 
 
 def _kept(
-    task: CopyTask, source: Readable, path: str, found: Facts, target: System, target_path: str, occupied: Facts
-) -> Copied:
-    other = _Unfit(f"{task.target} is there already with other content. Remove it if nothing uses it.")
+    task: CopyTask,
+    source: ReadableSystem,
+    path: str,
+    found: FileFacts,
+    target: System,
+    target_path: str,
+    occupied: FileFacts,
+) -> CopiedFile:
+    other = _FileUncopied(f"{task.target} is there already with other content. Remove it if nothing uses it.")
     if occupied.directory or occupied.size != task.size:
         raise other
     digest = xxh3_128()
@@ -176,10 +184,10 @@ def _kept(
         target.date(target_path, task.modified_ns)
     except OSError as error:
         raise _of_target(task, error) from error
-    return Copied(task, digest.hexdigest())
+    return CopiedFile(task, digest.hexdigest())
 
 
-def _source_facts(task: CopyTask, source: Readable, path: str) -> Facts:
+def _source_facts(task: CopyTask, source: ReadableSystem, path: str) -> FileFacts:
     try:
         found = source.facts(path)
     except OSError as error:
@@ -190,23 +198,23 @@ def _source_facts(task: CopyTask, source: Readable, path: str) -> Facts:
     return found
 
 
-def _require_listed(task: CopyTask, found: Facts) -> None:
+def _require_listed(task: CopyTask, found: FileFacts) -> None:
     if found.directory:
-        raise _Unfit(f"{task.source} is a directory now.")
+        raise _FileUncopied(f"{task.source} is a directory now.")
     if (found.size, found.modified_ns) != (task.size, task.modified_ns):
-        raise _Unfit(
+        raise _FileUncopied(
             f"{task.source} is not the file that was listed: {found.size} bytes of {found.modified_ns} ns "
             f"instead of {task.size} of {task.modified_ns}."
         )
 
 
-def _require_unchanged(task: CopyTask, source: Readable, path: str, before: Facts) -> None:
+def _require_unchanged(task: CopyTask, source: ReadableSystem, path: str, before: FileFacts) -> None:
     if _source_facts(task, source, path) != before:
-        raise _Unfit(f"{task.source} was replaced while it was copied.")
+        raise _FileUncopied(f"{task.source} was replaced while it was copied.")
 
 
-def _source_chunks(task: CopyTask, source: Readable, path: str) -> Iterator[memoryview]:
-    """The source's content; `_Unfit` unless it is exactly as long as it should be."""
+def _source_chunks(task: CopyTask, source: ReadableSystem, path: str) -> Iterator[memoryview]:
+    """The source's content; `_FileUncopied` unless it is exactly as long as it should be."""
     length = 0
     try:
         for chunk in source.chunks(path, task.size):
@@ -215,27 +223,27 @@ def _source_chunks(task: CopyTask, source: Readable, path: str) -> Iterator[memo
                 break
             yield chunk
     except FileNotFoundError as error:
-        raise _Unfit(f"{task.source} vanished while it was copied.") from error
+        raise _FileUncopied(f"{task.source} vanished while it was copied.") from error
     except OSError as error:
         raise _of_source(task, error) from error
     if length != task.size:
-        raise _Unfit(f"{task.source} changed its length while it was copied.")
+        raise _FileUncopied(f"{task.source} changed its length while it was copied.")
 
 
-def _of_source(task: CopyTask, error: OSError) -> CalqueError | _Unfit:
+def _of_source(task: CopyTask, error: OSError) -> CalqueError | _FileUncopied:
     if isinstance(error, ConnectionError | TimeoutError):
         return trouble("read", task.source, error)
-    return _Unfit(f"{task.source} can't be read: {type(error).__name__}: {error.strerror or error}.")
+    return _FileUncopied(f"{task.source} can't be read: {type(error).__name__}: {error.strerror or error}.")
 
 
-def _target_facts(task: CopyTask, target: System, path: str) -> Facts | None:
+def _target_facts(task: CopyTask, target: System, path: str) -> FileFacts | None:
     try:
         return target.facts(path)
     except OSError as error:
         raise _of_target(task, error) from error
 
 
-def _written(task: CopyTask, source: Readable, path: str, target: System, temporary: str) -> str:
+def _written(task: CopyTask, source: ReadableSystem, path: str, target: System, temporary: str) -> str:
     digest = xxh3_128()
 
     def hashed() -> Iterator[memoryview]:
@@ -272,9 +280,9 @@ def _renamed(task: CopyTask, target: System, temporary: str, path: str) -> None:
         raise _of_target(task, error) from error
 
 
-def _of_target(task: CopyTask, error: OSError) -> CalqueError | _Unfit:
+def _of_target(task: CopyTask, error: OSError) -> CalqueError | _FileUncopied:
     if error.errno in OF_THE_NAME:
-        return _Unfit(f"{task.target} can't be written: {type(error).__name__}: {error.strerror or error}.")
+        return _FileUncopied(f"{task.target} can't be written: {type(error).__name__}: {error.strerror or error}.")
     return trouble("write", task.target, error)
 
 

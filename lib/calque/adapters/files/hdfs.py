@@ -16,12 +16,12 @@ from fsspec.asyn import get_loop
 from calque.adapters.files.hadoop import name_nodes, settings_of
 from calque.adapters.files.hdfs_clients import Clients
 from calque.adapters.files.hdfs_errors import as_os_errors
-from calque.adapters.files.system import Facts, entry
+from calque.adapters.files.system import FileFacts, entry
 from calque.core.deltalog import LOG
 from calque.core.layout import is_data
 from calque.errors import Refused
 from calque.model.files import File
-from calque.ports import Found
+from calque.ports import StorageEntry
 
 if TYPE_CHECKING:
     from fsspec.spec import AbstractFileSystem
@@ -90,7 +90,7 @@ class HdfsSystem:
     def __init__(self, clients: Clients, silent: float) -> None:
         self._clients, self._silent = clients, silent
 
-    def facts(self, path: str) -> Facts | None:
+    def facts(self, path: str) -> FileFacts | None:
         try:
             return _facts(self._ask(path, lambda client: client.get_file_info(path)))
         except (FileNotFoundError, NotADirectoryError):
@@ -131,7 +131,7 @@ class HdfsSystem:
     def children(self, path: str) -> Sequence[str]:
         return [found.name for found in self.entries(path)]
 
-    def entries(self, path: str) -> Sequence[Found]:
+    def entries(self, path: str) -> Sequence[StorageEntry]:
         """What `children` names, from the same calls."""
         try:
             listed = self._listed(path) or ()
@@ -262,9 +262,9 @@ def _has_log(listed: Sequence[FileStatus]) -> bool:
     return any(status.path.endswith(f"/{LOG}") for status in listed)
 
 
-def _facts(status: FileStatus) -> Facts:
+def _facts(status: FileStatus) -> FileFacts:
     if status.isdir:
-        return Facts(0, status.modification_time * MS, directory=True)
+        return FileFacts(0, status.modification_time * MS, directory=True)
     finer = status.access_time - FAR_MS
     time = status.modification_time * MS + (finer if 0 < finer < MS else 0)
-    return Facts(status.length, time)
+    return FileFacts(status.length, time)

@@ -15,9 +15,9 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
-from calque.adapters.files.system import Durability, Facts, entry
+from calque.adapters.files.system import Durability, FileFacts, entry
 from calque.model.files import File
-from calque.ports import Found
+from calque.ports import StorageEntry
 
 CHUNK = 1 << 20
 READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -30,7 +30,7 @@ class LocalSystem:
     def __init__(self, durability: Durability = Durability.VERIFIED) -> None:
         self._durability = durability
 
-    def facts(self, path: str) -> Facts | None:
+    def facts(self, path: str) -> FileFacts | None:
         try:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -62,7 +62,7 @@ class LocalSystem:
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
-    def entries(self, path: str) -> Sequence[Found]:
+    def entries(self, path: str) -> Sequence[StorageEntry]:
         found = ((name, self.facts(f"{path}/{name}")) for name in self.children(path))
         return [entry(name, facts) for name, facts in found if facts is not None]
 
@@ -79,7 +79,7 @@ class LocalSystem:
         finally:
             os.close(descriptor)
 
-    def read_whole(self, path: str, size: int) -> tuple[Facts, bytes]:
+    def read_whole(self, path: str, size: int) -> tuple[FileFacts, bytes]:
         """A small file, expected to be `size` bytes, from one opening. More than that shows in its length."""
         descriptor = os.open(path, READING)
         try:
@@ -153,8 +153,8 @@ class LocalSystem:
             return os.open(path, flags, 0o666)
 
 
-def _facts(found: os.stat_result) -> Facts:
-    return Facts(found.st_size, found.st_mtime_ns, f"{found.st_dev}:{found.st_ino}", stat.S_ISDIR(found.st_mode))
+def _facts(found: os.stat_result) -> FileFacts:
+    return FileFacts(found.st_size, found.st_mtime_ns, f"{found.st_dev}:{found.st_ino}", stat.S_ISDIR(found.st_mode))
 
 
 _Pending = tuple[str, str, tuple[tuple[int, int], ...]]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
-from calque.adapters.files.attempt import Attempts, Terms
+from calque.adapters.files.attempt import Attempts, CopyTerms
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import require_own_targets
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import Systems
+from calque.adapters.files.system import FileSystemSet
 from calque.errors import Unavailable
-from calque.ports import Copied, CopyTask
+from calque.ports import CopiedFile, CopyTask
 
 LOOK_SECONDS = 1.0
 """How often it is looked whether a copy takes too long."""
@@ -32,13 +32,13 @@ class Pace:
 
 def copy_all(
     tasks: Sequence[CopyTask],
-    systems: Systems,
+    systems: FileSystemSet,
     pace: Pace,
-    terms: Terms,
+    terms: CopyTerms,
     bucket: Bucket | None = None,
     slots: CopySlots | None = None,
-    progress: Callable[[Copied], None] | None = None,
-) -> Sequence[Copied]:
+    progress: Callable[[CopiedFile], None] | None = None,
+) -> Sequence[CopiedFile]:
     """Copy each, in threads; results in the order of the tasks, progress (in the caller's thread) as they come. The
     first error ends it once the copies in hand are done.
 
@@ -47,8 +47,8 @@ def copy_all(
     """
     require_own_targets(tasks)
     portions = list(_portions(tuple(dict.fromkeys(tasks)), pace))
-    crew = Crew(portions, systems, terms, bucket, slots)
-    done: dict[CopyTask, Copied] = {}
+    crew = CopyThreads(portions, systems, terms, bucket, slots)
+    done: dict[CopyTask, CopiedFile] = {}
     try:
         crew.start(min(pace.threads, len(portions)))
         for _ in portions:
@@ -61,21 +61,21 @@ def copy_all(
     return [done[task] for task in tasks]
 
 
-class Crew:
+class CopyThreads:
     """Threads that copy portions until none is left."""
 
     def __init__(
         self,
         portions: Sequence[Sequence[CopyTask]],
-        systems: Systems,
-        terms: Terms,
+        systems: FileSystemSet,
+        terms: CopyTerms,
         bucket: Bucket | None,
         slots: CopySlots | None,
     ) -> None:
         self._systems, self._slots, self._stopped = systems, slots, Event()
         self._attempts = Attempts(terms, bucket, self._stopped)
         self._waiting: SimpleQueue[Sequence[CopyTask]] = SimpleQueue()
-        self._done: SimpleQueue[Sequence[Copied] | BaseException] = SimpleQueue()
+        self._done: SimpleQueue[Sequence[CopiedFile] | BaseException] = SimpleQueue()
         for portion in portions:
             self._waiting.put(portion)
         self._threads: list[Thread] = []
@@ -87,7 +87,7 @@ class Crew:
             thread.start()
             self._threads.append(thread)
 
-    def next(self) -> Sequence[Copied]:
+    def next(self) -> Sequence[CopiedFile]:
         """The next finished portion. Raises what ended a copy, and `Unavailable` for one that hangs."""
         while True:
             try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from calque.adapters.files.bucket import Bucket
-from calque.adapters.files.system import Facts, Readable
+from calque.adapters.files.system import FileFacts, ReadableSystem
 from calque.ports import CopyTask
 
 
@@ -31,10 +31,10 @@ class Metered:
     """A source whose content comes no faster than the bucket allows, and which fails once the copy's time is up: a
     copy that hung for long never comes to its end."""
 
-    def __init__(self, inner: Readable, running: Running, bucket: Bucket | None) -> None:
+    def __init__(self, inner: ReadableSystem, running: Running, bucket: Bucket | None) -> None:
         self.inner, self._running, self._bucket = inner, running, bucket
 
-    def facts(self, path: str) -> Facts | None:
+    def facts(self, path: str) -> FileFacts | None:
         self._running.require_in_time()
         return self.inner.facts(path)
 
@@ -47,6 +47,6 @@ class Metered:
             yield chunk
 
 
-def bare(system: Readable) -> Readable:
+def bare(system: ReadableSystem) -> ReadableSystem:
     """Without a meter: a store that copies inside itself moves nothing through here."""
     return system.inner if isinstance(system, Metered) else system

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from calque.adapters.files.objects import THREADS, ObjectSystem
-from calque.adapters.files.system import Bulk, Systems, trouble
+from calque.adapters.files.system import BulkListing, FileSystemSet, trouble
 from calque.core.layout import place
 from calque.model.files import Listing
 from calque.ports import CopyTask
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def announce(systems: Systems, tasks: Sequence[CopyTask]) -> None:
+def announce(systems: FileSystemSet, tasks: Sequence[CopyTask]) -> None:
     """Note the times of files before they are copied."""
     wanted: dict[str, list[CopyTask]] = {}
     for task in tasks:
@@ -36,7 +36,7 @@ def announce(systems: Systems, tasks: Sequence[CopyTask]) -> None:
     each(note, list(wanted))
 
 
-def note_times(systems: Systems, times: Mapping[str, int]) -> None:
+def note_times(systems: FileSystemSet, times: Mapping[str, int]) -> None:
     """Note other times of files that are there, by full path."""
     wanted: dict[str, dict[str, int]] = {}
     for path, modified_ns in times.items():
@@ -58,7 +58,7 @@ def note_times(systems: Systems, times: Mapping[str, int]) -> None:
     each(note, list(wanted))
 
 
-def carry_over(systems: Systems, renames: Sequence[tuple[str, str]]) -> Sequence[Directory]:
+def carry_over(systems: FileSystemSet, renames: Sequence[tuple[str, str]]) -> Sequence[Directory]:
     """Note the times of staged files where they are going to be; the directories that they come from."""
     moves: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for staged, target in renames:
@@ -92,7 +92,7 @@ def forget(directories: Sequence[Directory]) -> None:
 
 
 def listed_together(
-    systems: Systems, locations: Sequence[str], apart: Callable[[Sequence[str]], Mapping[str, Listing]]
+    systems: FileSystemSet, locations: Sequence[str], apart: Callable[[Sequence[str]], Mapping[str, Listing]]
 ) -> Mapping[str, Listing]:
     """The listings of many locations, those of one store or HDFS with fewer requests, others and missing ones by
     `apart`, which takes few."""
@@ -103,10 +103,10 @@ def listed_together(
     found: dict[str, Listing] = {}
     for some in groups.values():
         shared: dict[tuple[int, str], list[str]] = {}
-        opened: dict[int, Bulk] = {}
+        opened: dict[int, BulkListing] = {}
         for location in some:
             system, path = systems.at(location)
-            if isinstance(system, Bulk):
+            if isinstance(system, BulkListing):
                 opened[id(system)] = system
                 shared.setdefault((id(system), path), []).append(location)
         for number, bulk in opened.items():

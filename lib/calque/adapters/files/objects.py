@@ -14,13 +14,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from calque.adapters.files.stores import Store, Stored
-from calque.adapters.files.system import Facts
+from calque.adapters.files.stores import Store, StoredObject
+from calque.adapters.files.system import FileFacts
 from calque.adapters.files.times import MANY, MARKER, NOTE, Times, is_internal, merged, note_name, read, written
 from calque.core.deltalog import LOG
 from calque.core.layout import is_data
 from calque.model.files import File
-from calque.ports import Found
+from calque.ports import StorageEntry
 
 THREADS = 16
 REMEMBERED = 4_096
@@ -37,11 +37,11 @@ class ObjectSystem:
         self._lock = threading.Lock()
         self._notes: OrderedDict[str, Times] = OrderedDict()
 
-    def facts(self, path: str) -> Facts | None:
+    def facts(self, path: str) -> FileFacts | None:
         found = self.store.find(path)
         if found is not None:
-            return Facts(found.size, found.modified_ns, found.version)
-        return Facts(0, 0, directory=True) if self.store.holds(path) else None
+            return FileFacts(found.size, found.modified_ns, found.version)
+        return FileFacts(0, 0, directory=True) if self.store.holds(path) else None
 
     def below(self, path: str) -> Sequence[File] | None:
         found = self._settled(lambda: {path: list(self.store.below(path))})[path]
@@ -60,15 +60,15 @@ class ObjectSystem:
         names = {each.name.rsplit("/", 1)[1] for each in objects}
         return sorted({*directories, *(name for name in names if name and not is_internal(name))})
 
-    def entries(self, path: str) -> Sequence[Found]:
+    def entries(self, path: str) -> Sequence[StorageEntry]:
         """What `children` names, from the same requests. An object that has the name of a directory is left out."""
         directories, objects = self.store.level(path)
         found = {
-            name: Found(name, each.size, each.modified_ns)
+            name: StorageEntry(name, each.size, each.modified_ns)
             for each in objects
             if (name := each.name.rsplit("/", 1)[1]) and not is_internal(name)
         }
-        found |= {name: Found(name, 0, 0, directory=True) for name in directories}
+        found |= {name: StorageEntry(name, 0, 0, directory=True) for name in directories}
         return [found[name] for name in sorted(found)]
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
@@ -83,14 +83,14 @@ class ObjectSystem:
         there is one. True where the store proved that it has what `chunks` gave; else it is to be read back."""
         return self.store.put(path, chunks, size, new=True)
 
-    def copy_from(self, source: object, path: str, facts: Facts, target: str) -> bool | None:
+    def copy_from(self, source: object, path: str, facts: FileFacts, target: str) -> bool | None:
         """Copy a file of `source`, a system, by the store itself; None where it can't. Else as `create_whole`;
         `FileNotFoundError` when it is not the file of `facts` any more."""
         if not isinstance(source, ObjectSystem) or source.store.identity != self.store.identity:
             return None
         if self.store.find(target) is not None:
             raise FileExistsError(errno.EEXIST, "there is an object already", target)
-        return self.store.copy(Stored(path, facts.size, facts.modified_ns, facts.version), target)
+        return self.store.copy(StoredObject(path, facts.size, facts.modified_ns, facts.version), target)
 
     def date(self, path: str, modified_ns: int) -> None:
         """Times are noted before copies are made: `note`."""
@@ -137,7 +137,7 @@ class ObjectSystem:
         found = self._settled(lambda: {directory: self.store.level(directory)[1]})[directory]
         return {each.name: self._note(each) for each in found if is_note(each)}
 
-    def _listed(self, path: str, found: Sequence[Stored]) -> Sequence[File] | None:
+    def _listed(self, path: str, found: Sequence[StoredObject]) -> Sequence[File] | None:
         if not found:
             return None
         start = len(path) + 1
@@ -158,7 +158,9 @@ class ObjectSystem:
             key=lambda file: file.path,
         )
 
-    def _settled(self, listed: Callable[[], Mapping[str, Sequence[Stored]]]) -> Mapping[str, Sequence[Stored]]:
+    def _settled(
+        self, listed: Callable[[], Mapping[str, Sequence[StoredObject]]]
+    ) -> Mapping[str, Sequence[StoredObject]]:
         """What `listed` gives, with all its notes read; given again when one was merged away meanwhile."""
         for _ in range(ATTEMPTS):
             found = listed()
@@ -174,7 +176,7 @@ class ObjectSystem:
             return found
         raise BlockingIOError(errno.EAGAIN, "its notes of times changed while they were read")
 
-    def _note(self, found: Stored) -> Times:
+    def _note(self, found: StoredObject) -> Times:
         with self._lock:
             known = self._notes.get(found.name)
         if known is None:
@@ -186,9 +188,9 @@ class ObjectSystem:
         return known
 
 
-def time_of(found: Stored, times: Times) -> int:
+def time_of(found: StoredObject, times: Times) -> int:
     return times.get((found.name.rsplit("/", 1)[1], found.size), found.modified_ns)
 
 
-def is_note(found: Stored) -> bool:
+def is_note(found: StoredObject) -> bool:
     return found.name.rsplit("/", 1)[-1].startswith(NOTE)

@@ -12,11 +12,11 @@ from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.options import filesystem_options
 from calque.adapters.files.s3 import S3Store
 from calque.adapters.files.stores import CHUNK, FsspecStore, as_os_errors, time_of, version_of
-from calque.adapters.files.system import Facts, System, entry
+from calque.adapters.files.system import FileFacts, System, entry
 from calque.core.layout import OBJECT_STORES, is_data
 from calque.errors import Refused
 from calque.model.files import File
-from calque.ports import Found
+from calque.ports import StorageEntry
 
 _PROTOCOLS = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs"}
 
@@ -57,7 +57,7 @@ class RemoteSystem:
     def __init__(self, filesystem: AbstractFileSystem) -> None:
         self._files = filesystem
 
-    def facts(self, path: str) -> Facts | None:
+    def facts(self, path: str) -> FileFacts | None:
         with as_os_errors():
             try:
                 return _facts(self._files.info(path))
@@ -77,7 +77,7 @@ class RemoteSystem:
     def children(self, path: str) -> Sequence[str]:
         return [found.name for found in self.entries(path)]
 
-    def entries(self, path: str) -> Sequence[Found]:
+    def entries(self, path: str) -> Sequence[StorageEntry]:
         with as_os_errors():
             try:
                 listed = self._files.ls(path, detail=True)
@@ -149,5 +149,5 @@ def _file(above: str, info: Mapping[str, Any]) -> File:
     return File(relative, facts.size, facts.modified_ns)
 
 
-def _facts(info: Mapping[str, Any]) -> Facts:
-    return Facts(int(info.get("size") or 0), time_of(info), version_of(info), info["type"] == "directory")
+def _facts(info: Mapping[str, Any]) -> FileFacts:
+    return FileFacts(int(info.get("size") or 0), time_of(info), version_of(info), info["type"] == "directory")

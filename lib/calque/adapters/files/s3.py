@@ -22,7 +22,7 @@ from typing import Any
 from fsspec.spec import AbstractFileSystem
 
 from calque.adapters.files.s3_requests import S3Requests, code_of
-from calque.adapters.files.stores import FsspecStore, Stored, joined, nanoseconds
+from calque.adapters.files.stores import FsspecStore, StoredObject, joined, nanoseconds
 from calque.core.layout import COPYING
 
 PART = 8 << 20
@@ -56,7 +56,7 @@ class S3Store(FsspecStore):
         files = self.files
         return (files.endpoint_url, files.key, files.secret, files.token, files.anon)
 
-    def find(self, name: str) -> Stored | None:
+    def find(self, name: str) -> StoredObject | None:
         bucket, _, key = name.partition("/")
         if not key:
             return None
@@ -71,7 +71,7 @@ class S3Store(FsspecStore):
         found = self._requests.ask("list_objects_v2", bucket, Prefix=f"{key}/" if key else "", MaxKeys=1)
         return bool(found.get("Contents")) or not key
 
-    def below(self, directory: str) -> Iterator[Stored]:
+    def below(self, directory: str) -> Iterator[StoredObject]:
         token = ""
         while True:
             page, token = self._page(directory, token)
@@ -79,7 +79,7 @@ class S3Store(FsspecStore):
             if not token:
                 return
 
-    def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
+    def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[StoredObject]]:
         """Neighbours share pages, unless so much else lies between them that asking for each is cheaper."""
         wanted = set(directories)
         above = Counter(name.rpartition("/")[0] for name in wanted)
@@ -89,11 +89,11 @@ class S3Store(FsspecStore):
             found = {name: objects for part in scanned for name, objects in part.items()}
         return {**found, **super().below_each([name for name in wanted if name not in found])}
 
-    def level(self, directory: str) -> tuple[Sequence[str], Sequence[Stored]]:
+    def level(self, directory: str) -> tuple[Sequence[str], Sequence[StoredObject]]:
         bucket, _, key = directory.partition("/")
         prefix = f"{key}/" if key else ""
         directories: list[str] = []
-        objects: list[Stored] = []
+        objects: list[StoredObject] = []
         token: dict[str, str] = {}
         while True:
             found = self._requests.ask("list_objects_v2", bucket, Prefix=prefix, Delimiter="/", **token)
@@ -127,7 +127,7 @@ class S3Store(FsspecStore):
             raise _exists(name)
         return self._put_parts(name, chunks, max(PART, -(-size // MOST_PARTS)))
 
-    def copy(self, source: Stored, target: str) -> bool:
+    def copy(self, source: StoredObject, target: str) -> bool:
         if source.size > MOST_COPY:
             return super().copy(source, target)
         bucket, _, key = source.name.partition("/")
@@ -247,7 +247,7 @@ class S3Store(FsspecStore):
         bucket, _, key = name.partition("/")
         return self._requests.read(bucket, key, **({"Range": which} if which else {}))
 
-    def _page(self, directory: str, token: str) -> tuple[Sequence[Stored], str]:
+    def _page(self, directory: str, token: str) -> tuple[Sequence[StoredObject], str]:
         """Some of the objects below, and how to get those after them; empty when there are none."""
         bucket, _, key = directory.partition("/")
         more = {"ContinuationToken": token} if token else {}
@@ -255,10 +255,10 @@ class S3Store(FsspecStore):
         page = [_stored(f"{bucket}/{each['Key']}", each) for each in found.get("Contents", ())]
         return page, found["NextContinuationToken"] if found.get("IsTruncated") else ""
 
-    def _scanned(self, parent: str, wanted: Set[str], pages: int) -> Mapping[str, Sequence[Stored]]:
+    def _scanned(self, parent: str, wanted: Set[str], pages: int) -> Mapping[str, Sequence[StoredObject]]:
         """What is below the wanted directories directly below `parent`; nothing when that takes more pages. Stores do
         not agree on the order of names (with and without a slash after them), so all of `parent` is read."""
-        found: dict[str, list[Stored]] = {name: [] for name in wanted if name.rpartition("/")[0] == parent}
+        found: dict[str, list[StoredObject]] = {name: [] for name in wanted if name.rpartition("/")[0] == parent}
         token = ""
         for _ in range(pages):
             page, token = self._page(parent, token)
@@ -287,10 +287,10 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="part")
 
 
-def _stored(name: str, found: Mapping[str, Any]) -> Stored:
+def _stored(name: str, found: Mapping[str, Any]) -> StoredObject:
     tag = str(found.get("ETag") or "")
     second = nanoseconds(found.get("LastModified")) // 1_000_000_000
-    return Stored(name, found["Size"], second * 1_000_000_000 + zlib.crc32(tag.encode()) % 1_000_000, tag)
+    return StoredObject(name, found["Size"], second * 1_000_000_000 + zlib.crc32(tag.encode()) % 1_000_000, tag)
 
 
 def _parts(chunks: Iterable[memoryview], size: int) -> Iterator[bytes]:

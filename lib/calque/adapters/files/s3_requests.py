@@ -68,7 +68,7 @@ class S3Requests:
             return content
 
 
-class _Content(BytesIO):
+class _ObservedBody(BytesIO):
     """Knows when some of it was last taken."""
 
     def __init__(self, content: bytes) -> None:
@@ -89,7 +89,7 @@ async def _asked(files: AbstractFileSystem, call: str, **arguments: Any) -> Any:
     """aiohttp waits for answers only when all is sent: as long as a store likes for the leave to send, and for room."""
     if "Body" not in arguments:
         return await files._call_s3(call, **arguments)
-    content = _Content(arguments.pop("Body"))
+    content = _ObservedBody(arguments.pop("Body"))
     asking = asyncio.ensure_future(files._call_s3(call, Body=content, **arguments))
     try:
         while not (await asyncio.wait((asking,), timeout=LOOK_SECONDS))[0]:

@@ -12,7 +12,7 @@ HERE = 0.1
 """The part that small copies in this process keep while bins run elsewhere."""
 
 
-class Shares:
+class BandwidthShares:
     """Gives each bin a part of `total` bytes a second (0: no limit) for as long as it runs. No message reaches a bin
     once it runs, so it is given what is free, but no more than its fair part: the bins of one copy never exceed the
     total. While several copies run, a bin that finds nothing free gets a tenth of its fair part all the same, for it

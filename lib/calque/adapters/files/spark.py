@@ -16,11 +16,11 @@ from uuid import uuid4
 
 from calque.adapters.files.copy import require_own_targets
 from calque.adapters.files.many import Pace
-from calque.adapters.files.shares import Shares
+from calque.adapters.files.shares import BandwidthShares
 from calque.adapters.files.storage import FileStorage
 from calque.errors import CalqueError, Unavailable
 from calque.model.files import File, Listing
-from calque.ports import Copied, CopyTask, Found
+from calque.ports import CopiedFile, CopyTask, StorageEntry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SparkThresholds:
     """What goes to Spark, and how. Copies of up to `few_files` with up to `few_bytes` in all, listings of up to
     `few_locations` and checksums of up to `few_checksums` files stay on the driver."""
 
@@ -68,11 +68,11 @@ class SparkStorage:
         self,
         files: FileStorage,
         session: Callable[[], SparkSession],
-        spread: Spread | None = None,
+        spread: SparkThresholds | None = None,
         ended: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._files, self._session, self._spread, self._ended = files, session, spread or Spread(), ended
-        self._shares = Shares(files.terms.bandwidth, files.bucket)
+        self._files, self._session, self._spread, self._ended = files, session, spread or SparkThresholds(), ended
+        self._shares = BandwidthShares(files.terms.bandwidth, files.bucket)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
         if len(locations) <= self._spread.few_locations:
@@ -84,18 +84,20 @@ class SparkStorage:
     def files(self, paths: Sequence[str]) -> Mapping[str, File]:
         return self._files.files(paths)
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+    def copy(
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         """Progress comes for each file in turn, a bin's files together when it is done."""
         require_own_targets(tasks)
         if len(tasks) <= self._spread.few_files and sum(task.size for task in tasks) <= self._spread.few_bytes:
             return self._files.copy(tasks, progress)
         self._files.announce(tasks)
         task_of = {_row(task): task for task in tasks}
-        done: dict[CopyTask, Copied] = {}
+        done: dict[CopyTask, CopiedFile] = {}
 
         def finished(row: Row, said: Said) -> None:
             task = task_of[row]
-            done[task] = Copied(task, *said)
+            done[task] = CopiedFile(task, *said)
             if progress:
                 progress(done[task])
 
@@ -135,7 +137,7 @@ class SparkStorage:
     def children(self, location: str) -> Sequence[str]:
         return self._files.children(location)
 
-    def entries(self, location: str) -> Sequence[Found]:
+    def entries(self, location: str) -> Sequence[StorageEntry]:
         return self._files.entries(location)
 
     def _slots(self) -> int:

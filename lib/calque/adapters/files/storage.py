@@ -8,7 +8,7 @@ from secrets import token_hex
 
 from xxhash import xxh3_128_hexdigest
 
-from calque.adapters.files.attempt import Terms
+from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import _checksum as checksum
 from calque.adapters.files.copy import discard, same_content
@@ -23,12 +23,12 @@ from calque.adapters.files.noting import (
 )
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import System, Systems, trouble
+from calque.adapters.files.system import FileSystemSet, System, trouble
 from calque.core.deltalog import LOG, commit_path, newest_commit
 from calque.core.layout import COPYING, join, place
 from calque.errors import Refused, Unavailable
 from calque.model.files import File, Listing
-from calque.ports import Copied, CopyTask, Found
+from calque.ports import CopiedFile, CopyTask, StorageEntry
 
 LOCAL = Pace(threads=2, files=32)
 REMOTE = Pace(threads=16, files=1)
@@ -37,18 +37,20 @@ TOGETHER = 32
 
 
 class FileStorage:
-    """Directories on any file system that `Systems` opens. It can be pickled. Location spellings: `core.layout`.
+    """Directories on any file system that `FileSystemSet` opens. It can be pickled. Location spellings: `core.layout`.
 
     In object stores a directory exists as long as it was made, or something lies below it; times of copies are noted
     beside them (`objects`).
     """
 
-    def __init__(self, systems: Systems | None = None, local: Pace = LOCAL, terms: Terms | None = None) -> None:
-        self.systems, self._local, self.terms = systems or Systems(), local, terms or Terms()
+    def __init__(
+        self, systems: FileSystemSet | None = None, local: Pace = LOCAL, terms: CopyTerms | None = None
+    ) -> None:
+        self.systems, self._local, self.terms = systems or FileSystemSet(), local, terms or CopyTerms()
         self.bucket = Bucket(self.terms.bandwidth) if self.terms.bandwidth else None
         self.slots = CopySlots(self.terms.parallel) if self.terms.parallel else None
 
-    def __reduce__(self) -> tuple[type[FileStorage], tuple[Systems, Pace, Terms]]:
+    def __reduce__(self) -> tuple[type[FileStorage], tuple[FileSystemSet, Pace, CopyTerms]]:
         return FileStorage, (self.systems, self._local, self.terms)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
@@ -69,7 +71,9 @@ class FileStorage:
                 found = list(pool.map(self._file, wanted))
         return {file.path: file for file in found if file is not None}
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+    def copy(
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         if not tasks:
             return []
         self.announce(tasks)
@@ -80,8 +84,8 @@ class FileStorage:
         announce(self.systems, tasks)
 
     def copy_announced(
-        self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None
-    ) -> Sequence[Copied]:
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         """`copy` after `announce`."""
         local = _local([location for task in tasks for location in (task.source, task.target)])
         pace = self._local if local else REMOTE
@@ -172,7 +176,7 @@ class FileStorage:
         except OSError as error:
             raise trouble("list", location, error) from error
 
-    def entries(self, location: str) -> Sequence[Found]:
+    def entries(self, location: str) -> Sequence[StorageEntry]:
         system, path = self.systems.at(location)
         try:
             return system.entries(path)

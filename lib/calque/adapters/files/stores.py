@@ -26,7 +26,7 @@ _VERSIONS = ("ETag", "etag", "versionId", "generation", "ino")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredObject:
     """One object. `version` differs between two that followed each other under one name, as far as the store tells."""
 
     name: str
@@ -42,19 +42,19 @@ class Store(Protocol):
     def identity(self) -> object:
         """Equal for two that can copy objects between them by themselves."""
 
-    def find(self, name: str) -> Stored | None:
+    def find(self, name: str) -> StoredObject | None:
         """The object of exactly this name."""
 
     def holds(self, directory: str) -> bool:
         """Whether any object's name begins with `directory` and a slash."""
 
-    def below(self, directory: str) -> Iterator[Stored]:
+    def below(self, directory: str) -> Iterator[StoredObject]:
         """All objects whose names begin with `directory` and a slash."""
 
-    def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
+    def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[StoredObject]]:
         """The same for several of one container."""
 
-    def level(self, directory: str) -> tuple[Sequence[str], Sequence[Stored]]:
+    def level(self, directory: str) -> tuple[Sequence[str], Sequence[StoredObject]]:
         """Names directly below: of directories, without theirs, and objects."""
 
     def chunks(self, name: str, size: int) -> Iterator[memoryview]:
@@ -65,7 +65,7 @@ class Store(Protocol):
         and leaves nothing. With `new`, `FileExistsError` when there is one of the name. Whether the store proved, by a
         checksum of its own, that it has what `chunks` gave."""
 
-    def copy(self, source: Stored, target: str) -> bool:
+    def copy(self, source: StoredObject, target: str) -> bool:
         """Copy an object inside the store, whole or not at all. `FileNotFoundError` when `source` is not the one there
         any more. Whether the store proved that both are equal."""
 
@@ -83,7 +83,7 @@ class FsspecStore:
     def identity(self) -> object:
         return self.files
 
-    def find(self, name: str) -> Stored | None:
+    def find(self, name: str) -> StoredObject | None:
         with as_os_errors():
             try:
                 found = self.files.info(name)
@@ -94,20 +94,20 @@ class FsspecStore:
     def holds(self, directory: str) -> bool:
         return next(self.below(directory), None) is not None
 
-    def below(self, directory: str) -> Iterator[Stored]:
+    def below(self, directory: str) -> Iterator[StoredObject]:
         with as_os_errors():
             above = directory + "/"
             found = [stored(info) for info in self.files.find(directory, detail=True).values()]
             yield from (each for each in found if each.name.startswith(above))
 
-    def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[Stored]]:
+    def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[StoredObject]]:
         if not directories:
             return {}
         with ThreadPoolExecutor(16, thread_name_prefix="list") as pool:
             found = pool.map(lambda directory: list(self.below(directory)), directories)
             return dict(zip(directories, found, strict=True))
 
-    def level(self, directory: str) -> tuple[Sequence[str], Sequence[Stored]]:
+    def level(self, directory: str) -> tuple[Sequence[str], Sequence[StoredObject]]:
         with as_os_errors():
             try:
                 found = [info for info in self.files.ls(directory, detail=True) if plain(info["name"]) != directory]
@@ -139,7 +139,7 @@ class FsspecStore:
                 file.commit()
         return False
 
-    def copy(self, source: Stored, target: str) -> bool:
+    def copy(self, source: StoredObject, target: str) -> bool:
         with as_os_errors():
             self.files.cp_file(source.name, target)
             found, now = self.find(target), self.find(source.name)
@@ -167,8 +167,8 @@ def joined(chunks: Iterable[memoryview]) -> bytes:
     return bytes(content)
 
 
-def stored(info: Mapping[str, Any]) -> Stored:
-    return Stored(plain(info["name"]), int(info.get("size") or 0), time_of(info), version_of(info))
+def stored(info: Mapping[str, Any]) -> StoredObject:
+    return StoredObject(plain(info["name"]), int(info.get("size") or 0), time_of(info), version_of(info))
 
 
 def plain(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from calque.core.layout import place
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import File
-from calque.ports import Found
+from calque.ports import StorageEntry
 
 if TYPE_CHECKING:
     from fsspec.spec import AbstractFileSystem
@@ -29,7 +29,7 @@ class Durability(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FileFacts:
     """`version` differs between two files that followed each other under one name, as far as the system can tell."""
 
     size: int
@@ -38,18 +38,18 @@ class Facts:
     directory: bool = False
 
 
-class Readable(Protocol):
+class ReadableSystem(Protocol):
     """A file system to read from; paths are its own. Every method raises `OSError` and nothing else,
     `FileNotFoundError` and `PermissionError` in particular; methods may be called from several threads at once."""
 
-    def facts(self, path: str) -> Facts | None:
+    def facts(self, path: str) -> FileFacts | None:
         """Links are followed. None when there is nothing."""
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         """A file's content, expected to be `size` bytes. A chunk is valid until the next one is asked for."""
 
 
-class System(Readable, Protocol):
+class System(ReadableSystem, Protocol):
     """One file system, on the same terms."""
 
     def below(self, path: str) -> Sequence[File] | None:
@@ -58,7 +58,7 @@ class System(Readable, Protocol):
     def children(self, path: str) -> Sequence[str]:
         """Names directly below a directory, sorted; empty when it is missing."""
 
-    def entries(self, path: str) -> Sequence[Found]:
+    def entries(self, path: str) -> Sequence[StorageEntry]:
         """The same with sizes and times; what vanishes meanwhile is left out."""
 
     def create(self, path: str, chunks: Iterable[memoryview]) -> None:
@@ -80,13 +80,13 @@ class System(Readable, Protocol):
         """A file or a directory with all below; links are not followed; missing is fine."""
 
 
-def entry(name: str, facts: Facts) -> Found:
+def entry(name: str, facts: FileFacts) -> StorageEntry:
     """What `System.entries` says of one of them."""
-    return Found(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory)
+    return StorageEntry(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory)
 
 
 @runtime_checkable
-class Bulk(Protocol):
+class BulkListing(Protocol):
     """A system that lists many directories with fewer requests."""
 
     def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
@@ -94,30 +94,30 @@ class Bulk(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnLocations:
     """Locations below which calque writes the data of one target, and how they are reached."""
 
     locations: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-class Systems:
+class FileSystemSet:
     """The file systems in use, opened when first needed. It can be pickled; each process opens its own."""
 
     def __init__(
         self,
         options: Mapping[str, str] | None = None,
         durability: Durability = Durability.VERIFIED,
-        own: Own | None = None,
+        own: OwnLocations | None = None,
     ) -> None:
         """`options` are those of the configuration, for all that is not local and not below `own`."""
-        self._options, self._durability, self._own = dict(options or {}), durability, own or Own()
+        self._options, self._durability, self._own = dict(options or {}), durability, own or OwnLocations()
         self._places = tuple(place(location) for location in self._own.locations)
         self._lock = Lock()
         self._open: dict[tuple[str, str, bool], tuple[System, Callable[[str, str], str]]] = {}
 
-    def __reduce__(self) -> tuple[type[Systems], tuple[Mapping[str, str], Durability, Own]]:
-        return Systems, (self._options, self._durability, self._own)
+    def __reduce__(self) -> tuple[type[FileSystemSet], tuple[Mapping[str, str], Durability, OwnLocations]]:
+        return FileSystemSet, (self._options, self._durability, self._own)
 
     def at(self, location: str) -> tuple[System, str]:
         """The file system of a location, and the location's path there."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from calque.adapters.kafka.codec import self_contained
-from calque.adapters.kafka.record import Known, Record, unpacked
+from calque.adapters.kafka.record import CountedUpTo, Record, unpacked
 from calque.model.names import EventId
 
 Rule = Callable[[EventId | None, EventId], EventId | None]
@@ -29,7 +29,7 @@ def never_back(newest: EventId | None, mark: EventId) -> EventId | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedValue:
     """A whole value that counts. Its first part is at offset `start`; it became whole at `offset`."""
 
     start: int
@@ -59,13 +59,13 @@ class Group:
 class Count:
     """Goes through a topic record by record from where `known` is."""
 
-    def __init__(self, known: Known, rule: Rule) -> None:
+    def __init__(self, known: CountedUpTo, rule: Rule) -> None:
         self.known, self._rule = known, rule
         self.clean = known
         """The newest place where no value was half read: another reader may begin there."""
         self._groups: dict[bytes, Group] = {}
 
-    def take(self, record: Record) -> Counted | None:
+    def take(self, record: Record) -> CountedValue | None:
         """The value that is whole with this record and counts."""
         begin, mark, found = self.known.begin, self.known.mark, None
         if record.known.begin != begin:
@@ -78,10 +78,10 @@ class Count:
             newest = self._rule(mark, record.mark) if whole is not None else None
             if whole is not None and newest is not None:
                 mark, stored = newest, b"".join(whole.parts)
-                found = Counted(
+                found = CountedValue(
                     whole.start, record.offset, record.mark, record.events, stored, record.packed, record.schema
                 )
-        self.known = Known(begin, record.offset + 1, mark)
+        self.known = CountedUpTo(begin, record.offset + 1, mark)
         self._bury()
         return found
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from calque.adapters.kafka.codec import codec
-from calque.adapters.kafka.counting import Counted, never_back
-from calque.adapters.kafka.faults import Lost
-from calque.adapters.kafka.past import Past
-from calque.adapters.kafka.record import Known
-from calque.adapters.kafka.tail import Tail, Value
+from calque.adapters.kafka.counting import CountedValue, never_back
+from calque.adapters.kafka.faults import RecordsLost
+from calque.adapters.kafka.past import PastReader
+from calque.adapters.kafka.record import CountedUpTo
+from calque.adapters.kafka.tail import TopicTail, Value
 from calque.adapters.kafka.topic import Topic
 from calque.errors import Broken, Unavailable
 from calque.model.files import Evidence, File, Listing
@@ -34,7 +34,7 @@ APART = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordRange:
     """Where a value is: from offset `start` to `offset`; and the lowest and highest event id that it is about. Up to
     event `mark` all was considered then, so it has nothing of younger ones."""
 
@@ -51,9 +51,9 @@ class KafkaEvidence:
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
         self._lock = threading.RLock()
-        self._index = Index()
-        self._tail = Tail(topic, topic.evidence, 1, never_back, self._index.keep, self._index.clear)
-        self._past = Past(topic, topic.evidence, never_back, self._tail.truths)
+        self._index = EvidenceIndex()
+        self._tail = TopicTail(topic, topic.evidence, 1, never_back, self._index.keep, self._index.clear)
+        self._past = PastReader(topic, topic.evidence, never_back, self._tail.truths)
 
     def __reduce__(self) -> tuple[type[KafkaEvidence], tuple[Topic]]:
         return KafkaEvidence, (self._topic,)
@@ -89,7 +89,7 @@ class KafkaEvidence:
                 try:
                     self._reach(wanted[0], end)
                     records = self._at(self._index.about(wanted), end)
-                except Lost:
+                except RecordsLost:
                     continue
                 among = frozenset(wanted)
                 found = (item for record in records for item in evidence_of(record.value()))
@@ -117,15 +117,15 @@ class KafkaEvidence:
             self._tail.close()
             self._past.close()
 
-    def _reach(self, first: EventId, end: Known) -> None:
+    def _reach(self, first: EventId, end: CountedUpTo) -> None:
         """Let the index begin before all evidence of event `first`, as far as it is there."""
         index, low = self._index, max(self._tail.low, end.begin)
         if index.places and index.places[0].start < low:
             index.places = [place for place in index.places if place.start >= low]
         if index.since.offset <= low or (index.since.mark or 0) < first:
             return
-        start = self._past.before(first, Known(end.begin, low, None), end)
-        places: list[Place] = []
+        start = self._past.before(first, CountedUpTo(end.begin, low, None), end)
+        places: list[RecordRange] = []
         for record in self._past.walk(start, index.since.offset):
             if record.events is not None:
                 note(places, place_of(record, record.events))
@@ -133,13 +133,13 @@ class KafkaEvidence:
             note(places, place)
         index.places, index.since = places, start
 
-    def _at(self, places: Sequence[Place], end: Known) -> list[Counted]:
+    def _at(self, places: Sequence[RecordRange], end: CountedUpTo) -> list[CountedValue]:
         """The records there, in their order; neighbours are read in one go."""
         recent = self._index.recent
         found = {place.offset: recent[place.offset] for place in places if place.offset in recent}
         missing = [place for place in places if place.offset not in found]
         for run in runs(missing):
-            begin = Known(end.begin, run[0].start, None)
+            begin = CountedUpTo(end.begin, run[0].start, None)
             wanted = {place.offset for place in run}
             found |= {
                 record.offset: record
@@ -147,26 +147,26 @@ class KafkaEvidence:
                 if record.offset in wanted
             }
         if len(found) != len(places):
-            raise Lost
+            raise RecordsLost
         return [found[place.offset] for place in places]
 
 
-class Index:
+class EvidenceIndex:
     """Where the evidence from `since` to the end is, in order, and the newest records themselves, by offset."""
 
     def __init__(self) -> None:
-        self.since = Known(0, 0, None)
-        self.places: list[Place] = []
-        self.recent: OrderedDict[int, Counted] = OrderedDict()
+        self.since = CountedUpTo(0, 0, None)
+        self.places: list[RecordRange] = []
+        self.recent: OrderedDict[int, CountedValue] = OrderedDict()
         self._bytes = 0
 
-    def keep(self, record: Counted) -> None:
+    def keep(self, record: CountedValue) -> None:
         if record.events is not None:
             note(self.places, place_of(record, record.events))
         if len(self.places) > MOST:
             # The mark may be too high, never too low: evidence of an event above it is not further back.
             half = len(self.places) // 2
-            self.since = Known(self.since.begin, self.places[half].start, self.places[half].mark)
+            self.since = CountedUpTo(self.since.begin, self.places[half].start, self.places[half].mark)
             self.places = self.places[half:]
         self.recent[record.offset] = record
         self._bytes += len(record.stored)
@@ -174,32 +174,32 @@ class Index:
             _, oldest = self.recent.popitem(last=False)
             self._bytes -= len(oldest.stored)
 
-    def about(self, wanted: Sequence[EventId]) -> list[Place]:
+    def about(self, wanted: Sequence[EventId]) -> list[RecordRange]:
         """Where something about the wanted ids, which ascend, may be."""
         first = bisect_left(self.places, wanted[0], key=lambda place: place.mark)
         return [place for place in self.places[first:] if meets(wanted, place)]
 
-    def clear(self, known: Known) -> None:
+    def clear(self, known: CountedUpTo) -> None:
         self.since, self.places, self._bytes = known, [], 0
         self.recent.clear()
 
 
-def place_of(record: Counted, events: tuple[EventId, EventId]) -> Place:
-    return Place(record.start, record.offset, record.mark, *events)
+def place_of(record: CountedValue, events: tuple[EventId, EventId]) -> RecordRange:
+    return RecordRange(record.start, record.offset, record.mark, *events)
 
 
-def note(places: list[Place], place: Place) -> None:
+def note(places: list[RecordRange], place: RecordRange) -> None:
     """Add a place; marks never fall."""
     places.append(replace(place, mark=max(place.mark, places[-1].mark)) if places else place)
 
 
-def meets(wanted: Sequence[EventId], place: Place) -> bool:
+def meets(wanted: Sequence[EventId], place: RecordRange) -> bool:
     """Whether the place may be about one of the wanted ids, which ascend."""
     at = bisect_left(wanted, place.low)
     return at < len(wanted) and wanted[at] <= place.high
 
 
-def runs(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
+def runs(places: Sequence[RecordRange]) -> Iterator[Sequence[RecordRange]]:
     """The places, cut where reading on would meet many records that are not wanted."""
     start = 0
     for at in range(1, len(places) + 1):

@@ -35,7 +35,7 @@ MOVING = frozenset(
 OUTSIDE = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION})
 
 
-class Lost(Exception):
+class RecordsLost(Exception):
     """What was to be read is not in the topic any more, or not as it was: what is known of it is to be learnt anew."""
 
 

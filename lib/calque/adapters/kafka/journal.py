@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from calque.adapters.kafka.codec import codec
-from calque.adapters.kafka.counting import Counted, in_sequence
-from calque.adapters.kafka.faults import Lost
-from calque.adapters.kafka.past import Past
-from calque.adapters.kafka.record import Known
+from calque.adapters.kafka.counting import CountedValue, in_sequence
+from calque.adapters.kafka.faults import RecordsLost
+from calque.adapters.kafka.past import PastReader
+from calque.adapters.kafka.record import CountedUpTo
 from calque.adapters.kafka.registry import NAME, registry_of
-from calque.adapters.kafka.tail import Tail, Value
+from calque.adapters.kafka.tail import TopicTail, Value
 from calque.adapters.kafka.topic import Topic
 from calque.core.continuity import check_continues, check_there, first_and_last
 from calque.core.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
@@ -55,11 +55,11 @@ class KafkaJournal:
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
         self._lock, self._past_lock = threading.RLock(), threading.Lock()
-        self._recent = Recent()
-        self._first: tuple[int, int, Known, EventId] | None = None
+        self._recent = RecentRows()
+        self._first: tuple[int, int, CountedUpTo, EventId] | None = None
         self._schema_id: int | None = None
-        self._tail = Tail(topic, topic.name, 0, in_sequence, self._recent.keep, self._recent.clear)
-        self._past = Past(topic, topic.name, in_sequence, self._tail.truths)
+        self._tail = TopicTail(topic, topic.name, 0, in_sequence, self._recent.keep, self._recent.clear)
+        self._past = PastReader(topic, topic.name, in_sequence, self._tail.truths)
 
     def __reduce__(self) -> tuple[type[KafkaJournal], tuple[Topic]]:
         return KafkaJournal, (self._topic,)
@@ -138,8 +138,8 @@ class KafkaJournal:
 
         return self._steadily(read)
 
-    def _past_rows(self, ids: Sequence[EventId], end: Known) -> Iterator[Counted]:
-        """Rows that are there, from the topic. Raises `Lost` where one is not there any more."""
+    def _past_rows(self, ids: Sequence[EventId], end: CountedUpTo) -> Iterator[CountedValue]:
+        """Rows that are there, from the topic. Raises `RecordsLost` where one is not there any more."""
         assert self._first is not None
         missing, lowest = set(ids), self._first[2]
         for run in runs(ids):
@@ -151,14 +151,14 @@ class KafkaJournal:
                 if row.mark >= run[-1]:
                     break
         if missing:
-            raise Lost
+            raise RecordsLost
 
-    def _look(self) -> tuple[int, Known]:
+    def _look(self) -> tuple[int, CountedUpTo]:
         with self._lock:
             end = self._tail.look()
             return self._tail.low, end
 
-    def _oldest(self, low: int, end: Known) -> EventId | None:
+    def _oldest(self, low: int, end: CountedUpTo) -> EventId | None:
         start = max(low, end.begin)
         if start >= end.offset:
             return None
@@ -175,7 +175,7 @@ class KafkaJournal:
         for _ in range(3):
             try:
                 return read()
-            except Lost:
+            except RecordsLost:
                 continue
         raise Unavailable(
             f"The journal {self._topic.name} could not be read",
@@ -184,25 +184,25 @@ class KafkaJournal:
         )
 
 
-class Recent:
+class RecentRows:
     """The newest rows, by event id."""
 
     def __init__(self) -> None:
-        self._rows: OrderedDict[EventId, Counted] = OrderedDict()
+        self._rows: OrderedDict[EventId, CountedValue] = OrderedDict()
         self._bytes = 0
 
-    def keep(self, row: Counted) -> None:
+    def keep(self, row: CountedValue) -> None:
         self._rows[row.mark] = row
         self._bytes += len(row.stored)
         while self._bytes > KEPT:
             _, oldest = self._rows.popitem(last=False)
             self._bytes -= len(oldest.stored)
 
-    def clear(self, _: Known) -> None:
+    def clear(self, _: CountedUpTo) -> None:
         self._rows.clear()
         self._bytes = 0
 
-    def rows(self, ids: Sequence[EventId]) -> list[Counted] | None:
+    def rows(self, ids: Sequence[EventId]) -> list[CountedValue] | None:
         """All of these, if they are."""
         found = [self._rows.get(event_id) for event_id in ids]
         return [row for row in found if row is not None] if None not in found else None
@@ -213,7 +213,7 @@ def to_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def table_of(rows: Iterable[Counted], columns: Sequence[str], most: int | None = None) -> pa.Table:
+def table_of(rows: Iterable[CountedValue], columns: Sequence[str], most: int | None = None) -> pa.Table:
     """Some columns of the rows; with `most` of the first ones, so many that their messages weigh so many bytes. Of a
     long span never all is in memory as it was stored."""
     schema, decode = pa.schema([SCHEMA.field(name) for name in columns]), codec(NAME).decode

@@ -1,7 +1,7 @@
 """A partition of a topic: where it begins and ends, its records from one offset to another, new records.
 
-Clients are made when they are first needed. A `Lost` says that the partition is not as it was. Not for several threads
-at once.
+Clients are made when they are first needed. A `RecordsLost` says that the partition is not as it was. Not for several
+threads at once.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, Lost, fault, told
+from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, RecordsLost, fault, told
 from calque.adapters.kafka.record import Record, record_of
-from calque.adapters.kafka.slot import Slot
+from calque.adapters.kafka.slot import ClientSlot
 from calque.adapters.kafka.topic import Topic
 from calque.errors import Broken, Unavailable
 
@@ -40,9 +40,9 @@ class Fetcher:
 
     def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
         self._topic, self._name, self._partition = topic, name, partition
-        self._consumer: Slot[Consumer] = Slot()
+        self._consumer: ClientSlot[Consumer] = ClientSlot()
         self._at: int | None = None
-        self._asker: Slot[Consumer] = Slot()
+        self._asker: ClientSlot[Consumer] = ClientSlot()
         """Fetches nothing: a broker answers one connection's requests in their order, and a fetch waits for news."""
 
     def ends(self) -> tuple[int, int] | None:
@@ -69,7 +69,7 @@ class Fetcher:
             time.sleep(0.02)
 
     def records(self, offset: int, upto: int) -> Iterator[Record]:
-        """Those from `offset` to before `upto`, which must be there. Raises `Lost`, `Unavailable`, `Broken`."""
+        """Those from `offset` to before `upto`, which must be there. Raises `RecordsLost`, `Unavailable`, `Broken`."""
         while offset < upto:
             for message in self._next(offset, min(upto - offset, AT_ONCE)):
                 found = message.offset()
@@ -107,7 +107,7 @@ class Fetcher:
                     whole.append(message)
                 elif problem is None or problem.code() in OUTSIDE | MISSING:
                     self.rest()
-                    raise Lost
+                    raise RecordsLost
                 else:
                     why = problem
             if whole:
@@ -143,7 +143,7 @@ class Sender:
 
     def __init__(self, topic: Topic, name: str) -> None:
         self._topic, self._name = topic, name
-        self._producer: Slot[Producer] = Slot()
+        self._producer: ClientSlot[Producer] = ClientSlot()
         self._limit = 0
 
     def limit(self) -> int:

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from calque.adapters.kafka.counting import Count, Counted, Rule
+from calque.adapters.kafka.counting import Count, CountedValue, Rule
 from calque.adapters.kafka.partition import Fetcher
-from calque.adapters.kafka.record import Known, Record
+from calque.adapters.kafka.record import CountedUpTo, Record
 from calque.adapters.kafka.topic import Topic
-from calque.adapters.kafka.truths import NEAR, Truths
+from calque.adapters.kafka.truths import NEAR, TopicFacts
 from calque.model.names import EventId
 
 TRIES = 64
 """Places that are tried before the rest is read through."""
 
 
-class Past:
-    """Reads on its own. All its methods raise `Lost`, `Unavailable`, `Broken`."""
+class PastReader:
+    """Reads on its own. All its methods raise `RecordsLost`, `Unavailable`, `Broken`."""
 
-    def __init__(self, topic: Topic, name: str, rule: Rule, truths: Truths) -> None:
+    def __init__(self, topic: Topic, name: str, rule: Rule, truths: TopicFacts) -> None:
         self._fetcher, self._rule, self._truths = Fetcher(topic, name), rule, truths
 
-    def first(self, low: int, end: Known) -> tuple[Known, Counted] | None:
+    def first(self, low: int, end: CountedUpTo) -> tuple[CountedUpTo, CountedValue] | None:
         """The first value that counts and is there, and a place to begin before it. None for none."""
         start = max(low, end.begin)
         for record in self._records(start, end.offset):
@@ -34,7 +34,7 @@ class Past:
                     return truth, counted
         return None
 
-    def walk(self, start: Known, upto: int) -> Iterator[Counted]:
+    def walk(self, start: CountedUpTo, upto: int) -> Iterator[CountedValue]:
         """What counts from `start` to before offset `upto`, in order."""
         count = Count(start, self._rule)
         for record in self._records(start.offset, upto):
@@ -44,7 +44,7 @@ class Past:
             if found is not None:
                 yield found
 
-    def before(self, mark: EventId, lowest: Known, end: Known) -> Known:
+    def before(self, mark: EventId, lowest: CountedUpTo, end: CountedUpTo) -> CountedUpTo:
         """A place near the first value whose mark is at least `mark`, and not behind it; `lowest` is one."""
         below, above = self._truths.around(mark, lowest, end)
         guess = below.offset + mark - 1 - (below.mark or 0)

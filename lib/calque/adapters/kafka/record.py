@@ -3,7 +3,7 @@
 | header | is |
 |---|---|
 | `mark` | the event id; of evidence: up to where all was considered; of a restart: behind what it begins |
-| `known` | what its writer had read before: `begin offset mark`, see `Known` |
+| `known` | what its writer had read before: `begin offset mark`, see `CountedUpTo` |
 | `events` | of evidence: the lowest and the highest event id that it has listings of; `-` for none |
 | `restart` | present where the topic begins anew; older records are dead |
 | `part` | of a value that was cut: whose part it is, its number from 1, and of how many |
@@ -26,7 +26,7 @@ Headers = Sequence[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CountedUpTo:
     """What counts before `offset`: the topic begins (anew) at offset `begin`, and `mark` is the newest one that counts
     there; None before the first."""
 
@@ -38,13 +38,13 @@ class Known:
         return f"{self.begin} {self.offset} {'-' if self.mark is None else self.mark}".encode()
 
 
-def known_of(text: bytes) -> Known:
+def known_of(text: bytes) -> CountedUpTo:
     begin, offset, mark = text.split()
-    return Known(int(begin), int(offset), None if mark == b"-" else int(mark))
+    return CountedUpTo(int(begin), int(offset), None if mark == b"-" else int(mark))
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RecordPart:
     group: bytes
     number: int
     of: int
@@ -57,11 +57,11 @@ class Record:
 
     offset: int
     mark: EventId
-    known: Known
+    known: CountedUpTo
     value: bytes
     events: tuple[EventId, EventId] | None = None
     restart: bool = False
-    part: Part | None = None
+    part: RecordPart | None = None
     packed: bool = False
     schema: bytes = b""
 
@@ -79,14 +79,14 @@ class Record:
             found.append((SCHEMA, self.schema))
         return found
 
-    def truth(self) -> Known:
+    def truth(self) -> CountedUpTo:
         """What is known at its own offset, as far as its writer's word proves that. Where as many records lie between
         what the writer had read and this one as there are events, all are that writer's, in order, and count."""
         mark, known = self.known.mark, self.known
         if mark is None or self.restart or self.part or self.events != (self.mark, self.mark):
             return known
         if self.offset - known.offset == self.mark - mark - 1:
-            return Known(known.begin, self.offset, self.mark - 1)
+            return CountedUpTo(known.begin, self.offset, self.mark - 1)
         return known
 
 
@@ -104,7 +104,7 @@ def record_of(offset: int, value: bytes | None, headers: Headers | None, topic: 
             value or b"",
             (mark, mark) if events is None else span_of(events),
             RESTART in found,
-            Part(part[0], int(part[1]), int(part[2])) if part else None,
+            RecordPart(part[0], int(part[1]), int(part[2])) if part else None,
             PACKED in found,
             found.get(SCHEMA, b""),
         )
@@ -131,7 +131,7 @@ def cut(record: Record, limit: int, group: bytes) -> Iterator[Record]:
     value = zlib.compress(record.value)
     pieces = [value[at : at + limit] for at in range(0, len(value), limit)]
     for number, piece in enumerate(pieces, 1):
-        part = Part(group, number, len(pieces)) if len(pieces) > 1 else None
+        part = RecordPart(group, number, len(pieces)) if len(pieces) > 1 else None
         yield replace(record, value=piece, part=part, packed=True)
 
 

@@ -19,12 +19,12 @@ MOMENT = 1.0
 C = TypeVar("C", Consumer, Producer)
 
 
-class Slot(Generic[C]):
+class ClientSlot(Generic[C]):
     """Holds a client, or none. It is let go with the slot, or at the process's end."""
 
     def __init__(self) -> None:
         self.held: C | None = None
-        self._end: weakref.finalize[[C], Slot[C]] | None = None
+        self._end: weakref.finalize[[C], ClientSlot[C]] | None = None
 
     def client(self, make: Callable[[], C]) -> C:
         """The one that is held, or else a new one."""

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from calque.adapters.kafka.codec import codec
-from calque.adapters.kafka.counting import Count, Counted, Rule
-from calque.adapters.kafka.faults import PATIENCE, Lost
+from calque.adapters.kafka.counting import Count, CountedValue, Rule
+from calque.adapters.kafka.faults import PATIENCE, RecordsLost
 from calque.adapters.kafka.making import make_topics
 from calque.adapters.kafka.partition import Fetcher, Sender
-from calque.adapters.kafka.record import Known, Record, cut
+from calque.adapters.kafka.record import CountedUpTo, Record, cut
 from calque.adapters.kafka.topic import Topic
-from calque.adapters.kafka.truths import Truths
+from calque.adapters.kafka.truths import TopicFacts
 from calque.errors import Broken, Unavailable
 from calque.model.names import EventId
 
@@ -27,7 +27,7 @@ FAR = 10_000
 """Records that came since the last look, above which they are passed over."""
 SLICE, SLICE_BYTES = 5_000, 16 << 20
 """Records, and bytes of them, that are sent at once."""
-NOTHING = Known(0, 0, None)
+NOTHING = CountedUpTo(0, 0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Value:
     """Its fingerprint, where the data name it by an id."""
 
 
-class Tail:
+class TopicTail:
     """`position` is the partition of the topic's positions that is noted where this one ends."""
 
     def __init__(
@@ -50,8 +50,8 @@ class Tail:
         name: str,
         position: int,
         rule: Rule,
-        counted: Callable[[Counted], None],
-        void: Callable[[Known], None],
+        counted: Callable[[CountedValue], None],
+        void: Callable[[CountedUpTo], None],
     ) -> None:
         self._topic, self._name, self._position, self._rule = topic, name, position, rule
         self._counted, self._void = counted, void
@@ -59,9 +59,9 @@ class Tail:
         self._count: Count | None = None
         self.low = 0
         """The first offset that was there at the last look."""
-        self.truths = Truths()
+        self.truths = TopicFacts()
 
-    def look(self) -> Known:
+    def look(self) -> CountedUpTo:
         """What is known at the topic's end now. Raises `Unavailable`, `Broken`."""
         for _ in range(3):
             ends = self._fetcher.ends()
@@ -71,7 +71,7 @@ class Tail:
                 return NOTHING
             try:
                 return self._read_on(*ends).known
-            except Lost:
+            except RecordsLost:
                 self._forget()
         raise Unavailable(
             f"The topic {self._name} changes faster than it is read",
@@ -153,7 +153,7 @@ class Tail:
                 begin = self._current().known.begin
                 if self._take(record) is not None or self._current().known.begin != begin:
                     counting.discard(record.offset)
-        except Lost as error:
+        except RecordsLost as error:
             self._forget()
             raise Unavailable(
                 f"What was written into topic {self._name} can't be read back",
@@ -190,7 +190,7 @@ class Tail:
             self._take(record)
         return count
 
-    def _take(self, record: Record) -> Counted | None:
+    def _take(self, record: Record) -> CountedValue | None:
         count = self._current()
         begin = count.known.begin
         found = count.take(record)
@@ -217,7 +217,7 @@ class Tail:
         known = self._current().known
         self._sender.note(self._topic.positions, self._position, Record(0, known.mark or 0, known, b"", None))
 
-    def _noted(self, high: int) -> Known:
+    def _noted(self, high: int) -> CountedUpTo:
         if high == 0:
             return NOTHING
         fetcher = Fetcher(self._topic, self._topic.positions, self._position)
@@ -226,7 +226,7 @@ class Tail:
             for record in fetcher.records(found[1] - 1, found[1]) if found and found[0] < found[1] else ():
                 if record.known.offset == high:
                     return record.known
-        except Lost:
+        except RecordsLost:
             pass
         finally:
             fetcher.close()

@@ -5,23 +5,23 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 
-from calque.adapters.kafka.record import Known
+from calque.adapters.kafka.record import CountedUpTo
 
 MOST = 8_192
 NEAR = 256
 """Records between two places that are remembered."""
 
 
-class Truths:
+class TopicFacts:
     """Of one topic since it began (anew). For several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._begin = -1
         self._offsets: list[int] = []
-        self._found: list[Known] = []
+        self._found: list[CountedUpTo] = []
 
-    def add(self, known: Known) -> None:
+    def add(self, known: CountedUpTo) -> None:
         """What belongs to an older beginning is ignored; a newer one replaces all."""
         with self._lock:
             if known.begin < self._begin or known.mark is None:
@@ -36,7 +36,7 @@ class Truths:
             if len(self._found) > MOST:
                 self._offsets, self._found = self._offsets[::2], self._found[::2]
 
-    def around(self, mark: int, lowest: Known, highest: Known) -> tuple[Known, Known]:
+    def around(self, mark: int, lowest: CountedUpTo, highest: CountedUpTo) -> tuple[CountedUpTo, CountedUpTo]:
         """The nearest two, before which the newest mark is below, and not below, `mark`; or those given."""
         with self._lock:
             marks = [known.mark or 0 for known in self._found] if self._begin == lowest.begin else []
@@ -50,5 +50,5 @@ class Truths:
             self._begin, self._offsets, self._found = -1, [], []
 
 
-def by_offset(known: Known) -> int:
+def by_offset(known: CountedUpTo) -> int:
     return known.offset

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from calque.model.files import Listing
-from calque.model.journal import Entry, Keys, Kind
+from calque.model.journal import Entry, EventKind, Keys
 from calque.model.scan import Memory, Scan
 
 
@@ -59,5 +59,5 @@ def entry_of(number: int, scan: Scan) -> Entry:
     partitions = tuple(sorted(scan.listings))
     locations = tuple(scan.listings[partition].location for partition in partitions)
     named = partitions if partitions != ("",) else ()
-    keys = Keys(Kind.SCAN, scan.table, shape=scan.shape, partitions=named, locations=locations)
+    keys = Keys(EventKind.SCAN, scan.table, shape=scan.shape, partitions=named, locations=locations)
     return Entry(scan.event_id, scan.found_at, "SCAN", keys, (number,) * len(locations))

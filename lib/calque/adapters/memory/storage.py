@@ -14,13 +14,13 @@ from calque.core.deltalog import LOG, commit_path, newest_commit
 from calque.core.layout import is_data, place
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import File, Listing
-from calque.ports import Copied, CopyTask, Found
+from calque.ports import CopiedFile, CopyTask, StorageEntry
 
 FIRST_NS = 1_700_000_000_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredFile:
     content: bytes
     modified_ns: int
 
@@ -41,7 +41,7 @@ class MemoryStorage:
         """How often files were written, renamed or removed."""
         self._latest = 0
         self._lock = RLock()
-        self._files: dict[str, Stored] = {}
+        self._files: dict[str, StoredFile] = {}
         self._directories: dict[str, int] = {}
         """When something was last made, renamed or removed in each."""
 
@@ -57,7 +57,9 @@ class MemoryStorage:
                     found[path] = File(path, len(stored.content), stored.modified_ns)
         return found
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+    def copy(
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         if len({task.target for task in tasks}) != len(set(tasks)):
             raise Broken("Different files are to be copied to one target", "each object has a directory of its own")
         results = []
@@ -101,7 +103,7 @@ class MemoryStorage:
             self.before("date", path)
             with self._lock:
                 if (stored := self._files.get(_key(path))) is not None:
-                    self._files[_key(path)] = Stored(stored.content, modified_ns)
+                    self._files[_key(path)] = StoredFile(stored.content, modified_ns)
 
     def remove(self, locations: Sequence[str]) -> None:
         for location in locations:
@@ -124,17 +126,17 @@ class MemoryStorage:
             below = [path for path in (*self._files, *self._directories) if path.startswith(above)]
         return sorted({path.removeprefix(above).split("/", 1)[0] for path in below})
 
-    def entries(self, location: str) -> Sequence[Found]:
+    def entries(self, location: str) -> Sequence[StorageEntry]:
         self.before("entries", location)
         above = _key(location).rstrip("/") + "/"
         with self._lock:
             files = [
-                Found(path.removeprefix(above), len(stored.content), stored.modified_ns)
+                StorageEntry(path.removeprefix(above), len(stored.content), stored.modified_ns)
                 for path, stored in self._files.items()
                 if path.startswith(above) and "/" not in path.removeprefix(above)
             ]
             directories = [
-                Found(path.removeprefix(above), 0, changed_ns, directory=True)
+                StorageEntry(path.removeprefix(above), 0, changed_ns, directory=True)
                 for path, changed_ns in self._directories.items()
                 if path.startswith(above) and "/" not in path.removeprefix(above)
             ]
@@ -193,7 +195,7 @@ class MemoryStorage:
         with self._lock:
             return [(path, stored.content) for path, stored in self._data(above)]
 
-    def _data(self, above: str) -> Sequence[tuple[str, Stored]]:
+    def _data(self, above: str) -> Sequence[tuple[str, StoredFile]]:
         """Data files below, by their paths from there, sorted."""
         found = [(path[len(above) :], stored) for path, stored in self._files.items() if path.startswith(above)]
         return sorted((item for item in found if is_data(item[0])), key=itemgetter(0))
@@ -219,24 +221,24 @@ class MemoryStorage:
         checksum = xxh3_128_hexdigest(stored.content)
         return File(commit_path(version), len(stored.content), stored.modified_ns, checksum)
 
-    def _copied(self, task: CopyTask) -> Copied:
+    def _copied(self, task: CopyTask) -> CopiedFile:
         with self._lock:
             source, target = self._files.get(_key(task.source)), self._files.get(_key(task.target))
             if source is None:
-                return Copied(task, problem=f"{task.source} is not there any more.")
+                return CopiedFile(task, problem=f"{task.source} is not there any more.")
             if (len(source.content), source.modified_ns) != (task.size, task.modified_ns):
-                return Copied(task, problem=f"{task.source} is not the file that was listed.")
+                return CopiedFile(task, problem=f"{task.source} is not the file that was listed.")
             if task.ours and target and (len(target.content), target.modified_ns) == (task.size, task.modified_ns):
-                return Copied(task)
+                return CopiedFile(task)
             checksum = xxh3_128_hexdigest(source.content)
             if _key(task.target) in self._directories or (target and target.content != source.content):
-                return Copied(task, problem=f"{task.target} is there already with other content.")
+                return CopiedFile(task, problem=f"{task.target} is there already with other content.")
             if target:
                 self._files[_key(task.target)] = source
-                return Copied(task, checksum)
+                return CopiedFile(task, checksum)
             self._put(_key(task.target), source.content)
             self._files[_key(task.target)] = source
-            return Copied(task, checksum, bytes_moved=task.size)
+            return CopiedFile(task, checksum, bytes_moved=task.size)
 
     def _publish(self, staged: str, staged_key: str, target: str, target_key: str) -> None:
         waiting, there = self._files.get(staged_key), self._files.get(target_key)
@@ -258,7 +260,7 @@ class MemoryStorage:
         self._latest = max(self._latest + 1, self._now_ns())
         self.changes += 1
         self._add_directory(_above(key))
-        self._files[key] = Stored(content, self._latest)
+        self._files[key] = StoredFile(content, self._latest)
         self._changed(_above(key))
 
     def _add_directory(self, key: str) -> None:

@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from calque.adapters.metastore import messages
-from calque.adapters.metastore.client import Client, Lost
+from calque.adapters.metastore.client import Client, ConnectionLost
 from calque.adapters.metastore.faults import settled
 from calque.adapters.metastore.messages import (
     AddPartitionsRequest,
     AllConstraintsResult,
     AlterTableRequest,
     Call,
+    CallUnknown,
     ColumnConstraintsRequest,
     ConstraintsRequest,
     Context,
@@ -27,7 +28,6 @@ from calque.adapters.metastore.messages import (
     DropPartitionsRequest,
     Fault,
     ForeignKeysRequest,
-    Lacking,
     PartitionsByName,
     PartitionsStatisticsRequest,
     PartitionsStatisticsResult,
@@ -40,12 +40,12 @@ from calque.adapters.metastore.messages import (
     TableStatisticsResult,
 )
 from calque.core.limits import ListOperation, check_commit, check_list, lowered
-from calque.errors import Failing, Refused, Unavailable
+from calque.errors import CallFailed, Refused, Unavailable
 from calque.model.facets import (
     CONSTRAINTS,
     ENGINE,
-    Analyzed,
     AnalyzedColumns,
+    AnalyzedObject,
     ColumnStatistics,
     Constraint,
     ForeignKey,
@@ -55,7 +55,7 @@ from calque.model.facets import (
 )
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.names import TableName, partition_name, partition_values
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.ports import Conflict, TooLarge
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ class HiveReader:
     def identity(self) -> str:
         try:
             return str(self._call(messages.GET_ID) or "")
-        except Lacking:
+        except CallUnknown:
             return ""
 
     def databases(self) -> Sequence[str]:
@@ -158,7 +158,7 @@ class HiveReader:
                 result: AllConstraintsResult | None = self._found(
                     messages.GET_ALL_CONSTRAINTS, ConstraintsRequest(*name)
                 )
-            except Lacking:
+            except CallUnknown:
                 self._lacking.add(messages.GET_ALL_CONSTRAINTS)
             else:
                 if result is None:
@@ -245,8 +245,8 @@ class HiveReader:
         for attempt in (1, 2):
             try:
                 return self._call(call, *arguments)
-            except Failing as failing:
-                hung_up = isinstance(failing, Lost) and count > 1 and self._answers()
+            except CallFailed as failing:
+                hung_up = isinstance(failing, ConnectionLost) and count > 1 and self._answers()
                 if count < 2 or not (hung_up or TOO_LARGE.search(failing.why)):
                     raise
                 if not hung_up or attempt == 2:
@@ -265,11 +265,11 @@ class HiveReader:
 class HiveCatalog(HiveReader):
     """`ports.Catalog` over Thrift. `abilities` says whether the server has compare-and-swap: `world` finds it out."""
 
-    def __init__(self, client: Client, abilities: Abilities, rename_seconds: float = RENAME_SECONDS) -> None:
+    def __init__(self, client: Client, abilities: TargetCapabilities, rename_seconds: float = RENAME_SECONDS) -> None:
         super().__init__(client)
         self._abilities, self._rename_seconds = abilities, rename_seconds
 
-    def abilities(self) -> Abilities:
+    def abilities(self) -> TargetCapabilities:
         return self._abilities
 
     def create_database(self, database: Database) -> None:
@@ -352,7 +352,7 @@ class HiveCatalog(HiveReader):
     def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
         objects = [
             AnalyzedColumns(
-                Analyzed(not partition, *name, partition or None), tuple(map(sent, columns.values())), ENGINE
+                AnalyzedObject(not partition, *name, partition or None), tuple(map(sent, columns.values())), ENGINE
             )
             for partition, columns in statistics.items()
         ]
@@ -395,7 +395,7 @@ class HiveCatalog(HiveReader):
             try:
                 self._call(*newer, seconds=seconds)
                 return
-            except Lacking:
+            except CallUnknown:
                 self._lacking.add(newer[0])
         self._call(*older, seconds=seconds)
 

@@ -19,10 +19,10 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from calque.adapters.metastore.messages import Call, Fault, Lacking
-from calque.adapters.metastore.weighed import Weighed
+from calque.adapters.metastore.messages import Call, CallUnknown, Fault
+from calque.adapters.metastore.weighed import LimitedTransport
 from calque.adapters.metastore.wire import decoded_result, encoded_arguments
-from calque.errors import Failing, Refused, Unavailable
+from calque.errors import CallFailed, Refused, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def anytime() -> None:
     """Let every call begin."""
 
 
-class Lost(Failing):
+class ConnectionLost(CallFailed):
     """The connection broke before there was an answer. A server that is slow has lost nothing yet."""
 
 
@@ -68,11 +68,11 @@ class Client:
 
     def call(self, call: Call, *arguments: Any, seconds: float | None = None, most: int | None = None) -> Any:
         """Send the call and return its result, within `seconds` where they are fewer than `call_timeout`. An answer of
-        more than `most` bytes is not read to its end: `weighed.TooHeavy`.
+        more than `most` bytes is not read to its end: `weighed.AnswerTooLarge`.
 
-        Raises `Fault` (an exception that the service declares), `Lacking` (the server does not know the call),
-        `Failing`, and `Unavailable` where nobody answers. A call that only reads is sent once more when its connection
-        breaks.
+        Raises `Fault` (an exception that the service declares), `CallUnknown` (the server does not know the call),
+        `CallFailed`, and `Unavailable` where nobody answers. A call that only reads is sent once more when its
+        connection breaks.
         """
         request, wait = encoded_arguments(call, arguments), min(seconds or self.call_timeout, self.call_timeout)
         for attempt in (1, 2):
@@ -81,7 +81,7 @@ class Client:
                     self.permit()
                 try:
                     return connection.exchange(call, request, wait, most)
-                except (Fault, Lacking, ServerProblem) as answer:
+                except (Fault, CallUnknown, ServerProblem) as answer:
                     if isinstance(answer, ServerProblem):
                         connection.broken = answer.breaks
                         raise self._failing(call, str(answer)) from answer
@@ -89,7 +89,9 @@ class Client:
                 except (OSError, EOFError, TTransportException, TProtocolException, OverflowError) as lost:
                     connection.broken = True
                     if attempt == 2 or not call.reads:
-                        raise self._failing(call, str(lost), Failing if is_timeout(lost) else Lost) from lost
+                        raise self._failing(
+                            call, str(lost), CallFailed if is_timeout(lost) else ConnectionLost
+                        ) from lost
                 except BaseException:
                     connection.broken = True
                     raise
@@ -153,7 +155,7 @@ class Client:
             "Check the address and that the service runs; the call is tried again",
         )
 
-    def _failing(self, call: Call, why: str, kind: type[Failing] = Failing) -> Failing:
+    def _failing(self, call: Call, why: str, kind: type[CallFailed] = CallFailed) -> CallFailed:
         outcome = "" if call.reads else "; whether it changed anything is unknown"
         return kind(
             f"The metastore at {self.uris} did not complete {call.name}{outcome}",
@@ -185,7 +187,7 @@ class Connection:
         self._handle = handle
         self._socket = TSocket()
         self._socket.setHandle(handle)
-        self._weighed = Weighed(self._socket)
+        self._weighed = LimitedTransport(self._socket)
         self._transport = TBufferedTransport(self._weighed, READ_BUFFER)
         self._protocol = TBinaryProtocol(
             self._transport,
@@ -211,11 +213,11 @@ class Connection:
     def close(self) -> None:
         self._socket.close()
 
-    def _problem(self) -> Lacking | ServerProblem:
+    def _problem(self) -> CallUnknown | ServerProblem:
         problem = TApplicationException()
         problem.read(self._protocol)
         if problem.type == TApplicationException.UNKNOWN_METHOD:
-            return Lacking(str(problem))
+            return CallUnknown(str(problem))
         return ServerProblem(str(problem), breaks=problem.type != TApplicationException.INTERNAL_ERROR)
 
 

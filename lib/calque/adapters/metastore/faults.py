@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from calque.adapters.metastore.messages import Call, Fault
-from calque.errors import Failing, Refused
+from calque.errors import CallFailed, Refused
 from calque.ports import Conflict
 
 CONFLICTS = frozenset({"AlreadyExists", "NoSuchObject", "UnknownDB", "UnknownTable"})
@@ -21,7 +21,7 @@ CONFLICT_TEXT = re.compile(
 REFUSALS = frozenset({"InvalidObject", "InvalidOperation", "InvalidInput"})
 
 
-def settled(fault: Fault, call: Call) -> Conflict | Refused | Failing:
+def settled(fault: Fault, call: Call) -> Conflict | Refused | CallFailed:
     """The error of ours that `fault`, answered to `call`, stands for.
 
     Servers declare the same condition differently (an alter of a missing table is InvalidOperation in one, Meta in
@@ -31,7 +31,7 @@ def settled(fault: Fault, call: Call) -> Conflict | Refused | Failing:
         return Conflict(f"{call.name}: {fault.text or fault.kind}")
     if fault.kind in REFUSALS:
         return Refused(f"The metastore refused {call.name}", fault.text, "Correct the object, or leave it out")
-    return Failing(
+    return CallFailed(
         f"The metastore failed in {call.name}; nothing was changed",
         fault.text,
         "It is tried again; look into the metastore's log when this goes on",

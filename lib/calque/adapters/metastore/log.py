@@ -12,13 +12,13 @@ from calque.adapters.metastore.messages import (
     GET_CURRENT_EVENT_ID,
     GET_NEXT_NOTIFICATION,
     Call,
-    Current,
+    CurrentEventId,
     EventRequest,
     Events,
     Fault,
 )
-from calque.adapters.metastore.weighed import TooHeavy
-from calque.errors import Failing
+from calque.adapters.metastore.weighed import AnswerTooLarge
+from calque.errors import CallFailed
 from calque.model.journal import Event
 from calque.model.names import EventId
 
@@ -59,7 +59,7 @@ class HiveLog:
         self.client.close()
 
     def current(self) -> EventId:
-        answer: Current = self._call(GET_CURRENT_EVENT_ID)
+        answer: CurrentEventId = self._call(GET_CURRENT_EVENT_ID)
         return answer.event_id
 
     def read(self, after: EventId, limit: int) -> Sequence[Event]:
@@ -70,7 +70,7 @@ class HiveLog:
         while len(found) < count < too_many:
             try:
                 found = self._page(after, count)
-            except (TooHeavy, Failing) as problem:
+            except (AnswerTooLarge, CallFailed) as problem:
                 # A server that failed may lack the memory for the answer.
                 if count == 1:
                     raise

@@ -59,7 +59,7 @@ class Fault(Exception):
         super().__init__(f"{kind}: {self.text}")
 
 
-class Lacking(Exception):
+class CallUnknown(Exception):
     """The server does not have the call; the connection stays usable."""
 
 
@@ -75,7 +75,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredException:
     """Any of the service's exceptions: they all have a text alone."""
 
     text: str | None = None
@@ -281,12 +281,12 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
+class CurrentEventId:
     event_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted:
+class InsertEventData:
     """`InsertEventRequestData` as it is from 3.0 on (2.3 has no `replace` and counts from the files)."""
 
     replace: bool
@@ -296,7 +296,7 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class FiredData:
-    inserted: Inserted
+    inserted: InsertEventData
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +345,7 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
         **hive.FIELDS,
         **facets.FIELDS,
         **{rows: ((1, "rows", ListOf(kind)),) for kind, rows in ROWS.items()},
-        Declared: ((1, "text", "string"),),
+        DeclaredException: ((1, "text", "string"),),
         Context: ((1, "properties", TEXT_MAP),),
         ClientCapabilities: ((1, "values", ListOf("i32")),),
         TableRequest: (
@@ -444,9 +444,9 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (8, "catalog", "string"),
         ),
         Events: ((1, "events", ListOf(Event)),),
-        Current: ((1, "event_id", "i64"),),
-        Inserted: ((1, "replace", "bool"), (2, "files", TEXTS), (3, "checksums", TEXTS)),
-        FiredData: ((1, "inserted", Inserted),),
+        CurrentEventId: ((1, "event_id", "i64"),),
+        InsertEventData: ((1, "replace", "bool"), (2, "files", TEXTS), (3, "checksums", TEXTS)),
+        FiredData: ((1, "inserted", InsertEventData),),
         FireRequest: (
             (1, "successful", "bool"),
             (2, "data", FiredData),
@@ -579,7 +579,7 @@ DROP_PARTITION_STATISTICS = Call(
 """The last argument, the engine, is new in 4."""
 
 GET_NEXT_NOTIFICATION = Call("get_next_notification", (EventRequest,), Events, reads=True)
-GET_CURRENT_EVENT_ID = Call("get_current_notificationEventId", (), Current, reads=True)
+GET_CURRENT_EVENT_ID = Call("get_current_notificationEventId", (), CurrentEventId, reads=True)
 FIRE_LISTENER_EVENT = Call("fire_listener_event", (FireRequest,), Fired)
 
 GET_CONFIG_VALUE = Call("get_config_value", ("string", "string"), "string", ("ConfigValSecurity",), reads=True)

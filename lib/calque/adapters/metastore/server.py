@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from calque.adapters.metastore.catalog import EVENT_PARAMETER, HiveCatalog
 from calque.adapters.metastore.client import Client
-from calque.adapters.metastore.messages import GET_VERSION, Lacking
+from calque.adapters.metastore.messages import GET_VERSION, CallUnknown
 from calque.adapters.metastore.world import LOG_LISTENER, listening, server_version, setting, stops_latecomers
 from calque.model.hive import Table
 from calque.model.names import TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.ports.services import Listeners, managed_warehouse
 
 
@@ -23,7 +23,7 @@ class MetastoreServer:
 
     def ping(self) -> None:
         """Returns when the server answers, whatever. Raises `Unavailable`."""
-        with suppress(Lacking):
+        with suppress(CallUnknown):
             self.client.call(GET_VERSION)
 
     def version(self) -> str:
@@ -41,7 +41,7 @@ class MetastoreServer:
 
     def has_compare_and_swap(self, scratch: Table) -> bool:
         # Not `world.probed`: it reads the log too, which a target need not allow.
-        catalog = HiveCatalog(self.client, Abilities())
+        catalog = HiveCatalog(self.client, TargetCapabilities())
         marked = replace(scratch, parameters={**(scratch.parameters or {}), EVENT_PARAMETER: "1"})
         catalog.create_table(marked)
         try:

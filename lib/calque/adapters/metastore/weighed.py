@@ -5,11 +5,11 @@ from __future__ import annotations
 from thrift.transport.TSocket import TSocket
 
 
-class TooHeavy(Exception):
+class AnswerTooLarge(Exception):
     """The answer grew beyond what was allowed. The rest of it is still to come: the connection is of no use."""
 
 
-class Weighed:
+class LimitedTransport:
     """The transport below Thrift's buffer."""
 
     def __init__(self, socket: TSocket) -> None:
@@ -25,7 +25,7 @@ class Weighed:
         chunk: bytes = self._socket.read(size)
         self._read += len(chunk)
         if self._most is not None and self._read > self._most:
-            raise TooHeavy(f"An answer grew beyond {self._most} bytes")
+            raise AnswerTooLarge(f"An answer grew beyond {self._most} bytes")
         return chunk
 
     def readAll(self, size: int) -> bytes:  # noqa: N802  (the name is Thrift's)

@@ -17,7 +17,7 @@ from thrift.protocol.fastbinary import decode_binary, encode_binary
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TType
 
-from calque.adapters.metastore.messages import FIELDS, MAKERS, Call, Declared, Fault
+from calque.adapters.metastore.messages import FIELDS, MAKERS, Call, DeclaredException, Fault
 from calque.model.hive import Kind, ListOf, MapOf
 
 Spec = tuple[tuple[int, int, str, Any, None] | None, ...]
@@ -59,7 +59,7 @@ def argument_spec(call: Call) -> Spec:
 @cache
 def result_spec(call: Call) -> Spec:
     """Field 0 is the result; the declared exceptions follow, each under its name."""
-    declared = spec_of(tuple((number, name, Declared) for number, name in enumerate(call.faults, 1)))
+    declared = spec_of(tuple((number, name, DeclaredException) for number, name in enumerate(call.faults, 1)))
     success = None if call.result is None else (0, *typed(SUCCESS, call.result), None)
     return success, *declared[1:]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from calque.adapters.metastore.catalog import EVENT_PARAMETER, HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.adapters.metastore.messages import GET_CONFIG_VALUE, GET_VERSION, Call, Fault, Lacking
+from calque.adapters.metastore.messages import GET_CONFIG_VALUE, GET_VERSION, Call, CallUnknown, Fault
 from calque.model.hive import Table
 from calque.model.names import TableName
-from calque.model.policy import Abilities
+from calque.model.policy import TargetCapabilities
 from calque.ports import Conflict
 
 LOG_LISTENER = "DbNotificationListener"
@@ -32,7 +32,7 @@ class Listening:
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeResult:
     """`logs`: the current event id moved, by the probe or by others at the same time."""
 
     compare_and_swap: bool
@@ -46,7 +46,7 @@ def server_version(client: Client) -> str:
         return said
     try:
         client.call(GET_CATALOGS)
-    except Lacking:
+    except CallUnknown:
         return "2"
     return "3"
 
@@ -80,13 +80,13 @@ def setting(client: Client, name: str) -> str:
     return (value or "").strip()
 
 
-def probed(client: Client, scratch: Table) -> Probed:
+def probed(client: Client, scratch: Table) -> ProbeResult:
     """Find out by writing: 3.1 ignores `expected_parameter_key` without a word, and a listener may be called anything.
 
     Creates `scratch`, an external table in a database that exists, tries an alteration that must fail, and drops the
     table again (its data are left alone). `Conflict` when it exists.
     """
-    catalog, log = HiveCatalog(client, Abilities()), HiveLog(client)
+    catalog, log = HiveCatalog(client, TargetCapabilities()), HiveLog(client)
     before = log.current()
     marked = replace(scratch, parameters={**(scratch.parameters or {}), EVENT_PARAMETER: "1"})
     catalog.create_table(marked)
@@ -94,7 +94,7 @@ def probed(client: Client, scratch: Table) -> Probed:
         compare_and_swap = stops_latecomers(catalog, marked)
     finally:
         catalog.drop_table(TableName(scratch.database, scratch.name))
-    return Probed(compare_and_swap, log.current() > before)
+    return ProbeResult(compare_and_swap, log.current() > before)
 
 
 def stops_latecomers(catalog: HiveCatalog, marked: Table) -> bool:

@@ -70,7 +70,7 @@ def rehearse(folder: Path, archive: Path, jars: Sequence[Path]) -> None:
     """Do once what every run does, and let Java write `archive` at its end, which must be an orderly one."""
     options = (*java_options(folder), f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable", "-Xlog:all=error:stderr")
     spark = session("rehearsal", jars, folder, {"spark.driver.extraJavaOptions": shlex.join(options)})
-    stream = LogStream(partial(Rehearsed, 30), 0, folder / "wake", max_events=20, small=10, partition=10, page=10)
+    stream = LogStream(partial(RehearsalLog, 30), 0, folder / "wake", max_events=20, small=10, partition=10, page=10)
     query = start(spark, stream, play, name="rehearsal", checkpoint=folder / "checkpoint", until=Until.CAUGHT_UP)
     query.join()
     if speaks_delta(jars):
@@ -89,7 +89,7 @@ def play(span: Span, frame: DataFrame | None, _: int) -> None:
         rows_of(frame, span)
 
 
-class Rehearsed:
+class RehearsalLog:
     """A log of events that mean nothing."""
 
     def __init__(self, current: EventId) -> None:

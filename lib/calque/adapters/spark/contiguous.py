@@ -12,14 +12,14 @@ class Gap(Broken):
     """Events are gone: the log was purged, or its metastore was restored from a backup or replaced."""
 
 
-class Repeated(Broken):
+class EventRepeated(Broken):
     """An event id came twice or out of order: the log is weak."""
 
 
 def checked(ids: Iterable[EventId], after: EventId) -> EventId:
     """The last of `ids`, which continue the log after `after` one by one; `after` itself when there are none.
 
-    Raises `Gap` when ids are missing, `Repeated` when one comes twice or out of order.
+    Raises `Gap` when ids are missing, `EventRepeated` when one comes twice or out of order.
     """
     last = after
     for event_id in ids:
@@ -32,7 +32,7 @@ def checked(ids: Iterable[EventId], after: EventId) -> EventId:
 
 
 def ascending(ids: Iterable[EventId], span: Span) -> None:
-    """Raise `Repeated` unless `ids` rise, and `Broken` where one is none of the span's."""
+    """Raise `EventRepeated` unless `ids` rise, and `Broken` where one is none of the span's."""
     last = span.after
     for event_id in ids:
         if event_id <= last:
@@ -46,8 +46,8 @@ def ascending(ids: Iterable[EventId], span: Span) -> None:
         )
 
 
-def repeated(event_id: EventId, last: EventId) -> Repeated:
-    return Repeated(
+def repeated(event_id: EventId, last: EventId) -> EventRepeated:
+    return EventRepeated(
         f"The log gave event {event_id} after event {last}",
         "Event ids must grow by one; applying events twice or out of order would damage the replica",
         "Look for a second row with this id in the source's NOTIFICATION_LOG, then start again",

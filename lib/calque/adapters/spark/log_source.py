@@ -129,7 +129,7 @@ def partitions_of(span: Span, small: int, size: int) -> list[InputPartition]:
 
 def pages(log: EventLog, span: Span, page: int, share: int) -> Iterator[pa.RecordBatch]:
     """The rows of exactly `span`, in Arrow batches of at most `page` rows; not its last ones, once so many were read
-    that their messages weigh `share` bytes. Raises `Gap` and `Repeated`."""
+    that their messages weigh `share` bytes. Raises `Gap` and `EventRepeated`."""
     from calque.core.keys import keys_of
 
     last, weight = span.after, 0

@@ -67,13 +67,13 @@ def start(
     try:
         query.started(writer.start())
     except Exception as problem:
-        raise explained(problem, Unbegun) from problem
+        raise explained(problem, CheckpointUnusable) from problem
     finally:
         session.sparkContext.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
     return query
 
 
-class Unbegun(Broken):
+class CheckpointUnusable(Broken):
     """A query ended before its first batch: with a checkpoint that it can't use, as a rule."""
 
 
@@ -84,7 +84,7 @@ def discard(session: SparkSession, checkpoint: str) -> None:
     path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
 
 
-class Stopping(Exception):
+class QueryStopping(Exception):
     """Ends a query that is being stopped, so that a span that nobody applied is not committed."""
 
 
@@ -113,7 +113,7 @@ class Query:
         self.begun.set()
         with self._state:
             if self._stopping:
-                raise Stopping
+                raise QueryStopping
             self._busy = True
         try:
             span = span_of(self._execution)
@@ -147,7 +147,8 @@ class Query:
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most `timeout` seconds; whether it came. Raises what ended the query: the exception
-        object that `apply` raised, the `CalqueError` that was raised in a process of Spark's, rebuilt, or `Unbegun`."""
+        object that `apply` raised, the `CalqueError` that was raised in a process of Spark's, rebuilt, or
+        `CheckpointUnusable`."""
         try:
             ended = self._query.awaitTermination(None if timeout is None else max(timeout, 0.001))  # type: ignore[arg-type]
         except Exception as problem:
@@ -155,7 +156,7 @@ class Query:
                 raise self._failure from None
             if self._stopping:
                 return True
-            raise explained(problem, Broken if self.begun.is_set() else Unbegun) from problem
+            raise explained(problem, Broken if self.begun.is_set() else CheckpointUnusable) from problem
         return ended is not False
 
 

@@ -5,6 +5,6 @@ expected raises `Conflict`; the caller observes and plans again.
 """
 
 from calque.engine.apply.applier import Applier
-from calque.engine.apply.context import Applied, Images
+from calque.engine.apply.context import AppliedChanges, DefinitionSource
 
-__all__ = ["Applied", "Applier", "Images"]
+__all__ = ["AppliedChanges", "Applier", "DefinitionSource"]

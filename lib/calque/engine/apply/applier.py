@@ -7,10 +7,10 @@ from typing import assert_never
 
 from calque.core.facets import Changes
 from calque.engine.apply import append_files, commit_table, facets, hidden_build, partitions, prepare_flip_sweep, tables
-from calque.engine.apply.context import Applied, Hand, Images
+from calque.engine.apply.context import AppliedChanges, DefinitionSource, HopContext
 from calque.engine.sides.announced_exceptions import ToAnnounce
 from calque.engine.sides.sides import TargetSide
-from calque.engine.target.observe import Shown
+from calque.engine.target.observe import ShownTable
 from calque.model.files import Listing
 from calque.model.names import TableName
 from calque.model.plan import (
@@ -41,13 +41,13 @@ class Applier:
     def __init__(
         self,
         side: TargetSide,
-        images: Images,
+        images: DefinitionSource,
         listing: Callable[[Data], Listing],
-        shown: dict[TableName, Shown | None],
+        shown: dict[TableName, ShownTable | None],
         last: Hop | None,
-        applied: Applied,
+        applied: AppliedChanges,
     ) -> None:
-        self.hand = Hand(side, images, listing, shown, applied)
+        self.hand = HopContext(side, images, listing, shown, applied)
         self.last = last
 
     def run(self, hop: Hop) -> None:

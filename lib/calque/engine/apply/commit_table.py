@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.engine.apply.context import Hand
+from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.partitions import (
     Parts,
@@ -16,24 +16,24 @@ from calque.engine.apply.partitions import (
     remember,
 )
 from calque.engine.apply.tables import altered, created, expected, followed, new_table, now_under, switched_content
-from calque.engine.files.stage import Placed
-from calque.engine.target.observe import Shown
+from calque.engine.files.stage import StagedFiles
+from calque.engine.target.observe import ShownTable
 from calque.model.hive import location_of
 from calque.model.names import EventId
 from calque.model.plan import CommitTable
 
 
-def commit_table(hand: Hand, operation: CommitTable, event_id: EventId) -> None:
+def commit_table(hand: HopContext, operation: CommitTable, event_id: EventId) -> None:
     if operation.was is None:
         create(hand, operation)
     else:
         change(hand, operation, hand.seen(operation.was), event_id)
 
 
-def create(hand: Hand, operation: CommitTable) -> None:
+def create(hand: HopContext, operation: CommitTable) -> None:
     table, head = operation.table, operation.head
     definition, placed = new_table(hand, table, head)
-    shown = Shown(definition)
+    shown = ShownTable(definition)
     parts = [(name, part) for name, part in operation.partitions if part is not None]
     added = new_partitions(hand, table, shown, parts)
     hand.call(hand.side.catalog.commit_table, None, definition, list(definitions(added)), ())
@@ -41,7 +41,7 @@ def create(hand: Hand, operation: CommitTable) -> None:
     remember(hand, table, added)
 
 
-def change(hand: Hand, operation: CommitTable, old: Shown, event_id: EventId) -> None:
+def change(hand: HopContext, operation: CommitTable, old: ShownTable, event_id: EventId) -> None:
     table, was, head = operation.table, operation.was, operation.head
     assert was is not None
     placed = switched_content(hand, table, head, old) if "" in operation.switched else None
@@ -73,7 +73,7 @@ def change(hand: Hand, operation: CommitTable, old: Shown, event_id: EventId) ->
     write_kept(hand, table, kept)
 
 
-def renamed(hand: Hand, old: Shown, gone: list[str], new: Parts) -> dict[str, Placed]:
+def renamed(hand: HopContext, old: ShownTable, gone: list[str], new: Parts) -> dict[str, StagedFiles]:
     """The directories of new partitions that are vanished ones under another name, with the same files."""
     left = dict.fromkeys(gone)
     found = {}
@@ -88,7 +88,7 @@ def renamed(hand: Hand, old: Shown, gone: list[str], new: Parts) -> dict[str, Pl
                 and part.data.location
                 and listing.fingerprint() == hand.listing(part.data).fingerprint()
             ):
-                found[name] = Placed(location_of(there) or "", listing.files)
+                found[name] = StagedFiles(location_of(there) or "", listing.files)
                 del left[was]
                 break
     return found

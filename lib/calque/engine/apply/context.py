@@ -10,11 +10,11 @@ from calque.core.definition import text_of_partition, text_of_table
 from calque.core.limits import ListOperation
 from calque.core.object_row import row_of
 from calque.engine.files.referenced_files import Attachments
-from calque.engine.files.stage import Placed, Wanted, stage
+from calque.engine.files.stage import StagedFiles, StageRequest, stage
 from calque.engine.sides.announced_exceptions import ToAnnounce
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.list_calls import send_list
-from calque.engine.target.observe import Shown
+from calque.engine.target.observe import ShownTable
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, location_of
 from calque.model.ledger import ObjectRow
@@ -28,7 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Images(Protocol):
+class DefinitionSource(Protocol):
     """Definitions of the source by version."""
 
     def table(self, version: Version, /) -> Table: ...
@@ -40,7 +40,7 @@ class Images(Protocol):
 
 
 @dataclass(slots=True)
-class Applied:
+class AppliedChanges:
     """What the hops of a group did."""
 
     objects: list[ObjectRow] = field(default_factory=list)
@@ -50,19 +50,19 @@ class Applied:
 
 
 @dataclass(slots=True)
-class Hand:
+class HopContext:
     """`shown` is what the target has, by the source's names, kept up to date; `listing` gives the source's files of a
     content. `announcement` is made ahead of the next call, once."""
 
     side: TargetSide
-    images: Images
+    images: DefinitionSource
     listing: Callable[[Data], Listing]
-    shown: dict[TableName, Shown | None]
-    applied: Applied
+    shown: dict[TableName, ShownTable | None]
+    applied: AppliedChanges
     announcement: ToAnnounce | None = None
     parts: ToAnnounce | None = None
     """The announcement of the hop in hand, if it turns out to take several calls; None where these make no states."""
-    made: dict[TableName, Placed] = field(default_factory=dict)
+    made: dict[TableName, StagedFiles] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     attachments: Attachments = field(init=False)
 
@@ -72,13 +72,13 @@ class Hand:
     def at(self, table: TableName) -> TableName:
         return self.side.admission.name_at_target(table)
 
-    def seen(self, table: TableName) -> Shown:
+    def seen(self, table: TableName) -> ShownTable:
         shown = self.shown.get(table)
         if shown is None:
             raise Conflict(f"{self.at(table)} is not there")
         return shown
 
-    def place(self, there: Table | Partition, source: Table | Partition, placed: Placed | None) -> str | None:
+    def place(self, there: Table | Partition, source: Table | Partition, placed: StagedFiles | None) -> str | None:
         """Where an altered object lies: at its new directory; else where it was, or, where data are not copied, where
         the source has it."""
         if placed is not None:
@@ -124,20 +124,20 @@ class Hand:
 
         send_list(self.side.catalog, operation, lambda batch: self.call(effect, at, batch), objects, in_parts)
 
-    def staged(self, wanted: Mapping[str, Wanted]) -> dict[str, Placed]:
+    def staged(self, wanted: Mapping[str, StageRequest]) -> dict[str, StagedFiles]:
         """Directories with their files, all copied in one go. Raises `ContentLost`."""
         found = dict(zip(wanted, stage(self.side, list(wanted.values())), strict=True))
         for placed in found.values():
             self.count(placed)
         return found
 
-    def count(self, placed: Placed) -> None:
+    def count(self, placed: StagedFiles) -> None:
         self.applied.files += placed.files_copied
         self.applied.bytes += placed.bytes_moved
 
     # Records, after the effect
 
-    def shows_files(self, table: TableName, partition: str, placed: Placed) -> None:
+    def shows_files(self, table: TableName, partition: str, placed: StagedFiles) -> None:
         self.seen(table).listings[partition] = Listing(placed.location, tuple(sorted(placed.files)))
 
     def record(
@@ -147,7 +147,7 @@ class Hand:
         incarnation: str,
         event_id: EventId,
         change: str,
-        placed: Placed | None = None,
+        placed: StagedFiles | None = None,
     ) -> None:
         """A row for the ledger; without `placed` the object's files are the ones it had."""
         if not partition:
@@ -155,7 +155,7 @@ class Hand:
         listing = Listing(placed.location, placed.files) if placed is not None else None
         shown = self.shown.get(table) if change not in UNDEFINED else None
         written = shown if shown is None or not partition else shown.partitions.get(partition)
-        definition = definition_text(written.table if isinstance(written, Shown) else written)
+        definition = definition_text(written.table if isinstance(written, ShownTable) else written)
         self.applied.objects.append(row_of(table, partition, incarnation, event_id, change, listing, definition))
 
 

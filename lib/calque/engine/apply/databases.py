@@ -12,12 +12,12 @@ from calque.core.decode import Undecodable
 from calque.core.image import SOURCE, STATE, is_ours, same_definition
 from calque.core.layout import natural_location
 from calque.core.policies import databases_of, marked
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.fault_isolation import FaultIsolation, reason
-from calque.errors import Failing, Refused, Unavailable
+from calque.errors import CallFailed, Refused, Unavailable
 from calque.model.hive import Database
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.ledger import DatabaseRow, StateRow, TableState
 from calque.model.names import EventId, TableName, table_name
 from calque.ports import Conflict
@@ -88,12 +88,12 @@ class Databases:
         """Make every admitted database as the source has it now; later events say what changed since."""
         for name in self.source.catalog.databases():
             if self.side.admission.takes_database(name) and (found := self.source.catalog.database(name)) is not None:
-                self.put(found, event_id, Applied())
+                self.put(found, event_id, AppliedChanges())
 
-    def before(self, entries: Iterable[Entry], applied: Applied) -> None:
+    def before(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
         """Databases that the window's events leave in place, as their newest image has them."""
         for entry in last_of(entries, self.side):
-            if entry.keys.kind is not Kind.DROP_DATABASE:
+            if entry.keys.kind is not EventKind.DROP_DATABASE:
                 assert entry.keys.table is not None
                 try:
                     found = self.left_by(entry, entry.keys.table.database)
@@ -109,22 +109,22 @@ class Databases:
     def left_by(self, entry: Entry, name: str) -> Database | None:
         """The database as the event left it. Where the message does not have it (2.3), as the source has it now; None
         when it is gone: the event that dropped it is still to come."""
-        if entry.keys.kind is Kind.UNKNOWN:
+        if entry.keys.kind is EventKind.UNKNOWN:
             return self.source.catalog.database(name)
         return decode.database_after(self.source.journal.events([entry.event_id])[entry.event_id])
 
-    def after(self, entries: Iterable[Entry], applied: Applied) -> None:
+    def after(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
         """Databases that are gone at the window's end; one that still holds something is tried again later."""
         if self.side.policy.drops == "keep":
             return
         gone = dict.fromkeys(sorted(self.held), 0)
         for entry in last_of(entries, self.side):
-            if entry.keys.kind is Kind.DROP_DATABASE and entry.keys.table is not None:
+            if entry.keys.kind is EventKind.DROP_DATABASE and entry.keys.table is not None:
                 gone[entry.keys.table.database] = entry.event_id
         for name, event_id in gone.items():
             self.drop(name, applied, event_id)
 
-    def drop(self, name: str, applied: Applied, event_id: EventId = 0) -> None:
+    def drop(self, name: str, applied: AppliedChanges, event_id: EventId = 0) -> None:
         """Drop the source's database `name` at the target, now or when it is empty."""
         at = self.side.admission.name_at_target(table_name(name)).database
         there = self.side.catalog.database(at)
@@ -188,7 +188,7 @@ class Databases:
                 found = self.source.catalog.database(table.database)
                 if found is None and self.is_replica(at, table.database):
                     return
-                self.create(at, found or Database(name=table.database), 0, Applied())
+                self.create(at, found or Database(name=table.database), 0, AppliedChanges())
             self.known.add(at)
 
     def is_replica(self, at: str, database: str) -> bool:
@@ -196,7 +196,7 @@ class Databases:
         admission = self.side.admission
         return admission.takes_database(database) and admission.name_at_target(table_name(database)).database == at
 
-    def put(self, database: Database, event_id: EventId, applied: Applied) -> None:
+    def put(self, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
         """Make the database, or make it so; one that came from the target is left to whoever made it, and one that the
         target does not take is set aside. Raises `Unavailable`."""
         if self.side.home.has(database.parameters):
@@ -210,7 +210,7 @@ class Databases:
         else:
             self.rejoin(name)
 
-    def make(self, database: Database, event_id: EventId, applied: Applied) -> None:
+    def make(self, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
         at = self.side.admission.name_at_target(table_name(database.name)).database
         there = self.side.catalog.database(at)
         if there is None:
@@ -225,9 +225,9 @@ class Databases:
         try:
             self.side.catalog.alter_database(at, wanted)
         except Conflict as error:
-            raise Failing(f"Database {at} was changed by another", str(error), "It is looked at again") from error
+            raise CallFailed(f"Database {at} was changed by another", str(error), "It is looked at again") from error
 
-    def create(self, at: str, database: Database, event_id: EventId, applied: Applied) -> None:
+    def create(self, at: str, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
         location = natural_location(self.side.policy.warehouse, at)
         if self.state_of_new:
             self.states.setdefault(table_name(database.name).database, self.state_of_new)
@@ -239,7 +239,7 @@ class Databases:
             # 3.1 says of a directory that it can't make what others say of a database that is there.
             if self.side.catalog.database(at) is None:
                 what, todo = f"The metastore does not make database {at}", "Look into its log"
-                raise Failing(what, str(error), todo) from error
+                raise CallFailed(what, str(error), todo) from error
 
     def image(self, database: Database, event_id: EventId, location: str | None) -> Database:
         """The policy's image, saying what the database has to say."""
@@ -264,7 +264,7 @@ class Databases:
         return left
 
 
-DATABASE_KINDS = frozenset({Kind.CREATE_DATABASE, Kind.ALTER_DATABASE, Kind.DROP_DATABASE})
+DATABASE_KINDS = frozenset({EventKind.CREATE_DATABASE, EventKind.ALTER_DATABASE, EventKind.DROP_DATABASE})
 
 
 def last_of(entries: Iterable[Entry], side: TargetSide) -> Sequence[Entry]:
@@ -281,7 +281,7 @@ def is_of_database(entry: Entry) -> bool:
     """Whether a database is what the event is about; one that can't be folded names no table then."""
     keys = entry.keys
     return keys.kind in DATABASE_KINDS or (
-        keys.kind is Kind.UNKNOWN and keys.table is not None and not keys.table.table
+        keys.kind is EventKind.UNKNOWN and keys.table is not None and not keys.table.table
     )
 
 

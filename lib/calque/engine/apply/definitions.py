@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from calque.core import decode
 from calque.engine.sides.journal_reads import AT_ONCE
-from calque.engine.source.exact_read import Exact
+from calque.engine.source.exact_read import ExactTable
 from calque.model.hive import Partition, Table
 from calque.model.journal import Event
 from calque.model.names import EventId
@@ -32,7 +32,7 @@ from calque.ports import Journal
 
 TABLE = -1
 Needs = dict[EventId, set[int]]
-"""Numbers of definitions (`Need`) by event."""
+"""Numbers of definitions (`DefinitionKey`) by event."""
 
 
 class EventImages:
@@ -105,7 +105,7 @@ class EventImages:
 class ReadImages:
     """The objects of an exact read; versions as `core.land` numbers them."""
 
-    exact: Exact
+    exact: ExactTable
     ordered: list[Partition] = field(default_factory=list)
 
     def table(self, _version: Version) -> Table:
@@ -121,20 +121,20 @@ class ReadImages:
         return self.ordered[version.index]
 
 
-class Need(NamedTuple):
+class DefinitionKey(NamedTuple):
     """One definition of an event's message: the `number`-th of its partitions, or `TABLE`."""
 
     event_id: EventId
     number: int
 
 
-def needs_of(operation: Operation) -> Iterator[Need]:
+def needs_of(operation: Operation) -> Iterator[DefinitionKey]:
     """What an operation writes."""
     match operation:
         case CreateTable(_, head) | AlterTable(_, _, head):
-            yield Need(head.version.event_id, TABLE)
+            yield DefinitionKey(head.version.event_id, TABLE)
         case HiddenBuild(_, head, partitions):
-            yield Need(head.version.event_id, TABLE)
+            yield DefinitionKey(head.version.event_id, TABLE)
             yield from needs_of_parts(partitions)
         case AddPartitions(_, partitions) | AlterPartitions(_, partitions):
             yield from needs_of_parts(partitions)
@@ -143,25 +143,25 @@ def needs_of(operation: Operation) -> Iterator[Need]:
         case PrepareFlipSweep(_, added, changed):
             yield from needs_of_parts([*added, *changed])
         case Rebuild(_, _, head, touched) | CommitTable(_, _, head, touched):
-            yield Need(head.version.event_id, TABLE)
+            yield DefinitionKey(head.version.event_id, TABLE)
             yield from needs_of_parts(touched)
         case _:
             pass
 
 
-def needs_of_parts(partitions: Iterable[tuple[str, Part | None]]) -> Iterator[Need]:
+def needs_of_parts(partitions: Iterable[tuple[str, Part | None]]) -> Iterator[DefinitionKey]:
     for _, part in partitions:
         if part is not None:
-            yield Need(part.version.event_id, part.version.index)
+            yield DefinitionKey(part.version.event_id, part.version.index)
             if part.columns:
-                yield Need(part.columns, TABLE)
+                yield DefinitionKey(part.columns, TABLE)
 
 
-def facet_needs(plan: GroupPlan) -> Iterator[Need]:
+def facet_needs(plan: GroupPlan) -> Iterator[DefinitionKey]:
     """What is written after the last hop."""
     for _, versions in plan.facets:
         for name, version in versions:
-            yield Need(version.event_id, version.index if name else TABLE)
+            yield DefinitionKey(version.event_id, version.index if name else TABLE)
 
 
 def events_of(plan: GroupPlan) -> set[EventId]:
@@ -170,7 +170,7 @@ def events_of(plan: GroupPlan) -> set[EventId]:
     return {event_id for event_id, _ in (*hops, *facet_needs(plan))}
 
 
-def gathered(needs: Iterable[Need]) -> Needs:
+def gathered(needs: Iterable[DefinitionKey]) -> Needs:
     found: Needs = {}
     for event_id, number in needs:
         found.setdefault(event_id, set()).add(number)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from calque.core.compare import Difference, Seen
+from calque.core.compare import Difference, TableSide
 from calque.core.decode import Undecodable
 from calque.core.facets import Changes, Rows, by_name, columns_of, compare_columns, compare_constraint, constraint_image
 from calque.core.limits import batches
-from calque.engine.apply.context import Applied, Hand
+from calque.engine.apply.context import AppliedChanges, HopContext
 from calque.engine.apply.definitions import ReadImages
 from calque.engine.apply.facets import (
     add_foreign_key,
@@ -22,13 +22,13 @@ from calque.engine.apply.facets import (
 from calque.engine.apply.statistics import write_statistics
 from calque.engine.sides.journal_reads import messages, touching
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import Exact
-from calque.engine.target.observe import Shown
+from calque.engine.source.exact_read import ExactTable
+from calque.engine.target.observe import ShownTable
 from calque.errors import Unavailable
 from calque.model.facets import ForeignKey, Statistics
 from calque.model.files import Listing
 from calque.model.hive import is_view
-from calque.model.journal import Kind
+from calque.model.journal import EventKind
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.plan import CreateTable, Data, FacetEvent, GroupPlan, HiddenBuild
 from calque.ports import CatalogReader, Journal
@@ -56,9 +56,9 @@ def changes_of(journal: Journal, events: Iterable[FacetEvent]) -> dict[TableName
 def copy_facets(
     source: SourceSide,
     side: TargetSide,
-    exact: Exact,
+    exact: ExactTable,
     landing: GroupPlan,
-    applied: Applied,
+    applied: AppliedChanges,
     partitions: Sequence[str] | None = None,
 ) -> None:
     """Write the facets of a table that has just landed, a batch of partitions at a time: of all that were read, or of
@@ -68,7 +68,7 @@ def copy_facets(
     `Unavailable` where names came to mean others meanwhile."""
     if exact.table is None or is_view(exact.table):
         return
-    hand = Hand(side, ReadImages(exact), no_files, {}, applied)
+    hand = HopContext(side, ReadImages(exact), no_files, {}, applied)
     new = any(isinstance(hop.operation, CreateTable | HiddenBuild) for hop in landing.hops)
     columns = [column.name for column in columns_of(exact.table)]
     of_table = source.catalog.table_statistics(exact.name, columns)
@@ -86,19 +86,27 @@ def copy_facets(
         raise Unavailable(f"{exact.name} was renamed, or made anew, while its facets were read", "", "It is read again")
 
 
-def look(hand: Hand, name: TableName) -> bool:
+def look(hand: HopContext, name: TableName) -> bool:
     """Whether the table is at the target, seen once."""
     if name not in hand.shown:
         there = hand.side.catalog.table(hand.at(name))
-        hand.shown[name] = Shown(there) if there is not None else None
+        hand.shown[name] = ShownTable(there) if there is not None else None
     return hand.shown[name] is not None
 
 
-NAMING = frozenset({Kind.CREATE_TABLE, Kind.DROP_TABLE, Kind.RENAME_TABLE, Kind.RENAME_PARTITION, Kind.UNKNOWN})
+NAMING = frozenset(
+    {
+        EventKind.CREATE_TABLE,
+        EventKind.DROP_TABLE,
+        EventKind.RENAME_TABLE,
+        EventKind.RENAME_PARTITION,
+        EventKind.UNKNOWN,
+    }
+)
 
 
 def copy_columns(
-    hand: Hand, table: TableName, found: Mapping[str, Statistics], names: Sequence[str], new: bool
+    hand: HopContext, table: TableName, found: Mapping[str, Statistics], names: Sequence[str], new: bool
 ) -> None:
     """All column statistics of the table (`""`) or of partitions."""
     there = {} if new else statistics_there(hand, table, names)
@@ -109,7 +117,7 @@ def copy_columns(
     write_statistics(hand, table, {}, {}, write_columns(hand, table, changes, there))
 
 
-def copy_constraints(source: SourceSide, hand: Hand, table: TableName, new: bool) -> None:
+def copy_constraints(source: SourceSide, hand: HopContext, table: TableName, new: bool) -> None:
     """All constraints of the table, and the foreign keys of others that waited for it."""
     catalog, admission = hand.side.catalog, hand.side.admission
     there = {} if new else by_name(catalog.constraints(hand.at(table)))
@@ -134,7 +142,7 @@ def no_files(data: Data) -> Listing:
 
 
 def compare_facets(
-    catalog: CatalogReader, side: TargetSide, name: TableName, here: Seen, there: Seen
+    catalog: CatalogReader, side: TargetSide, name: TableName, here: TableSide, there: TableSide
 ) -> list[Difference]:
     """Of a table that is at both sides, the partitions that are at both."""
     assert here.table is not None

@@ -20,7 +20,7 @@ from calque.core.facets import (
     same_constraint,
     same_statistics,
 )
-from calque.engine.apply.context import Hand
+from calque.engine.apply.context import HopContext
 from calque.engine.apply.statistics import write_statistics
 from calque.errors import Refused
 from calque.model.facets import CONSTRAINTS, ColumnStatistics, ForeignKey, PrimaryKey, Statistics, UniqueKey
@@ -33,7 +33,7 @@ P = ParamSpec("P")
 Columns = Mapping[str, ColumnStatistics | None]
 
 
-def write_facets(hand: Hand, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
+def write_facets(hand: HopContext, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
     """All facets of the table, if it is there. `versions` are newer than what the hops wrote, and only their basic
     statistics are taken."""
     if hand.shown.get(table) is None:
@@ -49,7 +49,7 @@ def write_facets(hand: Hand, table: TableName, changes: Changes, versions: Mappi
 
 
 def write_columns(
-    hand: Hand, table: TableName, changes: Mapping[str, Columns], there: Mapping[str, Statistics]
+    hand: HopContext, table: TableName, changes: Mapping[str, Columns], there: Mapping[str, Statistics]
 ) -> dict[str, set[str]]:
     """Statistics of the table (`""`) and of partitions, as far as they are shown, where they are not what is `there`.
     The columns that were written, or that went, by object."""
@@ -77,7 +77,7 @@ def write_columns(
     return written
 
 
-def statistics_there(hand: Hand, table: TableName, names: Iterable[str]) -> dict[str, Statistics]:
+def statistics_there(hand: HopContext, table: TableName, names: Iterable[str]) -> dict[str, Statistics]:
     """What the target has of the table (`""`) and of partitions."""
     at, catalog = hand.at(table), hand.side.catalog
     columns = [column.name for column in columns_of(hand.seen(table).table)]
@@ -92,7 +92,7 @@ def statistics_there(hand: Hand, table: TableName, names: Iterable[str]) -> dict
 
 
 def write_constraints(
-    hand: Hand, table: TableName, changes: Mapping[str, Rows | None], there: Mapping[str, Rows]
+    hand: HopContext, table: TableName, changes: Mapping[str, Rows | None], there: Mapping[str, Rows]
 ) -> None:
     """Drop what is to go or is another than is `there`, then add."""
     at, catalog = hand.at(table), hand.side.catalog
@@ -109,7 +109,7 @@ def write_constraints(
     add_constraints(hand, new)
 
 
-def add_constraints(hand: Hand, constraints: Iterable[Rows]) -> None:
+def add_constraints(hand: HopContext, constraints: Iterable[Rows]) -> None:
     """Each kind at once, or one by one when that is refused; foreign keys last."""
     every = list(constraints)
     for kind in CONSTRAINTS:
@@ -122,7 +122,7 @@ def add_constraints(hand: Hand, constraints: Iterable[Rows]) -> None:
                 add(hand, rows)
 
 
-def add_foreign_key(hand: Hand, rows: Rows) -> None:
+def add_foreign_key(hand: HopContext, rows: Rows) -> None:
     """Now, or when the key that it points to is there."""
     key, name = rows[0], (rows[0].name or "").lower()
     assert isinstance(key, ForeignKey)
@@ -132,7 +132,7 @@ def add_foreign_key(hand: Hand, rows: Rows) -> None:
         hand.side.keys.withdraw(child, name)
 
 
-def add_waiting_keys(hand: Hand, table: TableName) -> None:
+def add_waiting_keys(hand: HopContext, table: TableName) -> None:
     """Foreign keys that waited for the table's key."""
     at = hand.at(table)
     for (child, name), rows in hand.side.keys.of(at).items():
@@ -149,11 +149,11 @@ def has_key(catalog: CatalogReader, rows: Rows) -> bool:
     return wanted <= {(parent, row.column) for row in keys}
 
 
-def add(hand: Hand, rows: Iterable[object]) -> bool:
+def add(hand: HopContext, rows: Iterable[object]) -> bool:
     return attempt(hand, hand.side.catalog.add_constraints, list(rows))  # type: ignore[arg-type]
 
 
-def attempt(hand: Hand, effect: Callable[P, None], /, *arguments: P.args, **named: P.kwargs) -> bool:
+def attempt(hand: HopContext, effect: Callable[P, None], /, *arguments: P.args, **named: P.kwargs) -> bool:
     """Whether the target took it."""
     try:
         hand.call(effect, *arguments, **named)
@@ -166,7 +166,7 @@ def attempt(hand: Hand, effect: Callable[P, None], /, *arguments: P.args, **name
 # Partitions and tables that are made anew
 
 
-def statistics_of_others(hand: Hand, table: TableName, parts: Iterable[tuple[str, Part]]) -> dict[str, Columns]:
+def statistics_of_others(hand: HopContext, table: TableName, parts: Iterable[tuple[str, Part]]) -> dict[str, Columns]:
     """What is to become of the statistics of partitions that come from others, or are others under the same name."""
     shown = hand.seen(table).partitions
     was = {name: part.lineage for name, part in parts if part.lineage != name}
@@ -176,7 +176,7 @@ def statistics_of_others(hand: Hand, table: TableName, parts: Iterable[tuple[str
     return {name: columns for name, columns in changes.items() if columns}
 
 
-def write_kept(hand: Hand, table: TableName, statistics: Mapping[str, Columns]) -> None:
+def write_kept(hand: HopContext, table: TableName, statistics: Mapping[str, Columns]) -> None:
     """After the operation that made them others."""
     if statistics:
         there = statistics_there(hand, table, statistics)
@@ -184,7 +184,7 @@ def write_kept(hand: Hand, table: TableName, statistics: Mapping[str, Columns]) 
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FacetsAtTarget:
     """A table's facets at the target; `keys` are foreign keys of others that point to it."""
 
     at: TableName
@@ -193,12 +193,12 @@ class Kept:
     statistics: Mapping[str, Statistics]
 
 
-def kept_facets(hand: Hand, table: TableName, partitions: Iterable[str]) -> Kept:
+def kept_facets(hand: HopContext, table: TableName, partitions: Iterable[str]) -> FacetsAtTarget:
     """What the target has of the table before it is built anew."""
     at, catalog = hand.at(table), hand.side.catalog
     others = [row for row in catalog.foreign_keys_to(at) if (row.database, row.table) != at]
     by_child = {(row.database, row.table) for row in others}
-    return Kept(
+    return FacetsAtTarget(
         at,
         tuple(by_name(catalog.constraints(at)).values()),
         tuple(
@@ -210,7 +210,7 @@ def kept_facets(hand: Hand, table: TableName, partitions: Iterable[str]) -> Kept
     )
 
 
-def restore_facets(hand: Hand, table: TableName, before: Kept, names: Mapping[str, str]) -> None:
+def restore_facets(hand: HopContext, table: TableName, before: FacetsAtTarget, names: Mapping[str, str]) -> None:
     """Write what was kept to the table that was built; `names` are those that its partitions had before."""
     at = hand.at(table)
     statistics = {name: found for name, was in {"": "", **names}.items() if (found := before.statistics.get(was))}

@@ -8,20 +8,20 @@ from dataclasses import replace
 
 from calque.core import decode
 from calque.core.decode import Undecodable
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import ContentLost
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.fault_isolation import FaultIsolation, reason
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Function
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.ledger import FunctionRow, StateRow, TableState, state_key
 from calque.model.names import EventId, TableName, table_name
 from calque.ports import Conflict
 
 FUNCTION = "function"
-FUNCTION_KINDS = frozenset({Kind.CREATE_FUNCTION, Kind.DROP_FUNCTION})
+FUNCTION_KINDS = frozenset({EventKind.CREATE_FUNCTION, EventKind.DROP_FUNCTION})
 
 
 class Functions:
@@ -43,7 +43,7 @@ class Functions:
             for function in self.source.catalog.functions(database):
                 name = table_name(database, function)
                 if self.side.admission.takes_function(name) and (found := self.source.catalog.function(name)):
-                    self.put(name, found, event_id, Applied())
+                    self.put(name, found, event_id, AppliedChanges())
 
     def follow(self, event_id: EventId) -> None:
         """Functions of ours that the policy admits no more go, unless they are kept; those that it calls by another
@@ -54,7 +54,7 @@ class Functions:
             at = row.at_target
             if not admission.takes_function(name):
                 if at is None or self.side.policy.drops == "follow":
-                    self.drop_at(name, at, Applied())
+                    self.drop_at(name, at, AppliedChanges())
             elif at is not None and at != admission.name_at_target(name):
                 moving[name] = (at, catalog.function(at))
         for at, _ in moving.values():
@@ -85,9 +85,9 @@ class Functions:
         """The named functions as the source has them now."""
         for name in names:
             if (found := self.source.catalog.function(name)) is not None:
-                self.put(name, found, event_id, Applied())
+                self.put(name, found, event_id, AppliedChanges())
 
-    def apply(self, entries: Iterable[Entry], applied: Applied) -> None:
+    def apply(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
         """The window's functions, as their newest events have them."""
         newest: dict[TableName, Entry] = {}
         for entry in entries:
@@ -95,7 +95,7 @@ class Functions:
             if entry.keys.kind in FUNCTION_KINDS and name is not None and self.side.admission.takes_function(name):
                 newest[name] = entry
         for name, entry in newest.items():
-            if entry.keys.kind is Kind.DROP_FUNCTION:
+            if entry.keys.kind is EventKind.DROP_FUNCTION:
                 self.drop(name, applied)
             else:
                 event = self.source.journal.events([entry.event_id])[entry.event_id]
@@ -106,7 +106,7 @@ class Functions:
                 else:
                     self.put(name, function, entry.event_id, applied)
 
-    def put(self, name: TableName, function: Function, event_id: EventId, applied: Applied) -> None:
+    def put(self, name: TableName, function: Function, event_id: EventId, applied: AppliedChanges) -> None:
         """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays, and one
         that the target does not take is set aside. Functions carry no path: they came from where their database came
         from. Raises `Unavailable`."""
@@ -145,11 +145,11 @@ class Functions:
         database = self.source.catalog.database(name.database)
         return database is not None and self.side.home.has(database.parameters)
 
-    def drop(self, name: TableName, applied: Applied) -> None:
+    def drop(self, name: TableName, applied: AppliedChanges) -> None:
         if self.is_owned(name):
             self.drop_at(name, self.side.admission.name_at_target(name), applied)
 
-    def drop_at(self, name: TableName, at: TableName | None, applied: Applied) -> None:
+    def drop_at(self, name: TableName, at: TableName | None, applied: AppliedChanges) -> None:
         if at is not None:
             with suppress(Conflict):
                 self.side.catalog.drop_function(at)

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
-from calque.engine.apply.context import Hand
-from calque.engine.apply.facets import Kept, kept_facets, restore_facets
+from calque.engine.apply.context import HopContext
+from calque.engine.apply.facets import FacetsAtTarget, kept_facets, restore_facets
 from calque.engine.apply.partitions import (
-    Written,
+    PartitionWrite,
     altered_partitions,
     definitions,
     forget,
@@ -18,9 +18,9 @@ from calque.engine.apply.partitions import (
     remember,
 )
 from calque.engine.apply.tables import altered, created, followed, new_table, now_under, switched_content
-from calque.engine.files.stage import Placed
+from calque.engine.files.stage import StagedFiles
 from calque.engine.sides.calque_database import ensure_own_database
-from calque.engine.target.observe import Shown
+from calque.engine.target.observe import ShownTable
 from calque.model.hive import Partition, Table
 from calque.model.names import OURS, EventId, TableName
 from calque.model.plan import HiddenBuild, Rebuild
@@ -30,11 +30,11 @@ LONGEST = 127
 """Characters that a name may have on every metastore."""
 
 
-def build(hand: Hand, operation: HiddenBuild) -> None:
+def build(hand: HopContext, operation: HiddenBuild) -> None:
     """A new table with its partitions, built under a hidden name and renamed in by one call."""
     table, head = operation.table, operation.head
     definition, placed = new_table(hand, table, head)
-    shown = Shown(definition)
+    shown = ShownTable(definition)
     partitions = new_partitions(hand, table, shown, operation.partitions)
     hidden = hidden_name(hand.at(table), shown.incarnation())
     make(hand, hidden, definition, definitions(partitions))
@@ -43,16 +43,16 @@ def build(hand: Hand, operation: HiddenBuild) -> None:
     remember(hand, table, partitions)
 
 
-def rebuild(hand: Hand, operation: Rebuild, event_id: EventId) -> None:
+def rebuild(hand: HopContext, operation: Rebuild, event_id: EventId) -> None:
     """Build the whole table hidden over the same files, rename the old away and the new in. Facets follow: servers
     drop constraints with the old table by their names, and lose statistics in a rename."""
     table, was, head = operation.table, operation.was, operation.head
     old = hand.seen(was) if was is not None else None
-    facets: Kept | None = None
+    facets: FacetsAtTarget | None = None
     change = "rebuild"
     if operation.whole or was is None or old is None:
         definition, placed = new_table(hand, table, head)
-        before, new_placed, change = Shown(definition), placed if head.data is not None else None, "replace"
+        before, new_placed, change = ShownTable(definition), placed if head.data is not None else None, "replace"
     else:
         before = replace(old, partitions=every_partition(hand, was))
         facets = kept_facets(hand, was, before.partitions)
@@ -66,7 +66,7 @@ def rebuild(hand: Hand, operation: Rebuild, event_id: EventId) -> None:
     swap(hand, table, was, definition, whole.values(), event_id)
     if was is not None and old is not None:
         now_under(hand, was, table, old, head.since)
-    hand.shown[table] = Shown(definition, dict(before.partitions), dict(before.listings))
+    hand.shown[table] = ShownTable(definition, dict(before.partitions), dict(before.listings))
     if new_placed is not None:
         hand.shows_files(table, "", new_placed)
     hand.record(table, "", hand.seen(table).incarnation(), head.since, change, new_placed)
@@ -78,7 +78,7 @@ def rebuild(hand: Hand, operation: Rebuild, event_id: EventId) -> None:
         restore_facets(hand, table, facets, {name: lineages.get(name, name) for name in whole})
 
 
-def rebuilt_content(hand: Hand, operation: Rebuild, old: Shown) -> Placed | None:
+def rebuilt_content(hand: HopContext, operation: Rebuild, old: ShownTable) -> StagedFiles | None:
     """The files of a plain table where they are others than it shows."""
     head = operation.head
     if head.data is None or not head.data.event_id:
@@ -89,7 +89,7 @@ def rebuilt_content(hand: Hand, operation: Rebuild, old: Shown) -> Placed | None
     return switched_content(hand, operation.table, head, old)
 
 
-def rebuilt_partitions(hand: Hand, operation: Rebuild, before: Shown) -> dict[str, Written]:
+def rebuilt_partitions(hand: HopContext, operation: Rebuild, before: ShownTable) -> dict[str, PartitionWrite]:
     """The touched partitions that are to be there."""
     parts = [(name, part) for name, part in operation.partitions if part is not None]
     old = [(name, part) for name, part in parts if name in before.partitions]
@@ -99,7 +99,7 @@ def rebuilt_partitions(hand: Hand, operation: Rebuild, before: Shown) -> dict[st
 
 
 def swap(
-    hand: Hand,
+    hand: HopContext,
     table: TableName,
     was: TableName | None,
     definition: Table,
@@ -108,7 +108,7 @@ def swap(
 ) -> None:
     """Build hidden; then the old away, the new in, the old dropped."""
     catalog, at = hand.side.catalog, hand.at(table)
-    hidden = hidden_name(at, f"{Shown(definition).incarnation()}_{event_id}")
+    hidden = hidden_name(at, f"{ShownTable(definition).incarnation()}_{event_id}")
     away = hidden_name(at, f"old_{event_id}")
     clear(hand, away)
     make(hand, hidden, definition, partitions)
@@ -121,13 +121,13 @@ def swap(
         hand.call(catalog.drop_table, away)
 
 
-def make(hand: Hand, hidden: TableName, definition: Table, partitions: Iterable[Partition]) -> None:
+def make(hand: HopContext, hidden: TableName, definition: Table, partitions: Iterable[Partition]) -> None:
     """The table with its partitions under the hidden name."""
     begin(hand, hidden, definition)
     hand.add_partitions(hidden, [replace(part, database=hidden.database, table=hidden.table) for part in partitions])
 
 
-def begin(hand: Hand, hidden: TableName, definition: Table) -> None:
+def begin(hand: HopContext, hidden: TableName, definition: Table) -> None:
     """The table alone under the hidden name. Whether the database is there, and nothing that a crash left, is only
     asked where that fails."""
     empty = replace(definition, database=hidden.database, name=hidden.table)
@@ -140,13 +140,13 @@ def begin(hand: Hand, hidden: TableName, definition: Table) -> None:
         hand.call(hand.side.catalog.create_table, empty)
 
 
-def clear(hand: Hand, hidden: TableName) -> None:
+def clear(hand: HopContext, hidden: TableName) -> None:
     """Nothing that a crash left stands there."""
     if hand.side.catalog.table(hidden) is not None:
         hand.call(hand.side.catalog.drop_table, hidden)
 
 
-def every_partition(hand: Hand, table: TableName) -> dict[str, Partition]:
+def every_partition(hand: HopContext, table: TableName) -> dict[str, Partition]:
     at, catalog = hand.at(table), hand.side.catalog
     return dict(catalog.partitions(at, catalog.partition_names(at)))
 

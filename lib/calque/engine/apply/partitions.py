@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from calque.core.image import EVENT, INCARNATION, STATE, Marks, moved
 from calque.core.layout import join
-from calque.engine.apply.context import Hand, claim_of
+from calque.engine.apply.context import HopContext, claim_of
 from calque.engine.apply.facets import statistics_of_others, write_kept
-from calque.engine.files.stage import Placed, Wanted
-from calque.engine.target.observe import Shown, event_of
+from calque.engine.files.stage import StagedFiles, StageRequest
+from calque.engine.target.observe import ShownTable, event_of
 from calque.model.hive import Partition, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AddPartitions, AlterPartitions, DropPartitions, Part, RenamePartition, Version
@@ -19,23 +19,23 @@ Parts = Sequence[tuple[str, Part]]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PartitionWrite:
     """A partition to write. Without `placed` it keeps its directory."""
 
     definition: Partition
     event_id: EventId
     change: str
-    placed: Placed | None
+    placed: StagedFiles | None
 
 
-def add_partitions(hand: Hand, operation: AddPartitions) -> None:
+def add_partitions(hand: HopContext, operation: AddPartitions) -> None:
     table = operation.table
     added = new_partitions(hand, table, hand.seen(table), operation.partitions)
     hand.add_partitions(hand.at(table), definitions(added))
     remember(hand, table, added)
 
 
-def alter_partitions(hand: Hand, operation: AlterPartitions) -> None:
+def alter_partitions(hand: HopContext, operation: AlterPartitions) -> None:
     table = operation.table
     altered = altered_partitions(hand, table, hand.seen(table), operation.partitions, operation.switched)
     kept = statistics_of_others(hand, table, operation.partitions)
@@ -44,7 +44,7 @@ def alter_partitions(hand: Hand, operation: AlterPartitions) -> None:
     write_kept(hand, table, kept)
 
 
-def rename_partition(hand: Hand, operation: RenamePartition) -> None:
+def rename_partition(hand: HopContext, operation: RenamePartition) -> None:
     table, was, name, part = operation.table, operation.was, operation.name, operation.part
     shown = hand.seen(table)
     there = shown.partitions[was]
@@ -54,17 +54,21 @@ def rename_partition(hand: Hand, operation: RenamePartition) -> None:
     if was in shown.listings:
         shown.listings[name] = shown.listings.pop(was)
     hand.record(table, was, incarnation_of(renamed), part.since, "rename_away")
-    remember(hand, table, {name: Written(renamed, part.since, "rename_partition", None)})
+    remember(hand, table, {name: PartitionWrite(renamed, part.since, "rename_partition", None)})
 
 
-def drop_partitions(hand: Hand, operation: DropPartitions, event_id: EventId) -> None:
+def drop_partitions(hand: HopContext, operation: DropPartitions, event_id: EventId) -> None:
     hand.drop_partitions(hand.at(operation.table), operation.names)
     forget(hand, operation.table, operation.names, event_id)
 
 
 def new_partitions(
-    hand: Hand, table: TableName, shown: Shown, partitions: Parts, kept: Mapping[str, Placed] | None = None
-) -> dict[str, Written]:
+    hand: HopContext,
+    table: TableName,
+    shown: ShownTable,
+    partitions: Parts,
+    kept: Mapping[str, StagedFiles] | None = None,
+) -> dict[str, PartitionWrite]:
     """Definitions of partitions that are not there yet, their files staged; those in `kept` have a directory."""
     stored = {name: part for name, part in partitions if part.data.location and name not in (kept or {})}
     placed = {
@@ -73,21 +77,21 @@ def new_partitions(
     }
     found = {}
     for name, part in partitions:
-        place = placed.get(name, Placed("", ()))
+        place = placed.get(name, StagedFiles("", ()))
         marks = Marks(part.since, part.incarnation or incarnation_of(shown.partitions.get(part.lineage)))
         definition = hand.side.imaging.partition(source_of(hand, part), table, marks, place.location or None)
-        found[name] = Written(hand.attachments.of(definition), part.since, "add_partition", place)
+        found[name] = PartitionWrite(hand.attachments.of(definition), part.since, "add_partition", place)
     return found
 
 
-def fresh(hand: Hand, table: TableName, shown: Shown, name: str, part: Part) -> Wanted:
+def fresh(hand: HopContext, table: TableName, shown: ShownTable, name: str, part: Part) -> StageRequest:
     """The first directory of a partition."""
     created = hand.images.partition(part.version).create_time
     claim = claim_of(part.incarnation or f"moved{part.since}", created)
     natural = join(location_of(shown.table) or "", name)
     now = hand.shown.get(table)
     there = now.partitions.get(name) if now is not None else None
-    return Wanted(
+    return StageRequest(
         hand.listing(part.data),
         natural,
         hand.at(table),
@@ -100,8 +104,8 @@ def fresh(hand: Hand, table: TableName, shown: Shown, name: str, part: Part) -> 
 
 
 def altered_partitions(
-    hand: Hand, table: TableName, shown: Shown, partitions: Parts, switched: frozenset[str]
-) -> dict[str, Written]:
+    hand: HopContext, table: TableName, shown: ShownTable, partitions: Parts, switched: frozenset[str]
+) -> dict[str, PartitionWrite]:
     """New definitions of partitions that are there; `switched` ones get a directory of their own, and so do those that
     wait at one that is nobody's (`flip`)."""
     wanted = {}
@@ -110,19 +114,24 @@ def altered_partitions(
             wanted[name] = fresh(hand, table, shown, name, part)
         elif name in switched:
             listing = hand.listing(part.data)
-            wanted[name] = Wanted(listing, None, hand.at(table), name, shown.incarnation(), part.since)
+            wanted[name] = StageRequest(listing, None, hand.at(table), name, shown.incarnation(), part.since)
     placed = hand.staged(wanted)
     found = {}
     for name, part in partitions:
         place = placed.get(name)
         before = shown.partitions.get(part.lineage)
         definition = altered_partition(hand, table, shown.partitions[name], part, place, before)
-        found[name] = Written(definition, part.since, "alter_partition", place)
+        found[name] = PartitionWrite(definition, part.since, "alter_partition", place)
     return found
 
 
 def altered_partition(
-    hand: Hand, table: TableName, there: Partition, part: Part, placed: Placed | None, before: Partition | None = None
+    hand: HopContext,
+    table: TableName,
+    there: Partition,
+    part: Part,
+    placed: StagedFiles | None,
+    before: Partition | None = None,
 ) -> Partition:
     """The definition after an alteration; one that the target showed before only changes place and mark. `before` is
     the same partition under the name that it had, where that was another."""
@@ -136,12 +145,12 @@ def altered_partition(
     return hand.attachments.of(definition)
 
 
-def source_of(hand: Hand, part: Part) -> Partition:
+def source_of(hand: HopContext, part: Part) -> Partition:
     """The source's definition at the state."""
     return with_columns(hand, hand.images.partition(part.version), part)
 
 
-def with_columns(hand: Hand, partition: Partition, part: Part) -> Partition:
+def with_columns(hand: HopContext, partition: Partition, part: Part) -> Partition:
     """The definition, with the columns that a CASCADE gave it."""
     if not part.columns or partition.storage is None:
         return partition
@@ -155,7 +164,7 @@ def has_no_place(there: Partition) -> bool:
     return STATE in (there.parameters or {})
 
 
-def other_files(hand: Hand, shown: Shown, partitions: Parts) -> frozenset[str]:
+def other_files(hand: HopContext, shown: ShownTable, partitions: Parts) -> frozenset[str]:
     """Those of the partitions that are to have other files than the target shows."""
     return frozenset(
         name
@@ -164,11 +173,11 @@ def other_files(hand: Hand, shown: Shown, partitions: Parts) -> frozenset[str]:
     )
 
 
-def definitions(written: Mapping[str, Written]) -> Iterable[Partition]:
+def definitions(written: Mapping[str, PartitionWrite]) -> Iterable[Partition]:
     return [one.definition for one in written.values()]
 
 
-def remember(hand: Hand, table: TableName, written: Mapping[str, Written]) -> None:
+def remember(hand: HopContext, table: TableName, written: Mapping[str, PartitionWrite]) -> None:
     """They are there now."""
     shown = hand.seen(table)
     for name, one in written.items():
@@ -178,7 +187,7 @@ def remember(hand: Hand, table: TableName, written: Mapping[str, Written]) -> No
         hand.record(table, name, incarnation_of(one.definition), one.event_id, one.change, one.placed)
 
 
-def forget(hand: Hand, table: TableName, names: Iterable[str], event_id: EventId) -> None:
+def forget(hand: HopContext, table: TableName, names: Iterable[str], event_id: EventId) -> None:
     """They are gone."""
     shown = hand.seen(table)
     for name in names:

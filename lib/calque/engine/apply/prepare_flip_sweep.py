@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from calque.core.image import EVENT, STATE, moved
 from calque.core.layout import join, natural_location
-from calque.engine.apply.context import Hand
+from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.partitions import (
     altered_partitions,
@@ -28,7 +28,7 @@ from calque.model.plan import PrepareFlipSweep
 EARLY, LATE = "early", "late"
 
 
-def flip(hand: Hand, operation: PrepareFlipSweep, event_id: EventId) -> None:
+def flip(hand: HopContext, operation: PrepareFlipSweep, event_id: EventId) -> None:
     table, at = operation.table, hand.at(operation.table)
     shown = hand.seen(table)
     empty = join(natural_location(hand.side.policy.warehouse, OURS), "empty")

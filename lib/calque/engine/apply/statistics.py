@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from calque.core.image import EVENT, STATISTICS
-from calque.engine.apply.context import Hand
+from calque.engine.apply.context import HopContext
 from calque.engine.target.observe import event_of
 from calque.model.hive import Partition, Table
 from calque.model.names import EventId, TableName
@@ -18,7 +18,7 @@ Parameters = Mapping[str, str]
 
 
 def write_statistics(
-    hand: Hand,
+    hand: HopContext,
     table: TableName,
     versions: Mapping[str, Version],
     parameters: Mapping[str, Parameters],

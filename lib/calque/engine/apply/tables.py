@@ -8,10 +8,10 @@ from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, Marks, moved
 from calque.core.kinds import obstacle
 from calque.core.layout import external_location, join, natural_location
-from calque.engine.apply.context import Hand, claim_of
+from calque.engine.apply.context import HopContext, claim_of
 from calque.engine.files.iceberg_metadata import make_ready
-from calque.engine.files.stage import ContentLost, Placed, Wanted, stage_version
-from calque.engine.target.observe import Shown, event_of
+from calque.engine.files.stage import ContentLost, StagedFiles, StageRequest, stage_version
+from calque.engine.target.observe import ShownTable, event_of
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
@@ -19,13 +19,13 @@ from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, CreateTable, Head, Version
 
 
-def create_table(hand: Hand, operation: CreateTable) -> None:
+def create_table(hand: HopContext, operation: CreateTable) -> None:
     definition, placed = new_table(hand, operation.table, operation.head)
     hand.call(hand.side.catalog.create_table, definition)
-    created(hand, operation.table, operation.head, Shown(definition), placed)
+    created(hand, operation.table, operation.head, ShownTable(definition), placed)
 
 
-def created(hand: Hand, table: TableName, head: Head, shown: Shown, placed: Placed) -> None:
+def created(hand: HopContext, table: TableName, head: Head, shown: ShownTable, placed: StagedFiles) -> None:
     """Remember that the table is there now."""
     hand.shown[table] = shown
     if head.data is not None:
@@ -33,19 +33,19 @@ def created(hand: Hand, table: TableName, head: Head, shown: Shown, placed: Plac
     hand.record(table, "", shown.incarnation(), head.since, "create_table", placed)
 
 
-def new_table(hand: Hand, table: TableName, head: Head) -> tuple[Table, Placed]:
+def new_table(hand: HopContext, table: TableName, head: Head) -> tuple[Table, StagedFiles]:
     """The definition of a table that is not there yet, its files staged."""
     source = replicated(hand, head.version)
-    placed = Placed("", ()) if is_view(source) else root(hand, table, source, head)
+    placed = StagedFiles("", ()) if is_view(source) else root(hand, table, source, head)
     marks = Marks(head.since, head.incarnation)
     definition = hand.side.imaging.table(source, marks, placed.location or None)
     return pointed(hand, table, source, definition, None), placed
 
 
-def root(hand: Hand, table: TableName, source: Table, head: Head) -> Placed:
+def root(hand: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
     """Where the table is, with its files when it is a plain one."""
     if head.data is None and hand.side.policy.data == "none":
-        return Placed(location_of(source) or "", ())
+        return StagedFiles(location_of(source) or "", ())
     listing = hand.listing(head.data) if head.data is not None else Listing(location_of(source) or "", ())
     partitioned = is_partitioned(source)
     claim = claim_of(head.incarnation, source.create_time, partitioned)
@@ -54,11 +54,11 @@ def root(hand: Hand, table: TableName, source: Table, head: Head) -> Placed:
         require_kind(source, listing)
     grows = partitioned or is_iceberg(source)
     shown = hand.is_shown(natural)
-    wanted = Wanted(listing, natural, hand.at(table), "", head.incarnation, head.since, claim, grows, shown)
+    wanted = StageRequest(listing, natural, hand.at(table), "", head.incarnation, head.since, claim, grows, shown)
     return hand.staged({"": wanted})[""]
 
 
-def natural_place(hand: Hand, table: TableName, source: Table) -> str:
+def natural_place(hand: HopContext, table: TableName, source: Table) -> str:
     policy, at = hand.side.policy, hand.at(table)
     if source.type == "EXTERNAL_TABLE" and (location := location_of(source)):
         outside = external_location(location, policy.external_base, policy.locations)
@@ -73,7 +73,7 @@ def natural_place(hand: Hand, table: TableName, source: Table) -> str:
     return natural_location(policy.warehouse, at.database, at.table)
 
 
-def alter_table(hand: Hand, operation: AlterTable) -> None:
+def alter_table(hand: HopContext, operation: AlterTable) -> None:
     """A new definition, name, or content of a plain table."""
     table, was, head = operation.table, operation.was, operation.head
     shown = hand.seen(was)
@@ -94,7 +94,7 @@ def alter_table(hand: Hand, operation: AlterTable) -> None:
     hand.record(table, "", hand.seen(table).incarnation(), head.since, change, placed)
 
 
-def now_under(hand: Hand, was: TableName, table: TableName, shown: Shown, event_id: EventId) -> None:
+def now_under(hand: HopContext, was: TableName, table: TableName, shown: ShownTable, event_id: EventId) -> None:
     """Remember what a table shows, perhaps under another name."""
     hand.shown[was] = None
     hand.shown[table] = shown
@@ -102,7 +102,7 @@ def now_under(hand: Hand, was: TableName, table: TableName, shown: Shown, event_
         hand.record(was, "", shown.incarnation(), event_id, "rename_away")
 
 
-def switched_content(hand: Hand, table: TableName, head: Head, shown: Shown) -> Placed | None:
+def switched_content(hand: HopContext, table: TableName, head: Head, shown: ShownTable) -> StagedFiles | None:
     """The new files of a plain table, in a directory of their own."""
     if head.data is None:
         return None
@@ -111,10 +111,10 @@ def switched_content(hand: Hand, table: TableName, head: Head, shown: Shown) -> 
     if (placed := advanced(hand, shown, listing, head.since)) is not None:
         return placed
     incarnation = head.incarnation or shown.incarnation()
-    return hand.staged({"": Wanted(listing, None, hand.at(table), "", incarnation, head.since)})[""]
+    return hand.staged({"": StageRequest(listing, None, hand.at(table), "", incarnation, head.since)})[""]
 
 
-def advanced(hand: Hand, shown: Shown, listing: Listing, event_id: EventId) -> Placed | None:
+def advanced(hand: HopContext, shown: ShownTable, listing: Listing, event_id: EventId) -> StagedFiles | None:
     """A Delta table whose log went on where it is; None for other tables and other logs."""
     there = shown.listings.get("")
     if there is None or listing.version is None:
@@ -134,11 +134,11 @@ def require_kind(table: Table, listing: Listing) -> None:
         raise ContentLost(join(listing.location, DELTA_LOG), "it is the log of a Delta table, which the table is not")
 
 
-def expected(shown: Shown) -> str:
+def expected(shown: ShownTable) -> str:
     return (shown.table.parameters or {}).get(EVENT, "")
 
 
-def altered(hand: Hand, table: TableName, shown: Shown, head: Head, placed: Placed | None) -> Table:
+def altered(hand: HopContext, table: TableName, shown: ShownTable, head: Head, placed: StagedFiles | None) -> Table:
     """The definition after an alteration; one that the target showed before only changes place and mark."""
     there = shown.table
     if head.version == BASE:
@@ -150,7 +150,7 @@ def altered(hand: Hand, table: TableName, shown: Shown, head: Head, placed: Plac
     return pointed(hand, table, source, definition, there)
 
 
-def pointed(hand: Hand, table: TableName, source: Table, definition: Table, there: Table | None) -> Table:
+def pointed(hand: HopContext, table: TableName, source: Table, definition: Table, there: Table | None) -> Table:
     """The definition with what it points to at the target, made ready beforehand; `there` is the one before."""
     definition = hand.attachments.of(definition)
     if not is_iceberg(source) or hand.side.policy.data == "none":
@@ -161,7 +161,7 @@ def pointed(hand: Hand, table: TableName, source: Table, definition: Table, ther
     return definition
 
 
-def replicated(hand: Hand, version: Version) -> Table:
+def replicated(hand: HopContext, version: Version) -> Table:
     """The source's definition. `Refused` for a kind of table that is not replicated."""
     source = hand.images.table(version)
     if problem := obstacle(source):
@@ -169,7 +169,7 @@ def replicated(hand: Hand, version: Version) -> Table:
     return source
 
 
-def drop_table(hand: Hand, table: TableName, event_id: EventId) -> None:
+def drop_table(hand: HopContext, table: TableName, event_id: EventId) -> None:
     incarnation = hand.seen(table).incarnation()
     hand.call(hand.side.catalog.drop_table, hand.at(table))
     hand.shown[table] = None

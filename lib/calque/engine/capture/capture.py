@@ -1,8 +1,8 @@
 """Copy the log into the journal, and find out which files belong to its events. Never waits for a target.
 
 `Capture` takes batches in pieces of bounded weight: contiguity is checked on the unfiltered log, then the rows are
-durable. `Gatherer` runs beside it: it lists the directories that events touched, and what a listing proves becomes
-evidence (design §6, rule 2).
+durable. `EvidenceGatherer` runs beside it: it lists the directories that events touched, and what a listing proves
+becomes evidence (design §6, rule 2).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from calque.core.rows import entries_of
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.evidence import Gatherer
+from calque.engine.source.evidence import EvidenceGatherer
 from calque.model.names import EventId
 
 LOG = logging.getLogger(__name__)
@@ -30,7 +30,9 @@ class Capture:
     """Appends batches of the log. `after` is where the journal begins when it is empty; `seam` reads the log and
     watches over where it meets the journal."""
 
-    def __init__(self, source: SourceSide, after: EventId, gatherer: Gatherer, seam: Continuity | None = None) -> None:
+    def __init__(
+        self, source: SourceSide, after: EventId, gatherer: EvidenceGatherer, seam: Continuity | None = None
+    ) -> None:
         self.source, self.after, self.gatherer, self.seam = source, after, gatherer, seam
         self.looked_ns = 0
 

@@ -20,7 +20,7 @@ from calque.engine.sides.journal_reads import AT_ONCE, begin_of, messages
 from calque.engine.sides.log_reads import events_after, of_one_id
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
-from calque.model.gaps import Cause, Gap
+from calque.model.gaps import Gap, GapCause
 from calque.model.journal import Event
 from calque.model.names import EventId
 
@@ -34,10 +34,10 @@ CURE = 'Start again with gap = "when_needed": what may have changed is read anew
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class LogBreak:
     """The log does not continue the journal: `what`, and `why` that may be."""
 
-    cause: Cause
+    cause: GapCause
     what: str
     why: str
 
@@ -62,14 +62,14 @@ class Continuity:
         last = self.source.journal.last()
         return begin_of(self.gaps, self.begun) if last is None else last
 
-    def look(self, *, far: bool = False) -> Break | None:
+    def look(self, *, far: bool = False) -> LogBreak | None:
         """What is wrong now: at the seam, or with `far` anywhere up to the log's end. Raises `Unavailable`."""
         last, current = self.last(), self.source.log.current()
         if current < last:
             return went_back(f"it ends at event {current}, but event {last} was read already")
         return self.compare(last) or (self.follow if far else self.next_to)(last, current)
 
-    def compare(self, last: EventId) -> Break | None:
+    def compare(self, last: EventId) -> LogBreak | None:
         """What was read last with what the log has in its place, where it still has some."""
         known = self.known(last)
         for events in of_one_id(events_after(self.source.log, max(last - self.tail, 0), last)):
@@ -94,7 +94,7 @@ class Continuity:
             return self.before
         return {**self.before, **found}
 
-    def next_to(self, last: EventId, current: EventId) -> Break | None:
+    def next_to(self, last: EventId, current: EventId) -> LogBreak | None:
         """Whether the event behind the journal's last is the log's next one."""
         if last >= current:
             return None
@@ -102,7 +102,7 @@ class Continuity:
         found = rows[0].event_id if rows else current + 1
         return purged(last + 1, found - 1) if found > last + 1 else None
 
-    def follow(self, last: EventId, current: EventId) -> Break | None:
+    def follow(self, last: EventId, current: EventId) -> LogBreak | None:
         """The same of all events up to `current`, and whether one comes twice."""
         for events in of_one_id(events_after(self.source.log, last, current)):
             found = events[0].event_id
@@ -155,7 +155,7 @@ class Continuity:
             )
         return None
 
-    def pass_over(self, found: Break) -> Gap:
+    def pass_over(self, found: LogBreak) -> Gap:
         if self.stop:
             raise Refused(found.what, found.why, CURE)
         number = len(self.gaps.found()) + 1
@@ -192,26 +192,26 @@ def rows_of(events: Iterable[Event]) -> pa.Table:
     return table_of((event, keys_of(event)) for event in events)
 
 
-def purged(first: EventId, last: EventId) -> Break:
+def purged(first: EventId, last: EventId) -> LogBreak:
     gone = f"event {first} is" if first == last else f"events {first} to {last} are"
-    return Break(
-        Cause.PURGED,
+    return LogBreak(
+        GapCause.PURGED,
         f"The log has a gap: {gone} missing",
         "They were removed before they were read (metastore.event.db.listener.timetolive says when that happens)",
     )
 
 
-def went_back(what: str) -> Break:
-    return Break(
-        Cause.WENT_BACK,
+def went_back(what: str) -> LogBreak:
+    return LogBreak(
+        GapCause.WENT_BACK,
         f"The log went back: {what}",
         "The metastore was restored from a backup, or another one answers at its address",
     )
 
 
-def came_twice(event_id: EventId) -> Break:
-    return Break(
-        Cause.REPEATED,
+def came_twice(event_id: EventId) -> LogBreak:
+    return LogBreak(
+        GapCause.REPEATED,
         f"The log gave event id {event_id} to two events",
         "It is written by something else than a transactional DbNotificationListener",
     )

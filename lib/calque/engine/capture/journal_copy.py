@@ -23,7 +23,7 @@ FIRST_PAGE, LARGEST_PAGE = 100, 5_000
 PAGE_BYTES = 16 << 20
 
 
-class Owner(Enum):
+class JournalOwner(Enum):
     """Whose rows a journal may hold."""
 
     US = "us"
@@ -32,7 +32,7 @@ class Owner(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class JournalStore:
     """A journal with its evidence; `name` is how it is called in errors."""
 
     name: str
@@ -41,7 +41,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class CopiedJournal:
     """What was copied; `last` is the newest event id, None where nothing was ever captured."""
 
     events: int
@@ -50,15 +50,19 @@ class Moved:
 
 
 def move(
-    old: Kept, new: Kept, owner: Owner, needed: EventId, progress: Callable[[EventId, EventId], None] = lambda *_: None
-) -> Moved:
+    old: JournalStore,
+    new: JournalStore,
+    owner: JournalOwner,
+    needed: EventId,
+    progress: Callable[[EventId, EventId], None] = lambda *_: None,
+) -> CopiedJournal:
     """Copy what `new` lacks; nothing else may write to either meanwhile. Some target needs the events above `needed`.
     `progress` is told the event id that was reached, and the last one.
 
     Raises `Refused` where `new`, of which `owner` says whose it is, has rows that the old ones do not continue."""
     last = old.journal.last()
     if last is None:
-        return Moved(0, 0, None)
+        return CopiedJournal(0, 0, None)
     after = first_of(old.journal, last) - 1
     prepare(old, new, owner, needed)
     events = listings = 0
@@ -71,10 +75,10 @@ def move(
         progress(span.upto, last)
         page = max(min(page * PAGE_BYTES // max(size, 1), 2 * page, LARGEST_PAGE), 1)
         after = span.upto
-    return Moved(events, listings, last)
+    return CopiedJournal(events, listings, last)
 
 
-def prepare(old: Kept, new: Kept, owner: Owner, needed: EventId) -> None:
+def prepare(old: JournalStore, new: JournalStore, owner: JournalOwner, needed: EventId) -> None:
     """Let `new` end where events of `old` continue it. Evidence goes first: none is left of rows that went."""
     last, there = old.journal.last() or 0, new.journal.last()
     oldest = first_of(old.journal, last)
@@ -83,7 +87,7 @@ def prepare(old: Kept, new: Kept, owner: Owner, needed: EventId) -> None:
         if oldest > last:
             new.journal.restart(last)
     elif not continues(old.journal, new.journal, needed):
-        if owner is Owner.ANYBODY:
+        if owner is JournalOwner.ANYBODY:
             raise Refused(
                 f"{new.name} has {rows_of(new.journal)}, and {rows_of(old.journal)} of {old.name} do not continue them",
                 "of those that both should have some differ, or there are some between that targets need",

@@ -17,7 +17,7 @@ from calque.core.kinds import HUDI, HUDI_TIMELINE, REASONS, is_plain, kind_of
 from calque.core.layout import Place, join, place
 from calque.core.origins import path_of
 from calque.engine.check.log_strength import LAW_1, newest_rows, weaknesses
-from calque.engine.target.origin_registry import Known, known_at, record_of
+from calque.engine.target.origin_registry import RegisteredSource, known_at, record_of
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Column, Database, SerDe, Table, is_view, location_of
 from calque.model.hive import Storage as Format
@@ -370,7 +370,7 @@ def carried_to(
     return {found: table for found, table in tables.items() if found not in returned}
 
 
-def tell_namesake(where: str, one: Known, here: str, findings: Findings) -> None:
+def tell_namesake(where: str, one: RegisteredSource, here: str, findings: Findings) -> None:
     findings.add(
         where,
         Severity.WARNING,

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from calque.core.keys import keys_of
 from calque.engine.sides.log_reads import events_after
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId
 from calque.ports import EventLog
 
@@ -44,7 +44,7 @@ def weaknesses(rows: Sequence[Entry], current: EventId) -> Iterator[Weakness]:
             f"it costs the promise {LAW_1} until all tables are compared, if calque has not read them yet",
             CURE,
         )
-    bare = [entry for entry in rows if entry.keys.kind is Kind.UNKNOWN]
+    bare = [entry for entry in rows if entry.keys.kind is EventKind.UNKNOWN]
     if bare:
         kinds = ", ".join(sorted({entry.event_type for entry in bare}))
         yield (

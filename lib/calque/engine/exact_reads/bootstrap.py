@@ -14,15 +14,15 @@ from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads import gap_recovery
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.consistency import Consistency
-from calque.engine.window.scan_backlog import Scanned
-from calque.model.gaps import Cause, Gap
-from calque.model.ledger import Epoch, StateKey, StateRow, TableRow, TableState, Why
+from calque.engine.window.scan_backlog import ScanBacklog
+from calque.model.gaps import Gap, GapCause
+from calque.model.ledger import Epoch, NotLiveReason, StateKey, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.model.records import BootstrapBeginning, DropReview, ForgottenSpan, GapRecovery
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BootstrapStart:
     """All tables are unknown since event `low`; the source was listed before event `listed`. `tables` is how many."""
 
     low: EventId
@@ -32,7 +32,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Afresh:
+class Bootstrap:
     """One target's beginnings. `begin` says where the journal begins."""
 
     source: SourceSide
@@ -41,15 +41,18 @@ class Afresh:
     databases: Databases
     functions: Functions
     consistency: Consistency
-    scanned: Scanned
+    scanned: ScanBacklog
 
-    def bootstrap(self) -> Begun:
+    def bootstrap(self) -> BootstrapStart:
         """List the source; every admitted table is to be read by itself."""
         low = self.low()
         names = self.names()
         self.consistency.bootstrap({name.database for name in names})
         self.make(low)
-        rows = [TableRow(*name, TableState.UNKNOWN, None, gap_recovery.BOOTSTRAP, low, why=Why.ALL) for name in names]
+        rows = [
+            TableRow(*name, TableState.UNKNOWN, None, gap_recovery.BOOTSTRAP, low, why=NotLiveReason.ALL)
+            for name in names
+        ]
         newest = max((one.number for one in gap_recovery.newer(self.source.gaps, GapRecovery())), default=0)
         return self.begun(low, GapRecovery(newest, drops=DropReview.COMPARING), rows)
 
@@ -60,7 +63,7 @@ class Afresh:
         mended: GapRecovery,
         cursor: EventId,
         epoch: Epoch | None,
-    ) -> Begun:
+    ) -> BootstrapStart:
         """After gaps of the log, or one of the target's own: nothing that it shows is known to be so at the source, and
         the position is where the log is now. What is equal is found out before anything is read."""
         low = self.low()
@@ -71,7 +74,7 @@ class Afresh:
             self.consistency.rebase(database)
         self.make(low)
         unknown = gap_recovery.unknown_rows(names, rows, cursor, low, gaps)
-        own = [gap_recovery.forgotten_span(gap) for gap in gaps if gap.cause is Cause.FORGOTTEN]
+        own = [gap_recovery.forgotten_span(gap) for gap in gaps if gap.cause is GapCause.FORGOTTEN]
         return self.begun(low, gap_recovery.with_gaps(mended, gaps, epoch), unknown, own)
 
     def low(self) -> EventId:
@@ -101,11 +104,11 @@ class Afresh:
 
     def begun(
         self, low: EventId, mended: GapRecovery, unknown: Sequence[TableRow], own: Sequence[ForgottenSpan] = ()
-    ) -> Begun:
+    ) -> BootstrapStart:
         listed, scans = self.source.log.current(), self.scanned.progress()
         # Two commits, in this order: with the records alone a death between them would leave tables live that may have
         # changed. With the rows alone the next start finds no beginning, or the gap again, and comes here once more.
         self.side.ledger.put_tables(unknown)
         self.side.ledger.put_records([BootstrapBeginning(low, listed), mended, *own, scans])
         self.scanned.recorded = scans.newest_scan
-        return Begun(low, listed, mended, len(unknown))
+        return BootstrapStart(low, listed, mended, len(unknown))

@@ -19,8 +19,8 @@ from calque.core.kinds import obstacle
 from calque.core.land import NEW, unchanged
 from calque.core.limits import batches
 from calque.core.object_row import row_of
-from calque.engine.apply import Applied
-from calque.engine.apply.context import Hand
+from calque.engine.apply import AppliedChanges
+from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages
 from calque.engine.apply.hidden_build import begin, clear, hidden_name
 from calque.engine.apply.partitions import new_partitions
@@ -28,15 +28,15 @@ from calque.engine.apply.tables import new_table
 from calque.engine.files.stage import ContentLost
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import PARTITION_KINDS, ROUNDS, Exact, TooBusy, listed
-from calque.engine.source.stable_listings import Unsure
-from calque.engine.target.observe import Shown, event_of
-from calque.engine.window.advance import Advanced
+from calque.engine.source.exact_read import PARTITION_KINDS, ROUNDS, ExactTable, TableIsTooBusy, listed
+from calque.engine.source.stable_listings import UnsureDirectories
+from calque.engine.target.observe import ShownTable, event_of
+from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.prepare import Unreachable
 from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned, location_of
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.ledger import ObjectRow
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import Data, GroupPlan, Head, HiddenBuild, Hop, Part, Version
@@ -45,36 +45,36 @@ from calque.ports import Conflict
 LOG = logging.getLogger(__name__)
 BATCH = 2000
 """Partitions that are held at a time; a table with more of them is built batch by batch."""
-ENDS = frozenset({Kind.CREATE_TABLE, Kind.DROP_TABLE, Kind.RENAME_TABLE, Kind.UNKNOWN})
+ENDS = frozenset({EventKind.CREATE_TABLE, EventKind.DROP_TABLE, EventKind.RENAME_TABLE, EventKind.UNKNOWN})
 """After which the name may mean another table."""
 Tell = Callable[[TableName, int, int], None]
 """Takes the table, how many of its partitions are built, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltTable:
     """A table that the target shows now, as it was at `exact.exact_at`; `exact` holds no partitions, `partitions` their
     names."""
 
-    exact: Exact
+    exact: ExactTable
     partitions: Sequence[str]
-    advanced: Advanced
+    advanced: GroupOutcome
 
 
-def build(source: SourceSide, side: TargetSide, name: TableName, batch: int, tell: Tell) -> Built | None:
+def build(source: SourceSide, side: TargetSide, name: TableName, batch: int, tell: Tell) -> BuiltTable | None:
     """Build the table, or go on with what a death left of it; None where that is not the way: something stands at the
     target under its name, it is no partitioned table of a kind that is replicated, or the catalog takes any difference
-    at once. Raises `TooBusy`, `Unreachable`, `Unavailable`, `Refused`."""
+    at once. Raises `TableIsTooBusy`, `Unreachable`, `Unavailable`, `Refused`."""
     if side.catalog.abilities().any_difference or side.catalog.table(side.admission.name_at_target(name)) is not None:
         return None
     try:
-        return Building(source, side, name, batch, tell).run()
+        return TableBuild(source, side, name, batch, tell).run()
     except Conflict as conflict:
         raise Unreachable(f"{name} was changed at the target by another while it was being built") from conflict
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PartitionBatch:
     """Partitions as they were read. `names` were asked for; those of `unsettled` files are left for later."""
 
     names: Sequence[str]
@@ -84,7 +84,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Building:
+class TableBuild:
     """One build. `low` is where the bracket of the next round begins. `rows` has all that is built; `doubtful` is to be
     read again; with `whole` everything that is not built, with `again` that too."""
 
@@ -93,7 +93,7 @@ class Building:
     name: TableName
     batch: int
     tell: Tell
-    hand: Hand = field(init=False)
+    hand: HopContext = field(init=False)
     hidden: TableName = field(init=False)
     low: EventId = 0
     incarnation: str = ""
@@ -104,15 +104,15 @@ class Building:
     again: bool = False
     total: int = 0
     bytes: int = 0
-    unsure: Unsure = field(default_factory=Unsure)
+    unsure: UnsureDirectories = field(default_factory=UnsureDirectories)
 
     def __post_init__(self) -> None:
-        nothing = ReadImages(Exact(self.name, 0))
-        self.hand = Hand(self.side, nothing, lambda data: Listing(data.location, ()), {}, Applied())
+        nothing = ReadImages(ExactTable(self.name, 0))
+        self.hand = HopContext(self.side, nothing, lambda data: Listing(data.location, ()), {}, AppliedChanges())
         gaps = self.source.gaps.found() if self.source.gaps is not None else ()
         self.hidden = hidden_name(self.side.admission.name_at_target(self.name), f"read{len(gaps)}")
 
-    def run(self) -> Built | None:
+    def run(self) -> BuiltTable | None:
         for attempt in range(ROUNDS):
             if not self.begin():
                 return None
@@ -122,7 +122,7 @@ class Building:
             self.low = high
             if quiet:
                 self.source.clock.sleep(min(0.02 * (attempt + 1), 0.5))
-        raise TooBusy(f"{self.name} changes faster than it can be read: {ROUNDS} rounds did not settle it")
+        raise TableIsTooBusy(f"{self.name} changes faster than it can be read: {ROUNDS} rounds did not settle it")
 
     # Begin
 
@@ -179,10 +179,10 @@ class Building:
     def definition(self, event_id: EventId) -> Table:
         """The table's image, its directory made."""
         assert self.table is not None
-        self.hand.images = ReadImages(Exact(self.name, event_id, self.table))
+        self.hand.images = ReadImages(ExactTable(self.name, event_id, self.table))
         head = Head(NEW, Version(event_id, -1), self.incarnation, None, event_id)
         definition, _ = new_table(self.hand, self.name, head)
-        self.hand.shown[self.name] = Shown(definition)
+        self.hand.shown[self.name] = ShownTable(definition)
         return definition
 
     # Rounds
@@ -191,7 +191,7 @@ class Building:
         """Read what is in doubt and build it, then look what events touched meanwhile. The last batch is only built
         when that is known, so that a short round ends before its files are copied. The end of the bracket, and whether
         no event touched the table."""
-        held: Batch | None = None
+        held: PartitionBatch | None = None
         later: set[str] = set()
         for names in batches(self.todo(), self.batch):
             if held is not None:
@@ -224,17 +224,17 @@ class Building:
         self.incarnation, self.rows, self.doubtful, self.whole, self.again = "", {}, set(), True, False
         clear(self.hand, self.hidden)
 
-    def read(self, names: Sequence[str]) -> Batch:
+    def read(self, names: Sequence[str]) -> PartitionBatch:
         if self.side.stopping.is_set():
             raise Unavailable(f"{self.name} is not built yet", "calque ends", "It goes on when it runs again")
         started_ns = self.source.clock.now_ns()
         found = self.source.catalog.partitions(self.name, names)
         if self.side.policy.data == "none":
-            return Batch(names, found, {}, ())
+            return PartitionBatch(names, found, {}, ())
         places = {name: at for name, partition in found.items() if (at := location_of(partition)) is not None}
-        return Batch(names, found, *listed(self.source, places, started_ns, self.unsure))
+        return PartitionBatch(names, found, *listed(self.source, places, started_ns, self.unsure))
 
-    def put(self, batch: Batch, doubtful: Collection[str]) -> set[str]:
+    def put(self, batch: PartitionBatch, doubtful: Collection[str]) -> set[str]:
         """Have the batch in the hidden table, but for those in doubt; what could not be copied."""
         left = {*doubtful, *batch.unsettled}
         names = [name for name in batch.names if name not in left]
@@ -249,7 +249,7 @@ class Building:
         self.tell(self.name, len(self.rows), self.total)
         return missing
 
-    def same(self, batch: Batch, names: Sequence[str]) -> set[str]:
+    def same(self, batch: PartitionBatch, names: Sequence[str]) -> set[str]:
         """Those of the built partitions that look as they were read."""
         there = self.side.catalog.partitions(self.hidden, names) if names else {}
         files = self.files_there(there)
@@ -269,11 +269,11 @@ class Building:
         listings = self.side.storage.list(sorted(set(places.values())))
         return {name: listings[at] for name, at in places.items()}
 
-    def add(self, batch: Batch, names: Sequence[str]) -> None:
+    def add(self, batch: PartitionBatch, names: Sequence[str]) -> None:
         low, hand = self.low, self.hand
         some = {name: batch.partitions[name] for name in names}
         listings = {listing.location: listing for listing in batch.listings.values()}
-        hand.images = ReadImages(Exact(self.name, low, self.table, some))
+        hand.images = ReadImages(ExactTable(self.name, low, self.table, some))
         hand.listing = lambda data: listings.get(data.location, Listing(data.location, ()))
         parts = [
             (name, Part(f"{name}@{low}", Version(low, index), self.data(batch, name), self.incarnation, low))
@@ -288,7 +288,7 @@ class Building:
             said = text_of_partition(one.definition)
             self.rows[name] = row_of(self.name, name, self.incarnation, low, one.change, listing, said)
 
-    def data(self, batch: Batch, name: str) -> Data:
+    def data(self, batch: PartitionBatch, name: str) -> Data:
         if self.side.policy.data == "none":
             return Data(self.low, location_of(batch.partitions[name]) or "")
         return Data(self.low, batch.listings[name].location if name in batch.listings else "")
@@ -301,7 +301,7 @@ class Building:
 
     # End
 
-    def finish(self, high: EventId) -> Built:
+    def finish(self, high: EventId) -> BuiltTable:
         """Rename it in: everything in it is so at `high`."""
         definition, hand = self.definition(high), self.hand
         hand.call(self.side.catalog.alter_table, self.hidden, definition)
@@ -311,8 +311,8 @@ class Building:
         head = Head(NEW, Version(high, -1), self.incarnation, None, high)
         hop = Hop(high, HiddenBuild(self.name, head, ()), len(self.rows), hand.applied.bytes)
         plan = GroupPlan((self.name,), 1, (hop,))
-        advanced = Advanced((self.name,), plan, True, high, frozenset({self.name}), hand.applied)
-        return Built(Exact(self.name, high, self.table), list(self.rows), advanced)
+        advanced = GroupOutcome((self.name,), plan, True, high, frozenset({self.name}), hand.applied)
+        return BuiltTable(ExactTable(self.name, high, self.table), list(self.rows), advanced)
 
 
 def reaches_back(source: SourceSide, event_id: EventId) -> bool:
@@ -323,7 +323,7 @@ def reaches_back(source: SourceSide, event_id: EventId) -> bool:
 
 def is_of_all(entry: Entry) -> bool:
     """Whether the event may have changed any partition."""
-    if entry.keys.kind is Kind.FACET:
+    if entry.keys.kind is EventKind.FACET:
         return False
     return entry.keys.kind not in PARTITION_KINDS or not (entry.keys.partitions or entry.keys.others)
 

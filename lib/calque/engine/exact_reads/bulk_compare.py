@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from calque.core.attached import Thing
-from calque.core.compare import Seen, compare_locations
+from calque.core.compare import TableSide, compare_locations
 from calque.core.fold import names_in
 from calque.core.iceberg import is_iceberg
 from calque.core.image import SOURCE, Marks, is_ours, source_mark
@@ -23,12 +23,12 @@ from calque.core.kinds import obstacle
 from calque.core.land import is_ahead, same_incarnation, unchanged
 from calque.core.limits import batches
 from calque.engine.apply.facet_sources import compare_facets
-from calque.engine.files.referenced_files import Doubts
+from calque.engine.files.referenced_files import SharedFileCheck
 from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.stable_listings import list_what_can_be
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
 from calque.ports import CatalogReader, Journal
 
@@ -37,14 +37,14 @@ BATCH = 100
 PAGE = 1000
 """Partitions, and directories, that are held at a time; entries of the journal that are read at once."""
 NO_MARKS = Marks(0, "")
-LOST_PARTITIONS = frozenset({Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
+LOST_PARTITIONS = frozenset({EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITION})
 
 Gone = tuple[TableName, str]
 """An object by the table's name at the source and the partition's (`""`: the table itself)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class BulkComparison:
     """Tables that are what they are at the source at event `at`, and others that must be read. `gone` says of these
     what the target has and the source lost, without an event that says so: it would be dropped by difference.
     `objects` are the tables and partitions at the target."""
@@ -56,7 +56,7 @@ class Surveyed:
     objects: int = 0
 
 
-class Dropped:
+class JournaledDrops:
     """What the journal says was dropped, or renamed away, after the event that it begins after. Safe from several
     threads."""
 
@@ -86,13 +86,13 @@ def dropped_by(entry: Entry) -> set[Gone]:
         return set()
     if keys.kind in LOST_PARTITIONS:
         return {(keys.table, partition) for partition in (*keys.partitions, *keys.others)}
-    if keys.kind is Kind.DROP_TABLE:
+    if keys.kind is EventKind.DROP_TABLE:
         return {(keys.table, "")}
-    return {(keys.other, "")} if keys.kind is Kind.RENAME_TABLE and keys.other is not None else set()
+    return {(keys.other, "")} if keys.kind is EventKind.RENAME_TABLE and keys.other is not None else set()
 
 
 @dataclass(slots=True)
-class _Look:
+class _TablePair:
     """One table at both sides. `gone` are the target's partitions that the source has not."""
 
     name: TableName
@@ -103,17 +103,17 @@ class _Look:
     gone: list[str] = field(default_factory=list)
 
 
-def survey(
-    source: SourceSide, side: TargetSide, names: Sequence[TableName], dropped: Dropped, beside: Executor
-) -> Surveyed:
+def compare_in_bulk(
+    source: SourceSide, side: TargetSide, names: Sequence[TableName], dropped: JournaledDrops, beside: Executor
+) -> BulkComparison:
     """Compare at most `BATCH` tables; `beside` reads the target meanwhile. Reads only. Raises `Unavailable`, and
     `Refused` where one of the tables can't be read."""
     low = source.log.current()
     at = [side.admission.name_at_target(name) for name in names]
     waiting = beside.submit(headers, side.catalog, at)
     here, there = headers(source.catalog, names), waiting.result()
-    comparing = Likeness(source, side, low, Doubts(source.storage, side), beside)
-    looks = [_Look(name, here.get(name), there.get(place)) for name, place in zip(names, at, strict=True)]
+    comparing = TableLikeness(source, side, low, SharedFileCheck(source.storage, side), beside)
+    looks = [_TablePair(name, here.get(name), there.get(place)) for name, place in zip(names, at, strict=True)]
     for look in looks:
         look.equal = comparing.same_header(look)
         if look.there is not None and is_partitioned(look.there):
@@ -131,10 +131,10 @@ def survey(
     return surveyed(side, high, looks, dropped)
 
 
-def surveyed(side: TargetSide, at: EventId, looks: Sequence[_Look], dropped: Dropped) -> Surveyed:
+def surveyed(side: TargetSide, at: EventId, looks: Sequence[_TablePair], dropped: JournaledDrops) -> BulkComparison:
     ours = [look for look in looks if look.there is not None and is_ours(look.there.parameters, side.policy.source)]
     gone = {look.name: count for look in ours if (count := lost_of(side, look, dropped))}
-    return Surveyed(
+    return BulkComparison(
         at,
         tuple(look.name for look in looks if look.equal),
         tuple(look.name for look in looks if not look.equal),
@@ -143,7 +143,7 @@ def surveyed(side: TargetSide, at: EventId, looks: Sequence[_Look], dropped: Dro
     )
 
 
-def lost_of(side: TargetSide, look: _Look, dropped: Dropped) -> int:
+def lost_of(side: TargetSide, look: _TablePair, dropped: JournaledDrops) -> int:
     """How many objects of the table are at the target alone, and no event says why."""
     if look.here is not None:
         return sum(not dropped.says(look.name, partition) for partition in look.gone)
@@ -153,18 +153,18 @@ def lost_of(side: TargetSide, look: _Look, dropped: Dropped) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class TableLikeness:
     """What is equal at both sides. `low` is an event id that no mark may pass: one that does is of a log that went
     back. `places` are directories at the source and the target that are still to be listed."""
 
     source: SourceSide
     side: TargetSide
     low: EventId
-    doubts: Doubts
+    doubts: SharedFileCheck
     beside: Executor
-    places: list[tuple[_Look, str, str]] = field(default_factory=list)
+    places: list[tuple[_TablePair, str, str]] = field(default_factory=list)
 
-    def same_header(self, look: _Look) -> bool:
+    def same_header(self, look: _TablePair) -> bool:
         """Iceberg tables are never called equal: their files are told by metadata of their own."""
         here, there = look.here, look.there
         if here is None or there is None or obstacle(here) or is_iceberg(here) or is_iceberg(there):
@@ -183,7 +183,7 @@ class Likeness:
             return False
         return self.side.policy.data != "none" or not compare_locations(name, "", here, there)
 
-    def partitions(self, look: _Look) -> None:
+    def partitions(self, look: _TablePair) -> None:
         """Count the target's partitions, and compare them where the table's header is equal."""
         if look.equal and self.few_partitions(look):
             return
@@ -200,7 +200,7 @@ class Likeness:
             here = self.source.catalog.partitions(look.name, page)
             look.equal = self.same_partitions(look, here, reading.result()) and len(here) == len(page)
 
-    def few_partitions(self, look: _Look) -> bool:
+    def few_partitions(self, look: _TablePair) -> bool:
         """The same where no side has more than a page of them; False where one has."""
         assert look.here is not None
         assert look.there is not None
@@ -212,7 +212,7 @@ class Likeness:
         look.equal = self.same_partitions(look, here, there)
         return True
 
-    def same_partitions(self, look: _Look, here: Mapping[str, Partition], there: Mapping[str, Partition]) -> bool:
+    def same_partitions(self, look: _TablePair, here: Mapping[str, Partition], there: Mapping[str, Partition]) -> bool:
         """Whether the definitions are equal; the files are compared later."""
         if here.keys() != there.keys():
             return False
@@ -221,7 +221,7 @@ class Likeness:
         self.files(look, [(partition, there[name]) for name, partition in here.items()])
         return True
 
-    def files(self, look: _Look, pairs: Sequence[tuple[Table | Partition, Table | Partition]]) -> None:
+    def files(self, look: _TablePair, pairs: Sequence[tuple[Table | Partition, Table | Partition]]) -> None:
         """Compare the directories of both, with the next page of them."""
         if self.side.policy.data != "none":
             self.places.extend((look, directory(here), directory(there)) for here, there in pairs)
@@ -258,7 +258,7 @@ def other_facets(source: SourceSide, side: TargetSide, names: Sequence[TableName
         if is_view(table):
             continue
         partitions = source.catalog.partition_names(name) if is_partitioned(table) else ()
-        seen = Seen(table, dict.fromkeys(partitions, Partition()))
+        seen = TableSide(table, dict.fromkeys(partitions, Partition()))
         if compare_facets(source.catalog, side, name, seen, seen):
             found.append(name)
     return found

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from calque.core.limits import batches
-from calque.engine.apply import Applied
-from calque.engine.exact_reads.bulk_compare import BATCH, Dropped, Surveyed, other_facets, survey
-from calque.engine.exact_reads.pool import Read, Reading
+from calque.engine.apply import AppliedChanges
+from calque.engine.exact_reads.bulk_compare import BATCH, BulkComparison, JournaledDrops, compare_in_bulk, other_facets
+from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.window.advance import Advanced
+from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.failures import FAILURES, Failure
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan
@@ -35,7 +35,7 @@ TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class PossibleLosses:
     """What all surveys found: objects that each table would lose by difference, of so many at the target."""
 
     gone: dict[TableName, int]
@@ -51,7 +51,7 @@ class Losses:
 
 
 @dataclass(frozen=True, slots=True)
-class Faceted:
+class FacetComparison:
     """Tables whose facets were compared, and those that differ."""
 
     names: tuple[TableName, ...]
@@ -59,25 +59,25 @@ class Faceted:
 
 
 @dataclass(slots=True)
-class Surveying:
+class BulkComparePool:
     """`wake` is called after each batch. Only `run` may be called from other threads."""
 
     source: SourceSide
     side: TargetSide
-    reading: Reading
+    reading: ReaderPool
     begin: Callable[[], EventId]
     wake: Callable[[], None]
-    results: queue.Queue[Surveyed] = field(default_factory=queue.Queue)
+    results: queue.Queue[BulkComparison] = field(default_factory=queue.Queue)
     names: frozenset[TableName] = frozenset()
     """Tables that were to be compared, the last time."""
     left: set[TableName] = field(default_factory=set)
     """Tables whose batch is not through."""
     gone: dict[TableName, int] = field(default_factory=dict)
     objects: int = 0
-    dropped: Dropped | None = None
+    dropped: JournaledDrops | None = None
     exactly: frozenset[TableName] = frozenset()
     equal: list[TableName] = field(default_factory=list)
-    facets: queue.Queue[Faceted] = field(default_factory=queue.Queue)
+    facets: queue.Queue[FacetComparison] = field(default_factory=queue.Queue)
     faceting: set[TableName] = field(default_factory=set)
     """Tables whose facets are still to be compared."""
     pages: deque[Sequence[TableName]] = field(default_factory=deque)
@@ -88,7 +88,7 @@ class Surveying:
         todo = sorted({*names, *exactly})
         self.names, self.left, self.exactly = frozenset(todo), {*todo}, frozenset(exactly)
         self.gone, self.objects, self.equal = {}, 0, []
-        self.dropped = Dropped(self.source.journal, self.begin())
+        self.dropped = JournaledDrops(self.source.journal, self.begin())
         for batch in batches(todo, min(BATCH, max(SMALLEST, len(todo) // SHARES))):
             self.submit(batch, 0)
 
@@ -108,7 +108,7 @@ class Surveying:
         if self.reading.stopping.wait(min(0.2 * 2**tries, 30.0) if tries else 0.0):
             return
         try:
-            self.results.put(survey(self.source, self.side, batch, self.dropped, self.reading.beside))
+            self.results.put(compare_in_bulk(self.source, self.side, batch, self.dropped, self.reading.beside))
         except FAILURES as error:
             self.failed(batch, tries + 1, error)
         self.wake()
@@ -122,7 +122,7 @@ class Surveying:
             self.submit(batch[:middle], 1)
             self.submit(batch[middle:], 1)
         else:
-            self.results.put(Surveyed(0, (), tuple(batch)))
+            self.results.put(BulkComparison(0, (), tuple(batch)))
 
     def drain(self) -> Iterator[TableName]:
         """Take the results so far: tables that are equal are finished like reads, the others that lose nothing are
@@ -143,9 +143,9 @@ class Surveying:
                     self.reading.finished.put(as_read(name, found.at))
             yield from (name for name in found.others if name not in found.gone)
 
-    def losses(self) -> Losses:
+    def losses(self) -> PossibleLosses:
         """After the last batch: who would lose what."""
-        return Losses(dict(self.gone), self.objects)
+        return PossibleLosses(dict(self.gone), self.objects)
 
     def settle(self) -> None:
         """Nobody needs to ask for the losses any more."""
@@ -178,13 +178,13 @@ class Surveying:
         if self.reading.stopping.wait(0.2 * 2**tries if tries else 0.0):
             return
         try:
-            self.facets.put(Faceted(tuple(page), tuple(other_facets(self.source, self.side, page))))
+            self.facets.put(FacetComparison(tuple(page), tuple(other_facets(self.source, self.side, page))))
         except FAILURES as error:
             LOG.warning("%s: comparing facets failed: %s", self.side.policy.target, error)
             if tries + 1 < TRIES:
                 self.submit_facets(page, tries + 1)
                 return
-            self.facets.put(Faceted(tuple(page)))
+            self.facets.put(FacetComparison(tuple(page)))
         self.next_facets()
         self.wake()
 
@@ -203,6 +203,6 @@ class Surveying:
         return self.dropped is not None and not self.left
 
 
-def as_read(name: TableName, at: EventId) -> Read:
+def as_read(name: TableName, at: EventId) -> ReadOutcome:
     """A table that is what it was, as the outcome of a read that had nothing to do."""
-    return Read(name, at, Advanced((name,), GroupPlan((), 0), True, at, frozenset({name}), Applied()))
+    return ReadOutcome(name, at, GroupOutcome((name,), GroupPlan((), 0), True, at, frozenset({name}), AppliedChanges()))

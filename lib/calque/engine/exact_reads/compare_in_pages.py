@@ -15,11 +15,11 @@ from calque.core.kinds import obstacle
 from calque.core.land import has_incarnation, same_incarnation
 from calque.core.limits import batches
 from calque.engine.exact_reads.build_in_batches import Tell, is_of_all
-from calque.engine.exact_reads.bulk_compare import Likeness, directory
-from calque.engine.files.referenced_files import Doubts
+from calque.engine.exact_reads.bulk_compare import TableLikeness, directory
+from calque.engine.files.referenced_files import SharedFileCheck
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import ROUNDS, Exact, OfAll, TooBusy, read_some
+from calque.engine.source.exact_read import ROUNDS, AllPartitionsChanged, ExactTable, TableIsTooBusy, read_some
 from calque.engine.target.observe import event_of, observe
 from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned
@@ -27,16 +27,16 @@ from calque.model.names import Span, TableName
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class PagedComparison:
     """What differs, exact at one event id, and the names of all partitions of the source's table."""
 
-    exact: Exact
+    exact: ExactTable
     partitions: Sequence[str]
 
 
-def sift(
+def compare_pages(
     source: SourceSide, side: TargetSide, name: TableName, batch: int, tell: Tell, beside: Executor
-) -> Sifted | None:
+) -> PagedComparison | None:
     """Compare the table with what the target has of it, `batch` partitions at a time; `beside` reads the target
     meanwhile. None where the target's table can't go on as this one, or is asked to be looked into. Raises as
     `read_exact`."""
@@ -47,7 +47,9 @@ def sift(
         here, there = source.catalog.table(name), observe(side, [name], {}, with_files=False)[name]
         if here is None or there is None or not can_go_on(here, there.table, side):
             return None
-        sifting = Sifting(side, name, Likeness(source, side, low, Doubts(source.storage, side), beside), tell)
+        sifting = PageComparer(
+            side, name, TableLikeness(source, side, low, SharedFileCheck(source.storage, side), beside), tell
+        )
         names, differing = sifting.differing(batch)
         high = source.log.current()
         touched = touching(source, name, Span(low, high)) if high > low else []
@@ -55,10 +57,10 @@ def sift(
             continue
         differing |= {part for entry in touched for part in (*entry.keys.partitions, *entry.keys.others)}
         try:
-            return Sifted(read_some(source, name, differing, high, side.policy.data != "none"), names)
-        except OfAll:
+            return PagedComparison(read_some(source, name, differing, high, side.policy.data != "none"), names)
+        except AllPartitionsChanged:
             continue
-    raise TooBusy(f"{name} changes faster than it can be compared: {ROUNDS} rounds did not settle it")
+    raise TableIsTooBusy(f"{name} changes faster than it can be compared: {ROUNDS} rounds did not settle it")
 
 
 def can_go_on(here: Table, there: Table, side: TargetSide) -> bool:
@@ -67,12 +69,12 @@ def can_go_on(here: Table, there: Table, side: TargetSide) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Sifting:
+class PageComparer:
     """One pass over the table."""
 
     side: TargetSide
     name: TableName
-    comparing: Likeness
+    comparing: TableLikeness
     tell: Tell
 
     def differing(self, batch: int) -> tuple[Sequence[str], set[str]]:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from calque.core.lifecycle import BEHIND, UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
-from calque.engine.exact_reads.drop_guard import Comparing
-from calque.engine.exact_reads.pool import Read, Reading
+from calque.engine.exact_reads.drop_guard import DropGuard
+from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
@@ -17,10 +17,10 @@ from calque.engine.target.fault_isolation import RELEASE
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.pause import PauseRules
 from calque.engine.window.result import Window
-from calque.engine.window.retries import Retries
-from calque.engine.window.scan_backlog import Scanned
+from calque.engine.window.retries import ReadRetries
+from calque.engine.window.scan_backlog import ScanBacklog
 from calque.errors import sentence
-from calque.model.ledger import Why
+from calque.model.ledger import NotLiveReason
 from calque.model.names import EventId, TableName
 from calque.model.records import ReadMode, ReadRequest
 
@@ -42,10 +42,10 @@ class ExactReads:
         databases: Databases,
         functions: Functions,
         consistency: Consistency,
-        scanned: Scanned,
-        reading: Reading,
-        comparing: Comparing,
-        retries: Retries,
+        scanned: ScanBacklog,
+        reading: ReaderPool,
+        comparing: DropGuard,
+        retries: ReadRetries,
         rules: PauseRules,
     ) -> None:
         self.source, self.side, self.tables = source, side, tables
@@ -62,11 +62,11 @@ class ExactReads:
 
     def need_counted(self, name: TableName, reason: str) -> None:
         if not self.tables.is_(name, UNREAD):
-            self.take_out(name, reason, self.tables.cursor, Why.ALL)
+            self.take_out(name, reason, self.tables.cursor, NotLiveReason.ALL)
             self.scanned.leave(name)
             self.comparing.later.add(name)
 
-    def take_out(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
+    def take_out(self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN) -> None:
         """The table is UNKNOWN from now on; nobody reads it yet."""
         self.consistency.rebase(name.database)
         self.tables.need_read(name, reason, event_id, why)
@@ -87,7 +87,9 @@ class ExactReads:
         for name in self.comparing.begin(names):
             self.submit(name)
 
-    def quarantine(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
+    def quarantine(
+        self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN
+    ) -> None:
         shows = self.tables.rows[name].shows if name in self.tables.rows else None
         if self.tables.positions.get(name, shows) is not None:
             self.consistency.rebase(name.database)
@@ -107,7 +109,9 @@ class ExactReads:
         """Tables in one of `states` that are chosen must be read again; which ones. Those whose drops wait for an
         operator do so still. Only between windows."""
         rows = self.tables.rows
-        names = [name for name in self.tables.in_state(*states) if takes(name) and rows[name].why is not Why.HELD]
+        names = [
+            name for name in self.tables.in_state(*states) if takes(name) and rows[name].why is not NotLiveReason.HELD
+        ]
         self.ask(names, reason, how)
         return names
 
@@ -129,7 +133,7 @@ class ExactReads:
         self.side.asked.add(self.side.ledger, ReadMode.COUNT, [name for name in names if name in passed_by], reason)
         free = [name for name in names if name not in passed_by]
         for name in free:
-            self.take_out(name, reason, self.tables.cursor, Why.ALL)
+            self.take_out(name, reason, self.tables.cursor, NotLiveReason.ALL)
         self.read(free)
         return names
 
@@ -204,7 +208,7 @@ class ExactReads:
                 ended |= outcome.asked
         self.side.asked.done(self.side.ledger, ended)
 
-    def land(self, outcome: Read, window: Window) -> None:
+    def land(self, outcome: ReadOutcome, window: Window) -> None:
         """The table joins the windows at the event that its read is exact at, or is paused there."""
         advanced, name = outcome.advanced, outcome.table
         if advanced is None:
@@ -227,9 +231,9 @@ class ExactReads:
             if name not in self.tables.copied:
                 self.need(name, "its statistics or constraints are not the source's", self.tables.cursor)
         for name, reason in compared.held.items():
-            self.quarantine(name, reason, self.tables.cursor, Why.HELD)
+            self.quarantine(name, reason, self.tables.cursor, NotLiveReason.HELD)
 
-    def failed(self, outcome: Read) -> None:
+    def failed(self, outcome: ReadOutcome) -> None:
         """A table that can't be read is set aside after its retries; the world's failures are waited out."""
         name = outcome.table
         hopeless = not outcome.retry and not outcome.world

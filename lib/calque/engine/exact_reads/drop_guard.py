@@ -12,18 +12,18 @@ from dataclasses import dataclass, field, replace
 from calque.core.lifecycle import UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
-from calque.engine.exact_reads.bulk_compare_pool import Losses, Surveying
+from calque.engine.exact_reads.bulk_compare_pool import BulkComparePool, PossibleLosses
 from calque.engine.exact_reads.gap_recovery import at_target, drop_leftovers, held_reason
-from calque.engine.exact_reads.pool import Reading
+from calque.engine.exact_reads.pool import ReaderPool
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
-from calque.model.ledger import Why
+from calque.model.ledger import NotLiveReason
 from calque.model.names import EventId, TableName
 from calque.model.records import DropReview, GapRecovery
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonResults:
     """What comparisons came to: tables to read, others whose facets differ, and those that wait, with why."""
 
     read: list[TableName] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Compared:
     held: dict[TableName, str] = field(default_factory=dict)
 
 
-class Comparing:
+class DropGuard:
     """One target's comparisons. Tables that are equal come back as reads that are finished; `mended` says how far it
     is, and is written down before what follows from it."""
 
@@ -40,12 +40,12 @@ class Comparing:
         source: SourceSide,
         side: TargetSide,
         tables: TableStates,
-        reading: Reading,
+        reading: ReaderPool,
         begin: Callable[[], EventId],
         wake: Callable[[], None],
     ) -> None:
         self.source, self.side, self.tables = source, side, tables
-        self.surveying = Surveying(source, side, reading, begin, wake)
+        self.surveying = BulkComparePool(source, side, reading, begin, wake)
         self.mended = GapRecovery()
         self.later: set[TableName] = set()
         """Tables whose losses are to be counted when nothing else is."""
@@ -71,8 +71,8 @@ class Comparing:
         """Compare those of the tables that may be what they were, or that the target would lose by difference; which
         are to be read at once."""
         rows = self.tables.rows
-        since_gap = [name for name in names if rows[name].why is Why.GAP]
-        counted = [name for name in names if rows[name].why is Why.ALL]
+        since_gap = [name for name in names if rows[name].why is NotLiveReason.GAP]
+        counted = [name for name in names if rows[name].why is NotLiveReason.ALL]
         there = at_target(self.side, counted) if counted else set()
         first = {*since_gap, *there}
         if first:
@@ -101,9 +101,9 @@ class Comparing:
         self.begin_all()
         return self.begin(names)
 
-    def take(self, databases: Databases, functions: Functions) -> Compared:
+    def take(self, databases: Databases, functions: Functions) -> ComparisonResults:
         """What is known by now. Once all tables are compared, so is what becomes of those that lose something."""
-        found = Compared([name for name in self.surveying.drain() if self.tables.is_(name, UNREAD)])
+        found = ComparisonResults([name for name in self.surveying.drain() if self.tables.is_(name, UNREAD)])
         found.other_facets.extend(name for name in self.surveying.drain_facets() if self.tables.is_(name, {State.LIVE}))
         if self.surveying.is_counted():
             self.take_losses(found)
@@ -115,13 +115,13 @@ class Comparing:
             self.record(DropReview.REPAIRED)
         return found
 
-    def take_losses(self, found: Compared) -> None:
+    def take_losses(self, found: ComparisonResults) -> None:
         """All were compared: those that would lose something are read, or held."""
         losses = self.surveying.losses()
         gone = {name: count for name, count in losses.gone.items() if self.tables.is_(name, UNREAD)}
         rows, compared = self.tables.rows.items(), self.surveying.names
         others = sum(row.shows is not None for name, row in rows if name not in compared)
-        losses = Losses(gone, losses.objects + others)
+        losses = PossibleLosses(gone, losses.objects + others)
         held = self.mended.drops is not DropReview.COUNTED and losses.are_too_many(self.side.policy.max_drop)
         self.record(DropReview.HELD if held or self.held() else DropReview.COUNTED)
         self.surveying.settle()
@@ -139,7 +139,7 @@ class Comparing:
     def held(self) -> list[TableName]:
         """Tables whose drops wait for an operator."""
         rows = self.tables.rows
-        return [name for name in self.tables.in_state(State.QUARANTINED) if rows[name].why is Why.HELD]
+        return [name for name in self.tables.in_state(State.QUARANTINED) if rows[name].why is NotLiveReason.HELD]
 
     def record(self, drops: DropReview) -> None:
         """Write down what becomes of drops by difference, before the first of them."""

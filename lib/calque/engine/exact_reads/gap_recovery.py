@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never
 
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TABLE
-from calque.model.gaps import Cause, Gap
-from calque.model.ledger import Epoch, StateKey, StateRow, TableRow, TableState, Why, shown_event
+from calque.model.gaps import Gap, GapCause
+from calque.model.ledger import Epoch, NotLiveReason, StateKey, StateRow, TableRow, TableState, shown_event
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
 from calque.model.records import BootstrapBeginning, DropReview, ForgottenSpan, GapRecovery, Record, one_of
@@ -67,7 +67,7 @@ def left_behind(source: SourceSide, begin: EventId, cursor: EventId, recovery: G
     if cursor >= at:
         return []
     now = datetime.fromtimestamp(source.clock.now_ns() / 1e9, UTC).isoformat(timespec="seconds")
-    return [Gap(recovery.newest_gap, cursor, at, Cause.FORGOTTEN, now)]
+    return [Gap(recovery.newest_gap, cursor, at, GapCause.FORGOTTEN, now)]
 
 
 def forgotten_span(gap: Gap) -> ForgottenSpan:
@@ -89,20 +89,20 @@ def unknown_rows(
             shows = max(shows or 0, cursor)
         reason = said(gaps[-1])
         shows = None if shows is None else min(shows, common)
-        found.append(TableRow(*name, TableState.UNKNOWN, shows, reason, low, why=Why.GAP))
+        found.append(TableRow(*name, TableState.UNKNOWN, shows, reason, low, why=NotLiveReason.GAP))
     return found
 
 
 def said(gap: Gap) -> str:
     first, last = gap.span
     match gap.cause:
-        case Cause.PURGED:
+        case GapCause.PURGED:
             return f"gap {gap.number}: the log has lost events {first} to {last}"
-        case Cause.WENT_BACK:
+        case GapCause.WENT_BACK:
             return f"gap {gap.number}: the log went back from event {last} to {first - 1}"
-        case Cause.REPEATED:
+        case GapCause.REPEATED:
             return f"gap {gap.number}: the log has event {last} twice"
-        case Cause.FORGOTTEN:
+        case GapCause.FORGOTTEN:
             return f"the journal has no events {first} to {last} any more"
         case other:
             assert_never(other)
@@ -127,7 +127,7 @@ def drop_leftovers(source: SourceSide, side: TargetSide, databases: Databases, f
     """Functions of ours that the source has not go now, databases when they are empty."""
     for name in sorted(functions.owned):
         if source.catalog.function(name) is None:
-            functions.drop(name, Applied())
+            functions.drop(name, AppliedChanges())
     for at in side.catalog.databases():
         of = side.admission.source_of(TableName(at))
         if of is None or not databases.is_replica(at, of.database):
@@ -135,4 +135,4 @@ def drop_leftovers(source: SourceSide, side: TargetSide, databases: Databases, f
         if source.catalog.database(of.database) is not None:
             databases.let_go(of.database)
         elif side.policy.drops != "keep":
-            databases.drop(of.database, Applied())
+            databases.drop(of.database, AppliedChanges())

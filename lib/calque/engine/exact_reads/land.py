@@ -6,28 +6,28 @@ from collections.abc import Sequence
 
 from calque.core.iceberg import is_iceberg
 from calque.core.land import landing, same_incarnation
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.apply.definitions import ReadImages
 from calque.engine.exact_reads.take_over import look, mark_partitions, take_over
 from calque.engine.files.iceberg_metadata import mend
-from calque.engine.files.referenced_files import Doubts
+from calque.engine.files.referenced_files import SharedFileCheck
 from calque.engine.sides.sides import TargetSide
-from calque.engine.source.exact_read import Exact
-from calque.engine.target.observe import NotOurs, Shown, every_partition, observe, read_files
+from calque.engine.source.exact_read import ExactTable
+from calque.engine.target.observe import NotOurReplica, ShownTable, every_partition, observe, read_files
 from calque.engine.target.recovered_rows import ADOPT, PAGE, READ, as_it_is, whole
-from calque.engine.window.advance import Advanced, outcome, perform
-from calque.engine.window.prepare import ANY_MARK, ATTEMPTS, Prepared, Unreachable, planned, ready_of
+from calque.engine.window.advance import GroupOutcome, outcome, perform
+from calque.engine.window.prepare import ANY_MARK, ATTEMPTS, PreparedGroup, Unreachable, planned, ready_of
 from calque.model.hive import is_partitioned, location_of
 from calque.model.ledger import ObjectRow
 from calque.model.plan import Data
 from calque.ports import Conflict
 
 
-def land(side: TargetSide, exact: Exact, page: int = PAGE) -> Advanced:
+def land(side: TargetSide, exact: ExactTable, page: int = PAGE) -> GroupOutcome:
     """Take one table from what the target shows to what was read; one that is not ours where that was asked for. Of a
     table that was compared `page` partitions are held at a time.
-    Raises `NotOurs`, `Unreachable`, `Refused`."""
-    applied = Applied()
+    Raises `NotOurReplica`, `Unreachable`, `Refused`."""
+    applied = AppliedChanges()
     for _ in range(ATTEMPTS):
         if side.asked.adopts(exact.name):
             try:
@@ -50,19 +50,19 @@ def land(side: TargetSide, exact: Exact, page: int = PAGE) -> Advanced:
     raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
 
 
-def as_landed(side: TargetSide, exact: Exact, shown: Shown | None, page: int) -> Sequence[ObjectRow]:
+def as_landed(side: TargetSide, exact: ExactTable, shown: ShownTable | None, page: int) -> Sequence[ObjectRow]:
     """Rows of all that the table has, whatever was recorded of it before."""
     if exact.only is not None:
         return as_it_is(side, exact.name, exact.exact_at, page)
     return whole(exact.name, shown, exact.exact_at, ADOPT if side.asked.adopts(exact.name) else READ)
 
 
-def goes_on(side: TargetSide, exact: Exact, there: Shown | None) -> bool:
+def goes_on(side: TargetSide, exact: ExactTable, there: ShownTable | None) -> bool:
     """Whether the target's table is the one that was read, so that its other partitions stay."""
     return there is not None and exact.table is not None and same_incarnation(there.table, exact.table, side.imaging)
 
 
-def mend_lake(side: TargetSide, exact: Exact, shown: Shown | None) -> None:
+def mend_lake(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> None:
     """An Iceberg table's definition does not tell whether its files are all there."""
     if shown is None or exact.table is None or side.policy.data == "none":
         return
@@ -70,11 +70,11 @@ def mend_lake(side: TargetSide, exact: Exact, shown: Shown | None) -> None:
         mend(side, exact.table, shown.table)
 
 
-def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
+def prepare_landing(side: TargetSide, exact: ExactTable) -> PreparedGroup:
     name = exact.name
     try:
         shown = observe(side, [name], {}, with_files=False)
-    except NotOurs:
+    except NotOurReplica:
         if exact.table is not None:
             raise
         shown = {name: None}
@@ -93,7 +93,7 @@ def prepare_landing(side: TargetSide, exact: Exact) -> Prepared:
     locations = {partition: listing.location for partition, listing in exact.listings.items()}
     if side.policy.data == "none":
         locations = {partition: location_of(value) or "" for partition, value in exact.partitions.items()}
-    doubts = Doubts(side.storage, side)
+    doubts = SharedFileCheck(side.storage, side)
     chain = landing(
         name,
         exact.exact_at,

@@ -12,25 +12,25 @@ from typing import Any, assert_never
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable
 from calque.core.kinds import obstacle
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.facet_sources import copy_facets
 from calque.engine.exact_reads.build_in_batches import BATCH, build
-from calque.engine.exact_reads.compare_in_pages import sift
+from calque.engine.exact_reads.compare_in_pages import compare_pages
 from calque.engine.exact_reads.land import land
-from calque.engine.exact_reads.progress import Reads
+from calque.engine.exact_reads.progress import ReadProgress
 from calque.engine.files.stage import ContentLost
-from calque.engine.policy.retained import Kept
+from calque.engine.policy.retained import RetainedReplicas
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates, landed_row
-from calque.engine.source.exact_read import Large, TooBusy, read_exact
+from calque.engine.source.exact_read import TableIsLarge, TableIsTooBusy, read_exact
 from calque.engine.target.fault_isolation import FaultIsolation, facts
-from calque.engine.target.observe import NotOurs
+from calque.engine.target.observe import NotOurReplica
 from calque.engine.target.recovered_rows import as_it_is
-from calque.engine.window.advance import Advanced
+from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.failures import FAILURES, Failure
 from calque.engine.window.prepare import Unreachable
-from calque.errors import Forgotten, Refused, Unavailable
+from calque.errors import EventsForgotten, Refused, Unavailable
 from calque.model.names import EventId, TableName
 from calque.model.plan import GroupPlan
 from calque.model.records import ReadRequest
@@ -40,13 +40,13 @@ READERS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadOutcome:
     """How the read of a table ended: landed at `exact_at`, or a problem (with `retry`: worth another try; with `world`:
     it says nothing of the table)."""
 
     table: TableName
     exact_at: EventId = 0
-    advanced: Advanced | None = None
+    advanced: GroupOutcome | None = None
     problem: str = ""
     retry: bool = False
     world: bool = False
@@ -56,7 +56,7 @@ class Read:
     """It did not begin: an operator holds the table back."""
 
 
-class Landed:
+class LandingRecorder:
     """Records tables as they land, as STAGING: they show the event that the row says, and join the windows at the first
     one that ends there or later. `told` gets the outcome when the row is durable, `note_defect` what nobody expected.
     At most one commit in `pace` seconds is made, for all that have landed by then: who dies reads again what landed
@@ -65,7 +65,7 @@ class Landed:
     def __init__(
         self,
         ledger: Ledger,
-        told: Callable[[Read], None],
+        told: Callable[[ReadOutcome], None],
         note_defect: Callable[[Future[None]], None],
         stopping: threading.Event,
         pace: float,
@@ -74,11 +74,11 @@ class Landed:
         self.ledger, self.told, self.note_defect = ledger, told, note_defect
         self.stopping, self.pace, self.clock = stopping, pace, clock
         self.written_ns = 0
-        self.waiting: list[Read] = []
+        self.waiting: list[ReadOutcome] = []
         self.adding, self.writing = threading.Lock(), threading.Lock()
         self.writer = ThreadPoolExecutor(1, "landed") if pace else None
 
-    def record(self, landed: Read) -> None:
+    def record(self, landed: ReadOutcome) -> None:
         """With a pace, somebody else writes."""
         with self.adding:
             self.waiting.append(landed)
@@ -112,21 +112,21 @@ class Landed:
             self.writer.shutdown(wait=True)
 
 
-def failed(name: TableName, error: Failure) -> Read:
+def failed(name: TableName, error: Failure) -> ReadOutcome:
     """What becomes of a table whose read ended so."""
     match error:
         case Unavailable():
-            return Read(name, problem=facts(error), retry=True)
-        case Forgotten() | Unreachable() | ContentLost() | Unfoldable():
-            return Read(name, problem=str(error), retry=True)
+            return ReadOutcome(name, problem=facts(error), retry=True)
+        case EventsForgotten() | Unreachable() | ContentLost() | Unfoldable():
+            return ReadOutcome(name, problem=str(error), retry=True)
         case Conflict():
-            return Read(name, problem=f"it was changed at the target by another: {error}", retry=True)
-        case NotOurs() | TooBusy() | Refused() | Undecodable():
-            return Read(name, problem=str(error))
+            return ReadOutcome(name, problem=f"it was changed at the target by another: {error}", retry=True)
+        case NotOurReplica() | TableIsTooBusy() | Refused() | Undecodable():
+            return ReadOutcome(name, problem=str(error))
     assert_never(error)
 
 
-class Reading:
+class ReaderPool:
     """`finished` holds outcomes, and defects that readers met; `wake` is called after each. Tables that are `held` are
     not begun with."""
 
@@ -141,18 +141,18 @@ class Reading:
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
         readers: int = READERS,
         batch: int = BATCH,
-        kept: Kept | None = None,
+        kept: RetainedReplicas | None = None,
         pace: float = 0.0,
         held: Callable[[TableName], bool] = lambda _: False,
     ) -> None:
-        self.kept, self.held = kept or Kept(side), held
+        self.kept, self.held = kept or RetainedReplicas(side), held
         self.source, self.side, self.databases, self.faults = source, side, databases, faults
         self.tables, self.wake = tables, wake
-        self.finished: queue.Queue[Read | BaseException] = queue.Queue()
+        self.finished: queue.Queue[ReadOutcome | BaseException] = queue.Queue()
         self.batch = batch
-        self.reads = Reads(source.clock.now_ns)
+        self.reads = ReadProgress(source.clock.now_ns)
         self.stopping = threading.Event()
-        self.landed = Landed(side.ledger, self.finish, self.note_defect, self.stopping, pace, source.clock)
+        self.landed = LandingRecorder(side.ledger, self.finish, self.note_defect, self.stopping, pace, source.clock)
         self.pool = pool(readers, f"read-{side.policy.target}")
         self.beside = pool(readers, f"there-{side.policy.target}")
         """Reads the target while one of the readers reads the source."""
@@ -179,12 +179,14 @@ class Reading:
     def take_up(self, name: TableName, exact_at: EventId) -> None:
         """Have the outcome of a read whose table has landed."""
         try:
-            applied = Applied(as_it_is(self.side, name, exact_at, self.batch))
+            applied = AppliedChanges(as_it_is(self.side, name, exact_at, self.batch))
         except FAILURES as error:
             self.finish(failed(name, error))
             return
         self.finish(
-            Read(name, exact_at, Advanced((name,), GroupPlan((name,), 0), True, exact_at, frozenset({name}), applied))
+            ReadOutcome(
+                name, exact_at, GroupOutcome((name,), GroupPlan((name,), 0), True, exact_at, frozenset({name}), applied)
+            )
         )
 
     def close(self) -> None:
@@ -200,7 +202,7 @@ class Reading:
             return
         asked = self.side.asked.of(name)
         try:
-            outcome = Read(name, held=True) if self.held(name) else self.read_and_land(name)
+            outcome = ReadOutcome(name, held=True) if self.held(name) else self.read_and_land(name)
         except FAILURES as error:
             outcome = replace(failed(name, error), world=not self.faults.may_be_own_fault(error))
         outcome = replace(outcome, asked=asked)
@@ -209,16 +211,16 @@ class Reading:
         else:
             self.finish(outcome)
 
-    def finish(self, outcome: Read | BaseException) -> None:
+    def finish(self, outcome: ReadOutcome | BaseException) -> None:
         self.finished.put(outcome)
         self.wake()
 
-    def read_and_land(self, name: TableName) -> Read:
+    def read_and_land(self, name: TableName) -> ReadOutcome:
         self.tables.begin_reading(name)
         with_files, names = self.side.policy.data != "none", None
         try:
             exact = read_exact(self.source, name, with_files, self.batch)
-        except Large:
+        except TableIsLarge:
             self.databases.ensure(name)
             self.kept.bring(name)
             self.tables.begin_copying(name)
@@ -227,8 +229,8 @@ class Reading:
                 advanced = built.advanced
                 copy_facets(self.source, self.side, built.exact, advanced.plan, advanced.applied, built.partitions)
                 self.reads.landed(name, len(built.partitions), advanced.applied.bytes)
-                return Read(name, built.exact.exact_at, advanced)
-            sifted = sift(self.source, self.side, name, self.batch, self.reads.built, self.beside)
+                return ReadOutcome(name, built.exact.exact_at, advanced)
+            sifted = compare_pages(self.source, self.side, name, self.batch, self.reads.built, self.beside)
             if sifted is not None:
                 exact, names = sifted.exact, sifted.partitions
             else:
@@ -236,18 +238,18 @@ class Reading:
         names = list(exact.partitions) if names is None else names
         if exact.table is not None:
             if problem := obstacle(exact.table):
-                return Read(name, exact.exact_at, problem=problem)
+                return ReadOutcome(name, exact.exact_at, problem=problem)
             self.databases.ensure(name)
             self.kept.bring(name)
             self.tables.begin_copying(name)
         landed = land(self.side, exact, self.batch)
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied, names)
         self.reads.landed(name, len(names), landed.applied.bytes)
-        return Read(name, exact.exact_at, landed)
+        return ReadOutcome(name, exact.exact_at, landed)
 
-    def drain(self) -> list[Read]:
+    def drain(self) -> list[ReadOutcome]:
         """The outcomes so far. Raises a defect that a reader met."""
-        found: list[Read] = []
+        found: list[ReadOutcome] = []
         while True:
             try:
                 outcome = self.finished.get_nowait()

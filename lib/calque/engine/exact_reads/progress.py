@@ -1,4 +1,4 @@
-"""How far the exact reads of a target are, and when they may be done: `Reads`."""
+"""How far the exact reads of a target are, and when they may be done: `ReadProgress`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLE_WEIGHT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Headway:
+class ReadTotals:
     """Tables that are to be read, of which some are done: the target shows them, or they are gone. Partitions and bytes
     are those that are known of by now. Times are nanoseconds since the epoch."""
 
@@ -38,7 +38,7 @@ class Headway:
         return self.at_ns + int((self.at_ns - self.began_ns) * left / done)
 
 
-class Reads:
+class ReadProgress:
     """Collects what the readers of one target report, from any thread. What is done counts until nothing is left to
     read, so that a bootstrap is one thing that grows."""
 
@@ -77,14 +77,14 @@ class Reads:
         with self._lock:
             self._left.pop(name, None)
 
-    def look(self) -> Headway | None:
+    def look(self) -> ReadTotals | None:
         """None while nothing is read."""
         with self._lock:
             if not self._left:
                 return None
             built = sum(done for done, _ in self._left.values())
             known = sum(of for _, of in self._left.values())
-            return Headway(
+            return ReadTotals(
                 self._began_ns,
                 self._now_ns(),
                 self._tables + len(self._left),

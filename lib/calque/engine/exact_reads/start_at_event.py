@@ -25,7 +25,7 @@ from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.list_calls import send_list
-from calque.engine.target.observe import NotOurs
+from calque.engine.target.observe import NotOurReplica
 from calque.errors import Refused
 from calque.model.hive import Database, is_partitioned
 from calque.model.ledger import TableRow, TableState
@@ -68,7 +68,7 @@ class StartAtEvent:
         take_databases(side, event_id, untouched)
         self.take_functions(event_id, touched)
         known = sorted(name for name in there if name in here or name in touched)
-        rows = list(self.pool.map(Claim(source.catalog, side, event_id), known))
+        rows = list(self.pool.map(ClaimTable(source.catalog, side, event_id), known))
         reason = f"it is not at the target, which is said to equal the source at event {event_id}"
         rows += [TableRow(*name, TableState.UNKNOWN, None, reason, low) for name in sorted(here - there - touched)]
         LOG.info("%s starts at event %d with %d tables", side.policy.target, event_id, len(known))
@@ -138,7 +138,7 @@ def names_touched(log: EventLog, after: EventId, upto: EventId) -> set[TableName
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimTable:
     """Makes the target's table the replica of the source's at the event."""
 
     source: CatalogReader
@@ -148,7 +148,7 @@ class Claim:
     def __call__(self, name: TableName) -> TableRow:
         try:
             problem = self.mark(name)
-        except (Refused, NotOurs, Conflict) as error:
+        except (Refused, NotOurReplica, Conflict) as error:
             problem = str(error)
         if problem:
             return TableRow(*name, TableState.QUARANTINED, None, problem, self.event_id)
@@ -165,7 +165,7 @@ class Claim:
             return ""
         mark = (there.parameters or {}).get(SOURCE, "")
         if mark and mark != source_mark(side.policy.source, name):
-            raise NotOurs(name, at, mark, collides=is_ours(there.parameters, side.policy.source))
+            raise NotOurReplica(name, at, mark, collides=is_ours(there.parameters, side.policy.source))
         if not mark:
             side.catalog.alter_table(at, taken(side, name, there, here, marks))
         if is_partitioned(there):

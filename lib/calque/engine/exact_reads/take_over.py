@@ -14,13 +14,13 @@ from calque.core.image import EVENT, INCARNATION, ORIGIN, SOURCE, TYPE, Marks, i
 from calque.core.kinds import ACID, kind_of
 from calque.core.land import same_incarnation, unchanged
 from calque.core.layout import natural_location
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.files.content_proof import is_shared, prove, require_told, same_files
 from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.sides.sides import TargetSide
-from calque.engine.source.exact_read import Exact
+from calque.engine.source.exact_read import ExactTable
 from calque.engine.target.list_calls import send_list
-from calque.engine.target.observe import Shown, event_of
+from calque.engine.target.observe import ShownTable, event_of
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, File, Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
@@ -35,7 +35,7 @@ NOBODY = "r0"
 """The incarnation of one that the source's can't be made of: it is replaced."""
 
 
-def take_over(side: TargetSide, exact: Exact) -> None:
+def take_over(side: TargetSide, exact: ExactTable) -> None:
     """Mark what stands under the table's name as its replica, in one call that leaves columns, parameters and place as
     they are; the server is not to act on it by itself any more. Raises `Conflict`, `Refused`."""
     at = side.admission.name_at_target(exact.name)
@@ -88,7 +88,7 @@ def own_root(side: TargetSide, at: TableName, there: Table, source: Table) -> st
     return None
 
 
-def look(side: TargetSide, exact: Exact, shown: Shown) -> None:
+def look(side: TargetSide, exact: ExactTable, shown: ShownTable) -> None:
     """Find out which files of the table are those of the source, where it was asked for; what an adopted table has in
     the source's own directory is no copy. Raises `Unavailable`, `Refused`."""
     if not side.asked.looks(exact.name):
@@ -123,7 +123,7 @@ def listed(side: TargetSide, listings: dict[str, Listing]) -> dict[str, Listing]
     return {key: found[listing.location] for key, listing in listings.items()}
 
 
-def mark_partitions(side: TargetSide, exact: Exact, shown: Shown | None, applied: Applied) -> None:
+def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges) -> None:
     """Partitions that landed as they were get the marks that they lack. Those of an adopted table may have marks of
     another stream. Raises `Conflict`."""
     if shown is None or exact.table is None or not shown.partitions:

@@ -20,7 +20,7 @@ NO_TIME = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class FilePairToProve:
     """A file of the source, and what may be its copy: equal in path and size."""
 
     location: str
@@ -58,7 +58,7 @@ def prove(side: TargetSide, pairs: Iterable[tuple[Listing, Listing]], *, also_kn
     return changed
 
 
-def pairs_of(wanted: Listing, there: Listing) -> list[Pair]:
+def pairs_of(wanted: Listing, there: Listing) -> list[FilePairToProve]:
     """Empty where the target's directory can't stay; Delta tables are compared by their logs."""
     if wanted.version is not None or there.version is not None or is_shared(wanted, there):
         return []
@@ -66,7 +66,8 @@ def pairs_of(wanted: Listing, there: Listing) -> list[Pair]:
     if any((file.path, file.size) not in files for file in there.files):
         return []
     return [
-        Pair(wanted.pin or wanted.location, there.location, files[file.path, file.size], file) for file in there.files
+        FilePairToProve(wanted.pin or wanted.location, there.location, files[file.path, file.size], file)
+        for file in there.files
     ]
 
 
@@ -76,7 +77,7 @@ def is_shared(wanted: Listing, there: Listing) -> bool:
     return here.contains(other) or other.contains(here)
 
 
-def times_of(side: TargetSide, pairs: Sequence[Pair]) -> dict[str, int]:
+def times_of(side: TargetSide, pairs: Sequence[FilePairToProve]) -> dict[str, int]:
     """The times that files at the target should have and do not have, by full path. A source's file that changed while
     it was read proves nothing."""
     sums = side.storage.checksums([pair.source for pair in pairs])
@@ -98,7 +99,7 @@ def same_files(side: TargetSide, here: Listing, there: Listing) -> bool:
     """Whether two listings have equal files, by path, size and checksum."""
     if {(file.path, file.size) for file in here.files} != {(file.path, file.size) for file in there.files}:
         return False
-    for some in batches([Pair(here.location, there.location, file, file) for file in here.files], AT_ONCE):
+    for some in batches([FilePairToProve(here.location, there.location, file, file) for file in here.files], AT_ONCE):
         sums = side.storage.checksums([pair.source for pair in some])
         at_target = side.storage.checksums([pair.target for pair in some])
         if any(sums.get(pair.source) != at_target.get(pair.target) for pair in some):
@@ -106,7 +107,7 @@ def same_files(side: TargetSide, here: Listing, there: Listing) -> bool:
     return True
 
 
-def is_as_listed(now: Mapping[str, File], pair: Pair) -> bool:
+def is_as_listed(now: Mapping[str, File], pair: FilePairToProve) -> bool:
     file = now.get(pair.source)
     return file is not None and (file.size, file.modified_ns) == (pair.file.size, pair.file.modified_ns)
 

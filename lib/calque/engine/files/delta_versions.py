@@ -30,7 +30,7 @@ from calque.core.deltalog import (
 from calque.core.layout import join, staged_name
 from calque.model.files import File, Listing
 from calque.model.names import EventId
-from calque.ports import Copied, CopyTask, Storage
+from calque.ports import CopiedFile, CopyTask, Storage
 
 READERS = 16
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class VersionLost(Exception):
 
 
 @dataclass(slots=True)
-class Brought:
+class CopiedVersion:
     """What is at the target now. `commit` is the newest one's file; files and bytes are what was really copied."""
 
     commit: File
@@ -54,13 +54,13 @@ class Brought:
 
 
 @dataclass(slots=True)
-class _Way:
+class _CopyRoute:
     """From a source's directory to a target's, on a storage that sees both."""
 
     storage: Storage
     source: str
     target: str
-    done: list[Copied] = field(default_factory=list)
+    done: list[CopiedFile] = field(default_factory=list)
     sums: dict[str, str] = field(default_factory=dict)
     """Of the commits that were read: another table's may come to lie at the same path."""
 
@@ -116,8 +116,8 @@ class _Way:
     def name(self, path: str, event_id: EventId | None) -> str:
         return join(self.target, path) if event_id is None else staged_name(self.target, path, event_id)
 
-    def brought(self, commit: File) -> Brought:
-        return Brought(commit, len(self.done), sum(copied.bytes_moved for copied in self.done))
+    def brought(self, commit: File) -> CopiedVersion:
+        return CopiedVersion(commit, len(self.done), sum(copied.bytes_moved for copied in self.done))
 
 
 def always(_path: str) -> bool:
@@ -132,14 +132,14 @@ def same_log(storage: Storage, there: Listing, source: str) -> bool:
     return content is not None and xxh3_128_hexdigest(content) == there.files[0].checksum
 
 
-def advance(storage: Storage, there: Listing, wanted: Listing, event_id: EventId) -> Brought | None:
+def advance(storage: Storage, there: Listing, wanted: Listing, event_id: EventId) -> CopiedVersion | None:
     """Take the live directory `there` on to the version `wanted`, a source's, in place. None, and nothing visible has
     changed, where that can't be done. Raises `Refused` for a table that can't be copied."""
     if there.version is None or wanted.version is None or not same_log(storage, there, wanted.location):
         return None
     if there.version >= wanted.version:
-        return Brought(wanted.files[0]) if there.files[0].checksum == wanted.files[0].checksum else None
-    way = _Way(storage, wanted.location, there.location)
+        return CopiedVersion(wanted.files[0]) if there.files[0].checksum == wanted.files[0].checksum else None
+    way = _CopyRoute(storage, wanted.location, there.location)
     versions = range(there.version + 1, wanted.version + 1)
     try:
         commits = way.commits(versions, wanted.files[0])
@@ -156,7 +156,7 @@ def advance(storage: Storage, there: Listing, wanted: Listing, event_id: EventId
     return way.brought(wanted.files[0])
 
 
-def bring_checkpoint(way: _Way, upto: int) -> None:
+def bring_checkpoint(way: _CopyRoute, upto: int) -> None:
     """The source's newest checkpoint up to a version, if it is newer than the target's: readers of a long log begin
     there. Where it can't be had nothing is lost."""
     here = log_of(way.storage.children(join(way.source, LOG))).checkpoint(upto)
@@ -170,7 +170,7 @@ def bring_checkpoint(way: _Way, upto: int) -> None:
         return
 
 
-def copy_checkpoint(way: _Way, checkpoint: Checkpoint, sidecars: Sequence[str]) -> None:
+def copy_checkpoint(way: _CopyRoute, checkpoint: Checkpoint, sidecars: Sequence[str]) -> None:
     """What it refers to first, what makes it count last."""
     *parts, last = checkpoint.files
     way.copy(way.require([*sidecars, *parts]), always)
@@ -190,12 +190,12 @@ def read_checkpoint(storage: Storage, source: str, checkpoint: Checkpoint) -> tu
     return [*actions, *_read(storage, source, sidecars, checkpoint_actions)], sidecars
 
 
-def bring_whole(storage: Storage, wanted: Listing, target: str) -> Brought:
+def bring_whole(storage: Storage, wanted: Listing, target: str) -> CopiedVersion:
     """Copy the version `wanted` to a directory that nobody reads: all that it needs, and what the versions since the
     checkpoint that its log begins with need as far as it is still there, so that a reader may go back as far as at the
     source. Raises `VersionLost`, `Refused`."""
     assert wanted.version is not None
-    way = _Way(storage, wanted.location, target)
+    way = _CopyRoute(storage, wanted.location, target)
     base, first, commits, sidecars = history(way, wanted)
     live = {path for file in replayed(base, commits) for path in file.paths}
     past = {path for actions in (*base, *commits) for path in (*actions.paths(), *actions.changes)}
@@ -213,7 +213,7 @@ def bring_whole(storage: Storage, wanted: Listing, target: str) -> Brought:
 
 
 def history(
-    way: _Way, wanted: Listing
+    way: _CopyRoute, wanted: Listing
 ) -> tuple[Sequence[Actions], Checkpoint | None, Sequence[Actions], Sequence[str]]:
     """What the checkpoint says that a version's log begins with, that checkpoint (None: the log begins with its first
     commit), what the commits after it say, and the checkpoint's sidecars. Raises `VersionLost`."""
@@ -232,7 +232,7 @@ def live_files(storage: Storage, listing: Listing) -> Listing:
     `VersionLost` where the log does not say them."""
     if listing.version is None:
         return listing
-    way = _Way(storage, listing.location, "")
+    way = _CopyRoute(storage, listing.location, "")
     base, _, commits, _ = history(way, listing)
     live = {path for file in replayed(base, commits) for path in file.paths}
     found = way.found(live)

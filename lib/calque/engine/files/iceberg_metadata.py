@@ -1,7 +1,7 @@
 """Make ready at a target what an Iceberg table's definition points to: data first, then what names them, upwards.
 
-Every file has the name at the target that `core.iceberg.Paths` gives it, whatever was copied before, and none is ever
-written again: a crash goes on where it was. The metadata file comes last; where it is there, all that it needs is.
+Every file has the name at the target that `core.iceberg.PathMapping` gives it, whatever was copied before, and none is
+ever written again: a crash goes on where it was. The metadata file comes last; where it is there, all that it needs is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from calque.core.iceberg import (
     METADATA,
     PREVIOUS,
     Json,
-    Paths,
+    PathMapping,
     current_of,
     is_displaced,
     metadata_file,
@@ -30,9 +30,9 @@ from calque.core.iceberg import (
     statistics_of,
 )
 from calque.core.manifests import (
-    Listed,
+    ListedFile,
     Record,
-    Rewritten,
+    RewrittenDeleteFile,
     files_in,
     manifests_in,
     moved_deletes,
@@ -40,7 +40,7 @@ from calque.core.manifests import (
     moved_manifest,
     rewritten_as,
 )
-from calque.engine.files.stage import ContentLost, Placed
+from calque.engine.files.stage import ContentLost, StagedFiles
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import File
 from calque.model.hive import Table, location_of
@@ -52,29 +52,29 @@ AT_ONCE = 16
 """Small files that are read or written side by side."""
 
 
-def make_ready(side: TargetSide, source: Table, definition: Table, there: Table | None) -> tuple[Table, Placed]:
+def make_ready(side: TargetSide, source: Table, definition: Table, there: Table | None) -> tuple[Table, StagedFiles]:
     """`definition`, the image of `source`, with its own metadata file; and the files that were added for it. `there` is
     what the target shows of the table. Raises `Refused`, and `ContentLost` where files of the state are gone."""
     wanted = metadata_of(source)
     location = location_of(definition) or ""
     shown = shown_metadata(there, location)
     if shown is not None and there is not None and name_of(shown) == name_of(wanted):
-        return pointing(definition, shown, (there.parameters or {}).get(PREVIOUS)), Placed(location, ())
+        return pointing(definition, shown, (there.parameters or {}).get(PREVIOUS)), StagedFiles(location, ())
     content = side.storage.read(wanted)
     if content is None:
         raise ContentLost(wanted, "the table's metadata file is not there any more")
     metadata = parse_metadata(wanted, content)
-    paths = Paths.between(metadata["location"], location)
+    paths = PathMapping.between(metadata["location"], location)
     at, before = paths.at_target(wanted), (source.parameters or {}).get(PREVIOUS)
     older = paths.at_target(before) if before else at
     present = side.storage.files([at, older])
-    placed = Placed(location, ())
+    placed = StagedFiles(location, ())
     if at not in present:
-        placed = Transfer(side.storage, paths, metadata, wanted, known_at(side.storage, shown)).run(at)
+        placed = MetadataTransfer(side.storage, paths, metadata, wanted, known_at(side.storage, shown)).run(at)
     return pointing(definition, at, older if before and older in present else None), placed
 
 
-def mend(side: TargetSide, source: Table, there: Table) -> Placed | None:
+def mend(side: TargetSide, source: Table, there: Table) -> StagedFiles | None:
     """Make again what is missing at the target of the state that it shows; None where it shows another one than the
     source has. What has the right size is taken for whole. Raises as `make_ready` does."""
     wanted, shown = metadata_of(source), (there.parameters or {}).get(METADATA, "")
@@ -82,10 +82,12 @@ def mend(side: TargetSide, source: Table, there: Table) -> Placed | None:
     if name_of(shown) != name_of(wanted) or content is None or is_displaced(there):
         return None
     metadata = parse_metadata(wanted, content)
-    paths = Paths.between(metadata["location"], location_of(there) or "")
+    paths = PathMapping.between(metadata["location"], location_of(there) or "")
     kept = side.storage.read(shown)
     log = metadata_log(shown, parse_metadata(shown, kept)) if kept is not None else ()
-    return Transfer(side.storage, paths, metadata, wanted, Known(log=frozenset(log)), mending=True).run(shown)
+    return MetadataTransfer(side.storage, paths, metadata, wanted, FilesAtTarget(log=frozenset(log)), mending=True).run(
+        shown
+    )
 
 
 def shown_metadata(there: Table | None, location: str) -> str | None:
@@ -96,7 +98,7 @@ def shown_metadata(there: Table | None, location: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class FilesAtTarget:
     """What is at the target for sure: snapshots with all their files, by id and by manifest list; manifests of the
     current one with their lengths; metadata files."""
 
@@ -106,15 +108,15 @@ class Known:
     log: frozenset[str] = frozenset()
 
 
-def known_at(storage: Storage, shown: str | None) -> Known:
+def known_at(storage: Storage, shown: str | None) -> FilesAtTarget:
     content = storage.read(shown) if shown is not None else None
     if shown is None or content is None:
-        return Known()
+        return FilesAtTarget()
     metadata = parse_metadata(shown, content)
     snapshots, current = snapshots_of(metadata), current_of(metadata)
     listed = storage.read(current["manifest-list"]) if current is not None else None
     rows = manifests_in(shown, listed) if listed is not None else []
-    return Known(
+    return FilesAtTarget(
         frozenset(snapshot["snapshot-id"] for snapshot in snapshots),
         frozenset(snapshot["manifest-list"] for snapshot in snapshots),
         {row["manifest_path"]: row["manifest_length"] for row in rows},
@@ -133,22 +135,22 @@ class NewSnapshot:
 
 
 @dataclass(slots=True)
-class Transfer:
+class MetadataTransfer:
     """One metadata file on its way. `gone` are files of the source that could not be had, with the reason. With
     `mending` files at the target that have another size than at the source are taken away, and made again."""
 
     storage: Storage
-    paths: Paths
+    paths: PathMapping
     metadata: Json
     wanted: str
-    known: Known
+    known: FilesAtTarget
     mending: bool = False
     gone: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
     """Of manifests at the target, by their paths at the source."""
     added: list[File] = field(default_factory=list)
 
-    def run(self, at: str) -> Placed:
+    def run(self, at: str) -> StagedFiles:
         """Everything up to the metadata file, which is to lie `at` the target."""
         kept, new = self.snapshots()
         manifests = self.manifests(new)
@@ -164,7 +166,7 @@ class Transfer:
         moved_to = moved_metadata(self.metadata, self.paths, ids, statistics, self.known.log)
         self.write(at, metadata_file(at, moved_to))
         size = sum(file.size for file in self.added)
-        return Placed(self.paths.target, tuple(sorted(self.added)), len(self.added), size)
+        return StagedFiles(self.paths.target, tuple(sorted(self.added)), len(self.added), size)
 
     # What there is
 
@@ -192,18 +194,18 @@ class Transfer:
             if length is not None:
                 self.lengths[row["manifest_path"]] = length
 
-    def manifests(self, new: Sequence[NewSnapshot]) -> dict[str, list[Listed]]:
+    def manifests(self, new: Sequence[NewSnapshot]) -> dict[str, list[ListedFile]]:
         """The files of each manifest that the target does not have, by its path at the source."""
         wanted = dict.fromkeys(path for snapshot in new for path in snapshot.manifests if path not in self.lengths)
         found = side_by_side(self.manifest, wanted)
         self.gone |= {path: "it is not there any more" for path, files in found.items() if files is None}
         return {path: files for path, files in found.items() if files is not None}
 
-    def manifest(self, path: str) -> list[Listed] | None:
+    def manifest(self, path: str) -> list[ListedFile] | None:
         content = self.storage.read(path)
         return None if content is None else files_in(path, content)
 
-    def is_whole(self, snapshot: NewSnapshot, manifests: Mapping[str, Sequence[Listed]]) -> bool:
+    def is_whole(self, snapshot: NewSnapshot, manifests: Mapping[str, Sequence[ListedFile]]) -> bool:
         """Whether all files of the snapshot are at the target by now, those that hold paths aside."""
         for path in snapshot.manifests:
             lost = [path, *(file.path for file in manifests.get(path, ()))]
@@ -220,7 +222,7 @@ class Transfer:
 
     # Files without paths in them
 
-    def copy(self, manifests: Mapping[str, Sequence[Listed]]) -> None:
+    def copy(self, manifests: Mapping[str, Sequence[ListedFile]]) -> None:
         """Copy what the target does not have; what can't be copied is `gone`."""
         files = dict.fromkeys(file for listed in manifests.values() for file in listed if self.is_news(file))
         paths = dict.fromkeys(
@@ -245,13 +247,13 @@ class Transfer:
                 continue
             self.add(File(task.target, task.size, task.modified_ns, result.checksum))
 
-    def is_news(self, file: Listed) -> bool:
+    def is_news(self, file: ListedFile) -> bool:
         """Whether the file may be missing at the target. What a snapshot added came with it."""
         return file.added_by not in self.known.snapshots
 
     # Files with paths in them
 
-    def write_manifest(self, path: str, files: Iterable[Listed]) -> None:
+    def write_manifest(self, path: str, files: Iterable[ListedFile]) -> None:
         at = self.paths.at_target(path)
         there = self.storage.files([at])
         if at in there:
@@ -265,7 +267,7 @@ class Transfer:
         self.lengths[path] = len(content)
         self.write(at, content)
 
-    def write_deletes(self, file: Listed) -> Rewritten:
+    def write_deletes(self, file: ListedFile) -> RewrittenDeleteFile:
         at = self.paths.at_target(file.path)
         content = self.storage.read(at)
         if content is None:

@@ -71,7 +71,7 @@ def address_of(storage: Storage, warehouse: str, url: str) -> str | None:
 
 
 @dataclass(slots=True)
-class Doubts:
+class SharedFileCheck:
     """Looks at each file that definitions at a target share once, at the `source`'s storage and at the target's."""
 
     source: Storage
@@ -102,7 +102,7 @@ def compare_files_of(
     source: Storage, side: TargetSide, name: TableName, things: Iterable[tuple[str, Table | Partition]]
 ) -> list[Difference]:
     """Schema files of a table and its partitions (by name, `""`: the table) at the target that are not the source's."""
-    doubts = Doubts(source, side)
+    doubts = SharedFileCheck(source, side)
     return [
         Difference(name, partition, DifferenceKind.CONTENT, f"parameters.{KEY}: other content", url, at)
         for partition, thing in things

@@ -11,7 +11,7 @@ from calque.engine.files.path_ownership import OWNER, comes_from_source, contest
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import File, Listing
 from calque.model.names import EventId, TableName
-from calque.ports import Copied, CopyTask
+from calque.ports import CopiedFile, CopyTask
 
 Lost = tuple[str, int, int]
 """A file that can't be had any more: its path at the source, its size and its time."""
@@ -26,7 +26,7 @@ class ContentLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StageRequest:
     """A directory to make: its content at the source, and the natural path for it at the target (None: always a
     versioned one). `incarnation` is the table's; `claim` tells the object from every other that may want the path, but
     for one of the same second (`claim_of`). With `grows` other files of the object may lie there; where it is `shown`
@@ -44,7 +44,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class StagedFiles:
     """A directory at the target with the state's files, not yet referenced. Bytes moved is what was really copied."""
 
     location: str
@@ -53,10 +53,10 @@ class Placed:
     bytes_moved: int = 0
 
 
-def stage(side: TargetSide, wanted: Sequence[Wanted]) -> list[Placed]:
+def stage(side: TargetSide, wanted: Sequence[StageRequest]) -> list[StagedFiles]:
     """Choose a directory for each and copy its files there, all in one go. Raises `ContentLost`."""
     if side.policy.data == "none":
-        return [Placed(item.listing.location, item.listing.files) for item in wanted]
+        return [StagedFiles(item.listing.location, item.listing.files) for item in wanted]
     locations = choose(side, wanted)
     tasks = [
         CopyTask(origin(item.listing, file), join(location, file.path), file.size, file.modified_ns, ours=True)
@@ -74,7 +74,7 @@ def stage(side: TargetSide, wanted: Sequence[Wanted]) -> list[Placed]:
     ]
 
 
-def placed_version(side: TargetSide, listing: Listing, location: str) -> Placed:
+def placed_version(side: TargetSide, listing: Listing, location: str) -> StagedFiles:
     try:
         return brought(location, delta_versions.bring_whole(side.storage, listing, location))
     except delta_versions.VersionLost as lost:
@@ -83,11 +83,11 @@ def placed_version(side: TargetSide, listing: Listing, location: str) -> Placed:
         raise ContentLost(at, f"{lost.path} {lost.problem}", commit.size, commit.modified_ns) from lost
 
 
-def brought(location: str, found: delta_versions.Brought) -> Placed:
-    return Placed(location, (found.commit,), found.files, found.bytes)
+def brought(location: str, found: delta_versions.CopiedVersion) -> StagedFiles:
+    return StagedFiles(location, (found.commit,), found.files, found.bytes)
 
 
-def stage_version(side: TargetSide, there: Listing, listing: Listing, event_id: EventId) -> Placed | None:
+def stage_version(side: TargetSide, there: Listing, listing: Listing, event_id: EventId) -> StagedFiles | None:
     """Take a live Delta table on to a version of its log, in place and visible at once. None where it needs another
     directory. Raises `Refused`."""
     if side.policy.data == "none":
@@ -101,9 +101,9 @@ def origin(listing: Listing, file: File) -> str:
     return join(listing.pin or listing.location, file.path)
 
 
-def placed(files: Iterable[File], location: str, results: Mapping[str, Copied]) -> Placed:
+def placed(files: Iterable[File], location: str, results: Mapping[str, CopiedFile]) -> StagedFiles:
     done = [(file, results[join(location, file.path)]) for file in files]
-    return Placed(
+    return StagedFiles(
         location,
         tuple(File(file.path, file.size, file.modified_ns, result.checksum or None) for file, result in done),
         sum(result.bytes_moved > 0 or file.size == 0 for file, result in done),
@@ -111,7 +111,7 @@ def placed(files: Iterable[File], location: str, results: Mapping[str, Copied]) 
     )
 
 
-def choose(side: TargetSide, wanted: Sequence[Wanted]) -> list[str]:
+def choose(side: TargetSide, wanted: Sequence[StageRequest]) -> list[str]:
     """For each the first of its candidates that is free, or that the same object claimed before a crash and into which
     nothing was copied but what it wants: a directory belongs to one incarnation for ever."""
     chosen: list[str | None] = [None] * len(wanted)
@@ -128,7 +128,7 @@ def choose(side: TargetSide, wanted: Sequence[Wanted]) -> list[str]:
     return [location for location in chosen if location is not None]
 
 
-def may_take(side: TargetSide, item: Wanted, location: str, there: Listing) -> bool:
+def may_take(side: TargetSide, item: StageRequest, location: str, there: Listing) -> bool:
     if location != item.natural:
         return there.missing or item.grows or fits(side, there, item.listing)
     if is_given(side, item) and lies_in_another(side, location):
@@ -140,22 +140,22 @@ def may_take(side: TargetSide, item: Wanted, location: str, there: Listing) -> b
     )
 
 
-def lost(side: TargetSide, item: Wanted, there: Listing) -> bool:
+def lost(side: TargetSide, item: StageRequest, there: Listing) -> bool:
     """Whether another object claimed the natural path as well, in the same moment."""
     return is_given(side, item) and contested(side, item.natural or "", mark_of(item), fresh=there.missing)
 
 
-def is_given(side: TargetSide, item: Wanted) -> bool:
+def is_given(side: TargetSide, item: StageRequest) -> bool:
     """Whether the natural path is that of a table where the source has it."""
     return not item.partition and item.natural is not None and comes_from_source(side, item.natural, item.at_target)
 
 
-def mark_of(item: Wanted) -> str:
+def mark_of(item: StageRequest) -> str:
     """The hidden directory that says whose a natural path is."""
     return f"{OWNER}{item.claim}"
 
 
-def candidate(side: TargetSide, item: Wanted, attempt: int) -> str:
+def candidate(side: TargetSide, item: StageRequest, attempt: int) -> str:
     if attempt == 0 and item.natural is not None:
         return item.natural
     scan = item.listing.scan
@@ -195,7 +195,7 @@ class Append:
     """New files, copied to hidden names in a live directory; `renames` publish them in order."""
 
     renames: tuple[tuple[str, str], ...]
-    placed: Placed
+    placed: StagedFiles
 
 
 def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: EventId) -> Append:
@@ -214,10 +214,10 @@ def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: E
     )
     renames = tuple((hidden[file.path], join(there.location, file.path)) for file in new)
     moved = sum(results[hidden[file.path]].bytes_moved for file in new)
-    return Append(renames, Placed(there.location, done, len(new), moved))
+    return Append(renames, StagedFiles(there.location, done, len(new), moved))
 
 
-def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, Copied]:
+def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, CopiedFile]:
     """Results by target path."""
     results = {result.task.target: result for result in side.storage.copy(tasks)} if tasks else {}
     for result in results.values():

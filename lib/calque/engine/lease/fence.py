@@ -30,14 +30,14 @@ class Fence(Protocol):
         """Raises where none may."""
 
 
-class Unfenced:
+class NoFence:
     """For what touches no part of a replica."""
 
     def permit(self) -> None:
         return
 
 
-class Deputy:
+class CommandFence:
     """Lets calls begin beside a target's writer, or where none runs, as long as the target was last written from the
     same state folder: what another one's says of the target is out of date."""
 
@@ -67,7 +67,7 @@ class FencedStorage(ForwardingStorage):
     """`storage`, whose effects begin only where the fence permits it."""
 
     def __init__(self, storage: Storage, fence: Fence) -> None:
-        super().__init__(storage, Permitted(fence))
+        super().__init__(storage, FencedEffects(fence))
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         for start in range(0, len(renames), AT_A_TIME):
@@ -79,7 +79,7 @@ class FencedStorage(ForwardingStorage):
 
 
 @dataclass(frozen=True, slots=True)
-class Permitted:
+class FencedEffects:
     """Asks the fence before each effect of a storage."""
 
     fence: Fence

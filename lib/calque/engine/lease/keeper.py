@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from calque.core.lease import Living, Seen, Take, Taken, Watch, next_step, renewed_after, usable
+from calque.core.lease import FirstSight, LeaseLost, Living, TakeGeneration, Watch, next_step, renewed_after, usable
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.lease import Generation, Writer
 from calque.ports import Conflict, Leases
@@ -24,7 +24,7 @@ PATIENCE = 2.0
 """Seconds that an end waits for a renewal under way."""
 
 
-class Held(Unavailable):
+class LeaseHeldByOther(Unavailable):
     """Another writer, which lives, has the lease: it is not waited for."""
 
 
@@ -42,7 +42,7 @@ class Lease:
         """The last one that was this writer's. Only until `until` is it certain that nobody has taken the next."""
         self.until = float("-inf")
         self.lost: CalqueError | None = None
-        self.first: Seen | None = None
+        self.first: FirstSight | None = None
         self.ended = threading.Event()
         self.keeper: threading.Thread | None = None
         self.woken = threading.Event()
@@ -73,26 +73,26 @@ class Lease:
 
     def attempt(self, writer: Writer) -> Watch | None:
         """Take the lease for the writer where that may be; None when it has it. Else what stands in the way, and may
-        vanish with time: ask again after `pause`. Raises `Held`; `Broken` where it was the writer's and is another's;
-        `Unavailable`."""
+        vanish with time: ask again after `pause`. Raises `LeaseHeldByOther`; `Broken` where it was the writer's and is
+        another's; `Unavailable`."""
         began = self.clock()
         newest = self.leases.newest()
         held = self.mine.number if self.mine is not None else 0
         step = next_step(writer, held, newest, self.first, began)
         match step:
-            case Take(number):
+            case TakeGeneration(number):
                 return None if self.take(number, writer) else self.attempt(writer)
             case Watch(holder):
                 if self.first is None:
-                    self.first = Seen(holder, self.clock())
+                    self.first = FirstSight(holder, self.clock())
                 return step
             case Living(holder):
-                raise Held(
+                raise LeaseHeldByOther(
                     f"Another writer holds the lease on {self.target}",
                     f"it is {holder.writer}, and it lives",
                     "Stop it first; a replica of something else needs another name for its target",
                 )
-            case Taken(by):
+            case LeaseLost(by):
                 self.lost = Broken(
                     f"The lease on {self.target} is lost",
                     f"{by.writer} has taken it" if by is not None else "its record was removed from the metastore",

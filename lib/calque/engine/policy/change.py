@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from calque.core.policies import Change, policy_of, terms_of
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
-from calque.engine.policy.renames import TAKEN, Moves, Standing
-from calque.engine.policy.retained import Kept
+from calque.engine.policy.renames import TAKEN, Standing, TargetRenames
+from calque.engine.policy.retained import RetainedReplicas
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TABLE
 from calque.engine.window.consistency import Consistency
@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 Rows = Mapping[StateKey, StateRow]
 
 
-class Policies:
+class PolicyChange:
     """`admitted` are databases and functions that a change admitted, of which the journal still has older events."""
 
     def __init__(
@@ -38,8 +38,8 @@ class Policies:
     ) -> None:
         self.source, self.side = source, side
         self.databases, self.functions, self.consistency = databases, functions, consistency
-        self.kept = Kept(side)
-        self.moves = Moves(source, side, databases, self.kept)
+        self.kept = RetainedReplicas(side)
+        self.moves = TargetRenames(source, side, databases, self.kept)
         self.admitted: dict[TableName, AdmittedObject] = {}
 
     def open(self, records: Sequence[Record], rows: Rows, cursor: EventId) -> list[ObjectRow]:

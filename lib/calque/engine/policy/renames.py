@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from calque.core.image import EVENT, INCARNATION, SOURCE
 from calque.core.layout import natural_location
 from calque.core.policies import Change, databases_of, marked, ordered
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases
-from calque.engine.policy.retained import Kept, move, partition_statistics
+from calque.engine.policy.retained import RetainedReplicas, move, partition_statistics
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.hive import Database, Table, is_view
@@ -23,7 +23,7 @@ TAKEN = "its name at the target is taken"
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class OwnedTable:
     """A table of ours at the target: its name at the source and its definition."""
 
     name: TableName
@@ -35,15 +35,15 @@ class Ours:
         return ObjectRow(*self.name, "", parameters.get(INCARNATION, ""), int(event or 0), change)
 
 
-Standing = dict[TableName, Ours]
+Standing = dict[TableName, OwnedTable]
 """By their names at the target."""
 
 
-class Moves:
+class TargetRenames:
     """Makes a target's names those of its policy. Each call at the target is one that a crash may follow: what is done
     is seen there."""
 
-    def __init__(self, source: SourceSide, side: TargetSide, databases: Databases, kept: Kept) -> None:
+    def __init__(self, source: SourceSide, side: TargetSide, databases: Databases, kept: RetainedReplicas) -> None:
         self.source, self.side, self.databases, self.kept = source, side, databases, kept
 
     def aside(self, name: TableName) -> TableName:
@@ -67,12 +67,12 @@ class Moves:
                         found[at] = replica
         return found
 
-    def replica(self, at: TableName) -> Ours | None:
+    def replica(self, at: TableName) -> OwnedTable | None:
         table = self.side.catalog.table(at)
         if table is None:
             return None
         name = marked((table.parameters or {}).get(SOURCE, ""), self.side.policy.source)
-        return Ours(name, table) if name is not None else None
+        return OwnedTable(name, table) if name is not None else None
 
     # Tables
 
@@ -108,7 +108,7 @@ class Moves:
             else:
                 self.make_room(replica.name, was)
             if move(self.side, was, to, replica.table):
-                by_name[to] = Ours(replica.name, replace(replica.table, database=to.database, name=to.table))
+                by_name[to] = OwnedTable(replica.name, replace(replica.table, database=to.database, name=to.table))
                 done.append(replica.row("rename_table"))
             else:
                 self.kept.keep(replica.name, was, cursor, TAKEN)
@@ -124,7 +124,7 @@ class Moves:
             location = natural_location(self.side.policy.warehouse, at)
             self.side.catalog.create_database(replace(there or Database(at), name=at, location=location))
 
-    def loses_statistics(self, at: TableName, replica: Ours) -> bool:
+    def loses_statistics(self, at: TableName, replica: OwnedTable) -> bool:
         """Whether partitions have column statistics."""
         return any(partition_statistics(self.side, at, replica.table))
 
@@ -134,7 +134,7 @@ class Moves:
         """Databases of the source under the names that the policy gives them, as the source has them now."""
         for name in names:
             if (found := self.source.catalog.database(name)) is not None:
-                self.databases.put(found, event_id, Applied())
+                self.databases.put(found, event_id, AppliedChanges())
 
     def drop_databases(self, change: Change) -> None:
         """Databases that were made for one of the source's that has another place now, or is admitted no more. One that

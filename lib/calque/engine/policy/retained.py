@@ -21,7 +21,7 @@ AT_ONCE = 1000
 """Partitions whose statistics are read by one call."""
 
 
-class Kept:
+class RetainedReplicas:
     """The target's retained replicas, by their tables."""
 
     def __init__(self, side: TargetSide) -> None:

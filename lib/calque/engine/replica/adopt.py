@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 from calque.core.image import is_ours
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database, owned
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
 from calque.engine.exact_reads.coordinator import ExactReads
@@ -77,7 +77,7 @@ class Adoption:
                 continue
             self.functions.own(name, cursor)
             if not self.is_pending(is_of_function(name)):
-                self.functions.put(name, at_source, cursor, Applied())
+                self.functions.put(name, at_source, cursor, AppliedChanges())
 
     def is_pending(self, concerns: Callable[[Entry], bool]) -> bool:
         """Whether an event that no window has taken yet concerns what was just read at the source."""

@@ -16,18 +16,18 @@ from typing import Any, Protocol, assert_never
 from calque.core.admit import Admission
 from calque.core.fold import names_of
 from calque.core.lifecycle import UNREAD, State
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.replica.dry_run_ports import DryRunCatalog, DryRunEvidence, DryRunLedger, DryRunStorage
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
-from calque.engine.window.advance import Advanced
+from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.explain import ExplainedGroup, explain, present_after
-from calque.engine.window.prepare import Ahead, Ready
+from calque.engine.window.prepare import ReadyPlan, TargetIsAhead
 from calque.engine.window.result import Window
-from calque.engine.window.run_boundaries import Runs
+from calque.engine.window.run_boundaries import RunBoundaries
 from calque.errors import Unavailable
 from calque.model.ledger import TableRow
 from calque.model.names import OURS, EventId, Span, TableName
@@ -72,7 +72,7 @@ class ExplainedReplica(Protocol):
     def tables(self) -> TableStates: ...
 
     def go_through(self, window: Window, upto: EventId) -> None:
-        """Play one window, without its epoch. Raises `Ahead`, `Unavailable`, `Refused`."""
+        """Play one window, without its epoch. Raises `TargetIsAhead`, `Unavailable`, `Refused`."""
 
 
 def explain_next_window(
@@ -100,7 +100,7 @@ def explain_next_window(
         take_up_requests(replica)
         end = end_of_window(source, max(begin(), replica.cursor), replica.cursor, upto, most)
         return explained(replica, source, dry_side, explainer, end, began=began)
-    except Ahead as ahead:
+    except TargetIsAhead as ahead:
         beyond = ahead.event_id
     finally:
         replica.close()
@@ -116,7 +116,7 @@ def explain_next_window(
 def end_of_window(source: SourceSide, low: EventId, cursor: EventId, upto: EventId | None, most: int) -> EventId:
     """Where a window ends that begins at `cursor`. The journal has events after `low`."""
     wanted = min(source.journal.last() or 0, cursor + most) if upto is None else upto
-    return Runs().end(source, low, cursor, max(wanted, cursor), lambda: False)
+    return RunBoundaries().end(source, low, cursor, max(wanted, cursor), lambda: False)
 
 
 class Explainer:
@@ -127,12 +127,18 @@ class Explainer:
         self.groups: dict[GroupPlan, ExplainedGroup] = {}
 
     def __call__(
-        self, _source: SourceSide, side: TargetSide, ready: Ready, _applied: Applied, _recorded: EventId | None, /
-    ) -> Advanced:
+        self,
+        _source: SourceSide,
+        side: TargetSide,
+        ready: ReadyPlan,
+        _applied: AppliedChanges,
+        _recorded: EventId | None,
+        /,
+    ) -> GroupOutcome:
         present = present_after(side, ready)
         self.groups[ready.plan] = explain(side, ready)
         self.catalog.assume({side.admission.name_at_target(name): name in present for name in ready.shown})
-        return Advanced(ready.tables, ready.plan, ready.complete, ready.shows, present)
+        return GroupOutcome(ready.tables, ready.plan, ready.complete, ready.shows, present)
 
 
 def explained(

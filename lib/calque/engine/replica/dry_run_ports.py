@@ -20,7 +20,7 @@ from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow, state_key
 from calque.model.names import EventId, TableName, table_name
 from calque.model.plan import CatalogCall, DatabaseCall, FunctionCall, TableCall
 from calque.model.records import Record, RecordKey, record_key
-from calque.ports import Catalog, Conflict, Copied, CopyTask, EvidenceStore, Ledger, Storage
+from calque.ports import Catalog, Conflict, CopiedFile, CopyTask, EvidenceStore, Ledger, Storage
 from calque.ports.forwarding import ForwardingCatalog, ForwardingLedger, ForwardingStorage
 
 K = TypeVar("K")
@@ -265,10 +265,14 @@ class DryRunStorage(ForwardingStorage):
     def date(self, times: Mapping[str, int]) -> None:
         self._times |= times
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:  # noqa: ARG002
+    def copy(
+        self,
+        tasks: Sequence[CopyTask],
+        progress: Callable[[CopiedFile], None] | None = None,  # noqa: ARG002
+    ) -> Sequence[CopiedFile]:
         """Each file with the checksum that its copy would have."""
         checksums = self._storage.checksums([task.source for task in tasks])
-        return [Copied(task, checksums.get(task.source, "")) for task in tasks]
+        return [CopiedFile(task, checksums.get(task.source, "")) for task in tasks]
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         pass

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 from calque.core.lifecycle import BEHIND, UNREAD, State
 from calque.engine.apply.databases import Databases
-from calque.engine.exact_reads.drop_guard import Comparing
+from calque.engine.exact_reads.drop_guard import DropGuard
 from calque.engine.sides.announced_exceptions import Announcement
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.result import Window
-from calque.engine.window.scan_backlog import Scanned
+from calque.engine.window.scan_backlog import ScanBacklog
 from calque.model.ledger import Epoch, ObjectRow, StateKey, TableRow
 from calque.model.names import EventId, Span, TableName
 
@@ -33,8 +33,8 @@ class Epochs:
         tables: TableStates,
         databases: Databases,
         consistency: Consistency,
-        scanned: Scanned,
-        comparing: Comparing,
+        scanned: ScanBacklog,
+        comparing: DropGuard,
     ) -> None:
         self.clock, self.side, self.tables = source.clock, side, tables
         self.databases, self.consistency, self.scanned, self.comparing = databases, consistency, scanned, comparing

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from calque.core.lifecycle import State
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import DATABASE_KINDS, Databases
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
 from calque.engine.exact_reads.coordinator import ExactReads
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.ledger import DatabaseRow, FunctionRow, TableState
 from calque.model.names import Span, TableName
 from calque.ports import Journal
 
-KINDS = DATABASE_KINDS | FUNCTION_KINDS | {Kind.UNKNOWN}
+KINDS = DATABASE_KINDS | FUNCTION_KINDS | {EventKind.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ class Release:
         """The database or function, as its event has it, or the source by now."""
         cursor = self.reads.tables.cursor
         if (entry := entry_of(self.source.journal, row)) is not None:
-            self.databases.before([entry], Applied())
-            self.functions.apply([entry], Applied())
-            self.databases.after([entry], Applied())
+            self.databases.before([entry], AppliedChanges())
+            self.functions.apply([entry], AppliedChanges())
+            self.databases.after([entry], AppliedChanges())
         elif isinstance(row, FunctionRow):
             self.functions.read([row.name], cursor)
         elif (database := self.source.catalog.database(row.database)) is not None:
-            self.databases.put(database, cursor, Applied())
+            self.databases.put(database, cursor, AppliedChanges())
         else:
-            self.databases.drop(row.database, Applied(), cursor)
+            self.databases.drop(row.database, AppliedChanges(), cursor)
 
 
 def is_aside(row: FunctionRow) -> bool:

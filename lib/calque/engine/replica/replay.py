@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from calque.core.fold import groups, names_in
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
 from calque.engine.exact_reads.coordinator import ExactReads
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Refused
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
 from calque.model.records import ReadMode
 
-BESIDE = frozenset({Kind.NOTHING, *FUNCTION_KINDS})
+BESIDE = frozenset({EventKind.NOTHING, *FUNCTION_KINDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Replay:
         shown = [entry for entry in entries if entry.event_id <= cursor]
         not_tables = [entry for entry in shown if is_of_database(entry) or entry.keys.kind in FUNCTION_KINDS]
         chosen = [entry for entry in not_tables if entry.keys.table is not None and is_chosen(entry.keys.table, takes)]
-        self.databases.before(chosen, Applied())
-        self.functions.apply(chosen, Applied())
+        self.databases.before(chosen, AppliedChanges())
+        self.functions.apply(chosen, AppliedChanges())
         names = self.side.admission.taken(tables_of(entries, takes))
         self.reads.ask(names, reason, ReadMode.LOOK)
         return names

@@ -15,13 +15,13 @@ from calque.core.lifecycle import UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads import gap_recovery
-from calque.engine.exact_reads.bootstrap import Afresh, Begun
+from calque.engine.exact_reads.bootstrap import Bootstrap, BootstrapStart
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.exact_reads.coordinator import ExactReads
-from calque.engine.exact_reads.drop_guard import Comparing
-from calque.engine.exact_reads.pool import READERS, Reading
+from calque.engine.exact_reads.drop_guard import DropGuard
+from calque.engine.exact_reads.pool import READERS, ReaderPool
 from calque.engine.exact_reads.start_at_event import StartAtEvent
-from calque.engine.policy.change import Policies
+from calque.engine.policy.change import PolicyChange
 from calque.engine.replica.adopt import Adoption
 from calque.engine.replica.epochs import Epochs
 from calque.engine.replica.release import Release
@@ -35,18 +35,18 @@ from calque.engine.target.recovered_rows import unsure
 from calque.engine.window.advance import Interpreter, carry_out
 from calque.engine.window.attempts import Attempts
 from calque.engine.window.consistency import Consistency
-from calque.engine.window.groups import Spread
-from calque.engine.window.long_copies import BYTES_PER_SECOND, PATIENCE, STAGERS, Staging
+from calque.engine.window.groups import GroupSpreader
+from calque.engine.window.long_copies import BYTES_PER_SECOND, PATIENCE, STAGERS, LongCopies
 from calque.engine.window.pause import PauseRules, Pauses
 from calque.engine.window.play import LARGE, WindowPlayer
-from calque.engine.window.prepare import Ahead
+from calque.engine.window.prepare import TargetIsAhead
 from calque.engine.window.result import Window, all_own
-from calque.engine.window.retries import Retries
-from calque.engine.window.run_boundaries import Runs
-from calque.engine.window.scan_backlog import Scanned
-from calque.errors import Forgotten, Refused, Unavailable
+from calque.engine.window.retries import ReadRetries
+from calque.engine.window.run_boundaries import RunBoundaries
+from calque.engine.window.scan_backlog import ScanBacklog
+from calque.errors import EventsForgotten, Refused, Unavailable
 from calque.model.gaps import Gap
-from calque.model.journal import Kind
+from calque.model.journal import EventKind
 from calque.model.ledger import Epoch, TableState
 from calque.model.names import EventId, Span, TableName
 from calque.model.records import BootstrapBeginning, one_of
@@ -69,7 +69,7 @@ class Replica:
         begin: Callable[[], EventId],
         wake: Callable[[], None],
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
-        spread: Spread | None = None,
+        spread: GroupSpreader | None = None,
         large: int = LARGE,
         patience: float = PATIENCE,
         readers: int = READERS,
@@ -91,21 +91,21 @@ class Replica:
         source, side, wake, make_pool = self.source, self.side, self.wake, self.make_pool
         self.opened = False
         """Whether all that the ledger says is known here."""
-        self.tables, self.attempts, self.runs, self.retries = TableStates(), Attempts(), Runs(), Retries()
+        self.tables, self.attempts, self.runs, self.retries = TableStates(), Attempts(), RunBoundaries(), ReadRetries()
         self.pool = make_pool(APPLIERS, f"apply-{side.policy.target}")
         self.faults = FaultIsolation(source, side)
         self.databases = Databases(source, side, self.faults)
         self.functions = Functions(source, side, self.faults)
         self.consistency = Consistency(side, self.databases)
-        self.scanned = Scanned(source, side, self.tables)
-        self.policies = Policies(source, side, self.databases, self.functions, self.consistency)
+        self.scanned = ScanBacklog(source, side, self.tables)
+        self.policies = PolicyChange(source, side, self.databases, self.functions, self.consistency)
         self.origins = OriginLearning(self.unfiltered_source, side)
-        self.reading = Reading(
+        self.reading = ReaderPool(
             *(source, side, self.databases, self.tables, self.faults, wake, make_pool, self.readers, self.batch),
             *(self.policies.kept, self.pace, self.pause_rules.holds),
         )
-        self.comparing = Comparing(source, side, self.tables, self.reading, self.begin, wake)
-        self.bootstrap = Afresh(
+        self.comparing = DropGuard(source, side, self.tables, self.reading, self.begin, wake)
+        self.bootstrap = Bootstrap(
             source, side, self.begin, self.databases, self.functions, self.consistency, self.scanned
         )
         self.start_at = StartAtEvent(
@@ -120,7 +120,7 @@ class Replica:
             *(self.pause_rules, source, side, self.tables, self.consistency, self.scanned, self.reads, self.begin)
         )
         pace = min(BYTES_PER_SECOND, side.policy.bandwidth or BYTES_PER_SECOND)
-        self.copies = Staging(make_pool(STAGERS, f"copy-{side.policy.target}"), wake, pace, self.patience)
+        self.copies = LongCopies(make_pool(STAGERS, f"copy-{side.policy.target}"), wake, pace, self.patience)
         self.player = WindowPlayer(
             *(source, side, self.tables, self.databases, self.consistency, self.scanned, self.copies, self.pauses),
             *(self.reads, self.retries, self.faults, self.origins, self.attempts, self.begin, self.pool),
@@ -238,7 +238,7 @@ class Replica:
         self.side.ledger.put_records([BootstrapBeginning(event_id), mended])
         self.tables.cursor = event_id
 
-    def begin_at(self, beginning: Begun) -> None:
+    def begin_at(self, beginning: BootstrapStart) -> None:
         """All tables are unknown now."""
         self.comparing.mended = beginning.mended
         self.tables.cursor, self.epochs.listed = beginning.low, beginning.listed
@@ -286,7 +286,7 @@ class Replica:
         except Refused as error:
             if self.gaps_behind():
                 return None
-            if not isinstance(error, Forgotten):
+            if not isinstance(error, EventsForgotten):
                 raise
             self.opened = not self.own_gap()
             if self.opened and not self.reads.leave_forgotten():
@@ -302,7 +302,7 @@ class Replica:
         while True:
             try:
                 return self.through(upto)
-            except Ahead as ahead:
+            except TargetIsAhead as ahead:
                 if ahead.event_id <= upto or ahead.event_id > (self.source.journal.last() or 0):
                     raise Unavailable(
                         f"{self.name} shows event {ahead.event_id}, which the journal does not have",
@@ -320,7 +320,7 @@ class Replica:
         return not of_tables and not others
 
     def end_of_run(self, upto: EventId) -> EventId:
-        """Where a window to `upto` ends: `run_boundaries.Runs.end`."""
+        """Where a window to `upto` ends: `run_boundaries.RunBoundaries.end`."""
         low = max(self.begin(), self.cursor)
         end = self.runs.end(self.source, low, self.attempts.tried, upto, self.player.stopping.is_set)
         self.attempts.try_to(end)
@@ -352,7 +352,9 @@ class Replica:
         self.player.advance_groups(groups, upto, window)
         self.functions.apply(events, window.applied)
         self.databases.after(events, window.applied)
-        nameless = [entry.event_id for entry in events if entry.keys.kind is Kind.UNKNOWN and entry.keys.table is None]
+        nameless = [
+            entry.event_id for entry in events if entry.keys.kind is EventKind.UNKNOWN and entry.keys.table is None
+        ]
         if nameless:
             text = "%s: %d events do not say what they touched, event %d first"
             LOG.warning(text, self.name, len(nameless), nameless[0])

@@ -11,7 +11,7 @@ from calque.engine.exact_reads.coordinator import SETTLED, ExactReads
 from calque.engine.replica.adopt import Adoption
 from calque.engine.replica.release import Release
 from calque.engine.replica.replay import Replay
-from calque.errors import Forgotten
+from calque.errors import EventsForgotten
 from calque.model.names import TableName
 from calque.model.records import ReadMode
 from calque.model.requests import Action, Request
@@ -46,7 +46,7 @@ class OperatorRequests:
             case Action.ADOPT:
                 try:
                     return self.adoption.tables(takes, covering(request.tables), reason)
-                except Forgotten:
+                except EventsForgotten:
                     return None
             case Action.REPLAY:
                 return self.replay.tables(request.after, takes, reason)

@@ -20,7 +20,7 @@ ToAnnounce = tuple[type[Announcement], tuple[TableName, ...], EventId]
 """What an operation is to be announced as, its tables, and the event that they go to."""
 
 
-class Announced:
+class AnnouncedExceptions:
     """One record for each kind and table spans all that no epoch has told of. Safe from several threads."""
 
     def __init__(self) -> None:

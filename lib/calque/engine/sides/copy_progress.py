@@ -1,4 +1,4 @@
-"""How far a target's copies are, and when they may be done: `Copying`."""
+"""How far a target's copies are, and when they may be done: `CopyProgress`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from calque.ports import Copied, CopyTask
+from calque.ports import CopiedFile, CopyTask
 
 FILE_WEIGHT = 256 << 10
 """What a file costs beside its bytes, in bytes."""
@@ -41,7 +41,7 @@ def weight(files: int, size: int) -> int:
     return files * FILE_WEIGHT + size
 
 
-class Copying:
+class CopyProgress:
     """Collects what the copies of one target report, from any thread. What is done counts until nothing is under way
     any more, so that copies that overlap are shown as one that grows."""
 
@@ -52,9 +52,9 @@ class Copying:
         self._progress = Progress(0, 0)
 
     @contextmanager
-    def of(self, tasks: Sequence[CopyTask]) -> Iterator[Callable[[Copied], None]]:
+    def of(self, tasks: Sequence[CopyTask]) -> Iterator[Callable[[CopiedFile], None]]:
         """For as long as these are copied; gives what `Storage.copy` takes as `progress`."""
-        done: list[Copied] = []
+        done: list[CopiedFile] = []
         size = sum(task.size for task in tasks)
         with self._lock:
             if not self._under_way:
@@ -62,7 +62,7 @@ class Copying:
             self._under_way += 1
             self._add(files=len(tasks), bytes=size)
 
-        def report(copied: Copied) -> None:
+        def report(copied: CopiedFile) -> None:
             kept = not copied.bytes_moved and copied.task.size > 0 and not copied.problem
             with self._lock:
                 done.append(copied)

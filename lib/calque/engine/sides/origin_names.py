@@ -9,7 +9,7 @@ from calque.core.origins import path_of
 
 
 @dataclass(slots=True)
-class Home:
+class OriginNaming:
     """Names of sources: what came through one of them came from the target, or was here before. Empty where nothing
     can have: then nothing is looked at."""
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from calque.engine.sides.copy_progress import Copying
-from calque.engine.sides.storage_failures import Troubles
+from calque.engine.sides.copy_progress import CopyProgress
+from calque.engine.sides.storage_failures import StorageFailures
 from calque.errors import Unavailable
-from calque.ports import Copied, CopyTask, Storage
+from calque.ports import CopiedFile, CopyTask, Storage
 from calque.ports.forwarding import ForwardingStorage
 
 P = ParamSpec("P")
@@ -38,14 +38,18 @@ class AttendedStorage(ForwardingStorage):
     """`storage`; `copy` reports to `copying`, and raises `Unavailable` soon after `stopping` is set. `troubles` gets
     what is `Unavailable` before that."""
 
-    def __init__(self, storage: Storage, copying: Copying, troubles: Troubles, stopping: threading.Event) -> None:
-        super().__init__(storage, Noting(troubles, stopping))
+    def __init__(
+        self, storage: Storage, copying: CopyProgress, troubles: StorageFailures, stopping: threading.Event
+    ) -> None:
+        super().__init__(storage, FailureRecorder(troubles, stopping))
         self._copying, self._stopping = copying, stopping
 
-    def copy(self, tasks: Sequence[CopyTask], progress: Callable[[Copied], None] | None = None) -> Sequence[Copied]:
+    def copy(
+        self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
+    ) -> Sequence[CopiedFile]:
         with self._copying.of(tasks) as report:
 
-            def done(copied: Copied) -> None:
+            def done(copied: CopiedFile) -> None:
                 report(copied)
                 if progress is not None:
                     progress(copied)
@@ -60,10 +64,10 @@ class AttendedStorage(ForwardingStorage):
 
 
 @dataclass(frozen=True, slots=True)
-class Noting:
+class FailureRecorder:
     """Has `troubles` know how each call ended, but for what `stopping` ended."""
 
-    troubles: Troubles
+    troubles: StorageFailures
     stopping: threading.Event
 
     def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:

@@ -18,7 +18,7 @@ LOOKING = frozenset({ReadMode.LOOK, ReadMode.ADOPT})
 
 
 @dataclass(slots=True)
-class Asked:
+class ReadRequests:
     """What operators asked for, by mode and table. Safe from several threads."""
 
     requests: dict[RecordKey, ReadRequest] = field(default_factory=dict)

@@ -7,14 +7,14 @@ import time
 from dataclasses import dataclass, field, replace
 
 from calque.core.admit import Admission
-from calque.core.image import Imaging
-from calque.engine.sides.announced_exceptions import Announced
-from calque.engine.sides.copy_progress import Copying
-from calque.engine.sides.origin_names import Home
+from calque.core.image import ImageBuilder
+from calque.engine.sides.announced_exceptions import AnnouncedExceptions
+from calque.engine.sides.copy_progress import CopyProgress
+from calque.engine.sides.origin_names import OriginNaming
 from calque.engine.sides.port_wrappers import AttendedStorage, Ending, ends
-from calque.engine.sides.read_requests import Asked
-from calque.engine.sides.storage_failures import Troubles
-from calque.engine.sides.waiting_foreign_keys import WaitingKeys
+from calque.engine.sides.read_requests import ReadRequests
+from calque.engine.sides.storage_failures import StorageFailures
+from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
 from calque.model.policy import Policy
 from calque.ports import (
     Catalog,
@@ -78,14 +78,14 @@ class TargetSide:
     ledger: Ledger
     storage: Storage
     admission: Admission
-    imaging: Imaging
-    announced: Announced = field(default_factory=Announced)
-    asked: Asked = field(default_factory=Asked)
-    keys: WaitingKeys = field(default_factory=WaitingKeys)
-    home: Home = field(default_factory=Home)
-    copying: Copying = field(default_factory=lambda: Copying(time.time_ns))
+    imaging: ImageBuilder
+    announced: AnnouncedExceptions = field(default_factory=AnnouncedExceptions)
+    asked: ReadRequests = field(default_factory=ReadRequests)
+    keys: WaitingForeignKeys = field(default_factory=WaitingForeignKeys)
+    home: OriginNaming = field(default_factory=OriginNaming)
+    copying: CopyProgress = field(default_factory=lambda: CopyProgress(time.time_ns))
     """What the storage's copies report."""
-    troubles: Troubles = field(default_factory=lambda: Troubles(time.monotonic_ns))
+    troubles: StorageFailures = field(default_factory=lambda: StorageFailures(time.monotonic_ns))
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when they are to end, and no call is to be begun."""
 
@@ -93,15 +93,15 @@ class TargetSide:
     def of(
         policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage, stopping: threading.Event | None = None
     ) -> TargetSide:
-        admission, copying, stopping = Admission(policy), Copying(time.time_ns), stopping or threading.Event()
-        troubles = Troubles(time.monotonic_ns)
+        admission, copying, stopping = Admission(policy), CopyProgress(time.time_ns), stopping or threading.Event()
+        troubles = StorageFailures(time.monotonic_ns)
         return TargetSide(
             policy,
             ForwardingCatalog(catalog, Ending(stopping)),
             ledger,
             AttendedStorage(storage, copying, troubles, stopping),
             admission,
-            Imaging(admission),
+            ImageBuilder(admission),
             copying=copying,
             troubles=troubles,
             stopping=stopping,

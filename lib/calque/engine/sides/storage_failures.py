@@ -11,7 +11,7 @@ LASTING_SECONDS = 90.0
 """What was not tried again for so long is no trouble any more: what needed it may be gone."""
 
 
-class Troubles:
+class StorageFailures:
     """The newest failure of each call, until the same call succeeds, or files come through. Any thread notes and
     asks."""
 

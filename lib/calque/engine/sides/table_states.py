@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from calque.core.lifecycle import ASIDE, BEHIND, RECORDED, UNREAD, Change, State, after
 from calque.core.standing import PAUSED
-from calque.model.ledger import StateKey, StateRow, TableRow, TableState, Why
+from calque.model.ledger import NotLiveReason, StateKey, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 
 TABLE = "table"
@@ -31,7 +31,7 @@ class TableStatus:
     shows: EventId | None = None
     reason: str = ""
     since_event: EventId | None = None
-    why: Why = Why.OWN
+    why: NotLiveReason = NotLiveReason.OWN
     files_unknown_since_ns: int | None = None
     """Since when a waiting table waits to know its files."""
     copied_with: TableName | None = None
@@ -145,7 +145,9 @@ class TableStates:
 
     # Reads
 
-    def need_read(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
+    def need_read(
+        self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN
+    ) -> None:
         """The table must be read exactly; it shows what it shows until then."""
         shows = self.shown(name)
         self.positions.pop(name, None)
@@ -220,7 +222,9 @@ class TableStates:
             if shows <= upto and not self.is_(name, BEHIND):
                 del self.positions[name]
 
-    def quarantine(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
+    def quarantine(
+        self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN
+    ) -> None:
         """Set the table aside; it shows what it showed."""
         before = self.rows.get(name)
         shows = self.positions.pop(name, before.shows if before is not None else None)
@@ -284,7 +288,7 @@ class TableStates:
         shows: EventId | None = None,
         reason: str = "",
         since: EventId = 0,
-        why: Why = Why.OWN,
+        why: NotLiveReason = NotLiveReason.OWN,
     ) -> None:
         """Recorded at the next `record` where it is another status than before."""
         before, state = self.rows.get(name), after(self.state(name), change)

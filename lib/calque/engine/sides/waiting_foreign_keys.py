@@ -15,7 +15,7 @@ Child = tuple[TableName, str]
 """A table at the target and the name of its key."""
 
 
-class WaitingKeys:
+class WaitingForeignKeys:
     """Rows as the target is to have them. Safe from several threads; nothing of it outlives the process."""
 
     def __init__(self) -> None:

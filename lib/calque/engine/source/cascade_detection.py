@@ -16,7 +16,7 @@ from calque.engine.sides.journal_reads import messages, wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Unavailable
 from calque.model.hive import Partition, Table
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
 
 LOOKED_AT = 100
@@ -40,7 +40,7 @@ def cascaded(source: SourceSide, side: TargetSide, entries: Sequence[Entry]) -> 
 
 
 @dataclass(slots=True)
-class Life:
+class TableLife:
     """One table through the group's events. `before` and `now` are its names before and after them: None for a table
     that was created, or dropped. `touched` has the newest event that names each partition; `had_partitions` says that
     one was named before a column change."""
@@ -52,28 +52,28 @@ class Life:
     had_partitions: bool = False
 
 
-def lives(entries: Sequence[Entry]) -> list[Life]:
-    found: list[Life] = []
-    by_name: dict[TableName, Life] = {}
+def lives(entries: Sequence[Entry]) -> list[TableLife]:
+    found: list[TableLife] = []
+    by_name: dict[TableName, TableLife] = {}
     for entry in entries:
         keys = entry.keys
         assert keys.table is not None
         was = keys.other or keys.table
-        if keys.kind is Kind.CREATE_TABLE or was not in by_name:
-            by_name[was] = Life(None if keys.kind is Kind.CREATE_TABLE else was, was)
+        if keys.kind is EventKind.CREATE_TABLE or was not in by_name:
+            by_name[was] = TableLife(None if keys.kind is EventKind.CREATE_TABLE else was, was)
             found.append(by_name[was])
         life = by_name.pop(was)
         life.touched |= dict.fromkeys((*keys.partitions, *keys.others), entry)
         if keys.columns_changed:
             life.changes.append(entry)
             life.had_partitions |= bool(life.touched)
-        life.now = None if keys.kind is Kind.DROP_TABLE else keys.table
+        life.now = None if keys.kind is EventKind.DROP_TABLE else keys.table
         if life.now is not None:
             by_name[life.now] = life
     return found
 
 
-def last_cascade(source: SourceSide, side: TargetSide, life: Life, upto: EventId) -> EventId | None:
+def last_cascade(source: SourceSide, side: TargetSide, life: TableLife, upto: EventId) -> EventId | None:
     """The last of the table's column changes that changed all partitions; None when none did."""
     name, newest = life.now, life.changes[-1]
     assert name is not None
@@ -97,28 +97,32 @@ def last_cascade(source: SourceSide, side: TargetSide, life: Life, upto: EventId
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class WitnessPartition:
     """A partition that stood before the first column change and that no event names since, with its columns then."""
 
     partition: str
     had: object
 
 
-def witnesses(source: SourceSide, side: TargetSide, life: Life, there: Sequence[str]) -> Iterator[Witness]:
+def witnesses(
+    source: SourceSide, side: TargetSide, life: TableLife, there: Sequence[str]
+) -> Iterator[WitnessPartition]:
     """Those that no event of the group names, as the target shows them; then those that an earlier event shows."""
     older = [partition for partition in there if partition not in life.touched][:LOOKED_AT]
     if older:
         assert life.before is not None
         for partition, found in side.catalog.partitions(side.admission.name_at_target(life.before), older).items():
-            yield Witness(partition, columns_of(found))
+            yield WitnessPartition(partition, columns_of(found))
     for partition, entry in life.touched.items():
         keys = entry.keys
         if entry.event_id < life.changes[0].event_id and keys.kind in SHOWING and partition in keys.partitions:
             event = source.journal.events([entry.event_id])[entry.event_id]
-            yield Witness(partition, columns_of(decode.partitions_after(event)[keys.partitions.index(partition)]))
+            yield WitnessPartition(
+                partition, columns_of(decode.partitions_after(event)[keys.partitions.index(partition)])
+            )
 
 
-def most_telling(found: Iterable[Witness], after: Collection[object]) -> Witness | None:
+def most_telling(found: Iterable[WitnessPartition], after: Collection[object]) -> WitnessPartition | None:
     """The first that had columns which no change gave it; else any."""
     spare = None
     for witness in found:
@@ -128,7 +132,9 @@ def most_telling(found: Iterable[Witness], after: Collection[object]) -> Witness
     return spare
 
 
-SHOWING = frozenset({Kind.ADD_PARTITIONS, Kind.ALTER_PARTITIONS, Kind.RENAME_PARTITION, Kind.INSERT})
+SHOWING = frozenset(
+    {EventKind.ADD_PARTITIONS, EventKind.ALTER_PARTITIONS, EventKind.RENAME_PARTITION, EventKind.INSERT}
+)
 """Kinds of events that carry the partitions they name."""
 
 
@@ -154,11 +160,16 @@ def may_change(entry: Entry, name: TableName, partition: str) -> bool:
     if name not in (keys.table, keys.other):
         return False
     match keys.kind:
-        case Kind.ALTER_TABLE:
+        case EventKind.ALTER_TABLE:
             return keys.columns_changed
-        case Kind.ADD_PARTITIONS | Kind.ALTER_PARTITIONS | Kind.DROP_PARTITIONS | Kind.RENAME_PARTITION:
+        case (
+            EventKind.ADD_PARTITIONS
+            | EventKind.ALTER_PARTITIONS
+            | EventKind.DROP_PARTITIONS
+            | EventKind.RENAME_PARTITION
+        ):
             return partition in keys.partitions or partition in keys.others
-        case Kind.INSERT | Kind.SCAN | Kind.FACET | Kind.NOTHING:
+        case EventKind.INSERT | EventKind.SCAN | EventKind.FACET | EventKind.NOTHING:
             return False
         case _:
             return True

@@ -10,28 +10,28 @@ from dataclasses import dataclass, replace
 from calque.core.moves import may_move, move_of
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.stable_listings import Unsure, list_what_can_be
+from calque.engine.source.stable_listings import UnsureDirectories, list_what_can_be
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, agree
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import OURS, EventId, Span, TableName
 
 LOG = logging.getLogger(__name__)
 ObjectKey = tuple[TableName, str]
 """A table and a partition (empty: the plain table)."""
 RETRY_SECONDS = 0.25
-ENDS_TABLE = frozenset({Kind.DROP_TABLE, Kind.RENAME_TABLE, Kind.CREATE_TABLE})
-ENDS_PARTITIONS = frozenset({Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
+ENDS_TABLE = frozenset({EventKind.DROP_TABLE, EventKind.RENAME_TABLE, EventKind.CREATE_TABLE})
+ENDS_PARTITIONS = frozenset({EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITION})
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingListing:
     event_id: EventId
     location: str
     read_ns: int
 
 
-class Gatherer:
+class EvidenceGatherer:
     """Lists what events touched until a listing proves something. `takes` says which tables any target admits; `tell`
     is called when there are new events or new evidence."""
 
@@ -39,8 +39,8 @@ class Gatherer:
         self, source: SourceSide, takes: Callable[[TableName], bool], tell: Callable[[], None] = lambda: None
     ) -> None:
         self.source, self.takes, self.tell = source, takes, tell
-        self.pending: dict[ObjectKey, Pending] = {}
-        self.unsure = Unsure()
+        self.pending: dict[ObjectKey, PendingListing] = {}
+        self.unsure = UnsureDirectories()
         self.upto: EventId = 0
         self.considered: EventId = 0
         self.changed = threading.Condition()
@@ -81,11 +81,13 @@ class Gatherer:
         if keys.kind in ENDS_PARTITIONS:
             for partition in (*keys.partitions, *keys.others):
                 self.pending.pop((table, partition), None)
-        if keys.kind in (Kind.DROP_PARTITIONS, Kind.DROP_TABLE) or not (is_hidden(table) or self.takes(table)):
+        if keys.kind in (EventKind.DROP_PARTITIONS, EventKind.DROP_TABLE) or not (
+            is_hidden(table) or self.takes(table)
+        ):
             return
         for partition, location in zip(keys.partitions or ("",), keys.locations, strict=False):
             if location:
-                self.pending[table, partition] = Pending(entry.event_id, location, read_ns)
+                self.pending[table, partition] = PendingListing(entry.event_id, location, read_ns)
 
     def rename(self, was: TableName, table: TableName, event_id: EventId) -> None:
         """What is pending of a partitioned table goes on under its new name, at its new place if it moved."""
@@ -127,7 +129,7 @@ class Gatherer:
             self.tell()
         self.considered = max(self.considered, upto)
 
-    def look(self, todo: Mapping[ObjectKey, Pending]) -> list[Evidence]:
+    def look(self, todo: Mapping[ObjectKey, PendingListing]) -> list[Evidence]:
         """List everything in `todo` twice; what is proven leaves `pending`."""
         if not todo:
             return []
@@ -153,7 +155,7 @@ class Gatherer:
                 del self.pending[key]
         return list(proven.values())
 
-    def give_up(self, todo: Mapping[ObjectKey, Pending], refused: Mapping[str, Refused]) -> None:
+    def give_up(self, todo: Mapping[ObjectKey, PendingListing], refused: Mapping[str, Refused]) -> None:
         """What can't be listed gets no evidence: its tables wait, are read exactly, and say there what is wrong."""
         for error in refused.values():
             LOG.warning("evidence: %s", error)

@@ -14,31 +14,31 @@ from calque.core.kinds import HUDI_TIMELINE, is_plain
 from calque.core.layout import join
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.stable_listings import Unsure
+from calque.engine.source.stable_listings import UnsureDirectories
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing, agree
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
 
 ROUNDS = 60
 PATIENCE_NS = 20_000_000
 
 
-class TooBusy(Exception):
+class TableIsTooBusy(Exception):
     """The table changes faster than it can be read."""
 
 
-class OfAll(Exception):
+class AllPartitionsChanged(Exception):
     """An event may have changed any partition of a table of which only some are read."""
 
 
-class Large(Exception):
+class TableIsLarge(Exception):
     """The table has more partitions than are to be held at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class ExactTable:
     """A table as it was at `exact_at`; `table` is None when there was none. `listings` by partition, `""` for a plain
     table's own. With `only` it says nothing of other partitions than those, which the target shows as they were."""
 
@@ -51,7 +51,7 @@ class Exact:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _PartialRead:
     """What was read so far. `whole` asks for everything again, `doubtful` for single partitions (`""`: the files of a
     plain table)."""
 
@@ -63,28 +63,30 @@ class _Reading:
     partial: bool = False
     asked: set[str] = field(default_factory=set)
     """All partitions that were in doubt by themselves."""
-    unsure: Unsure = field(default_factory=Unsure)
+    unsure: UnsureDirectories = field(default_factory=UnsureDirectories)
 
 
-def read_exact(source: SourceSide, name: TableName, with_files: bool = True, most: int | None = None) -> Exact:
+def read_exact(source: SourceSide, name: TableName, with_files: bool = True, most: int | None = None) -> ExactTable:
     """The table, exact at the event id that ended its last bracket; each bracket begins where the one before ended, so
-    that no event falls between. Raises `TooBusy`, `Unavailable`, and `Large` where there are more than
+    that no event falls between. Raises `TableIsTooBusy`, `Unavailable`, and `TableIsLarge` where there are more than
     `most` partitions."""
-    reading = _Reading()
+    reading = _PartialRead()
     return settled(source, name, reading, source.log.current(), with_files, most)
 
 
-def read_some(source: SourceSide, name: TableName, partitions: Iterable[str], low: EventId, with_files: bool) -> Exact:
+def read_some(
+    source: SourceSide, name: TableName, partitions: Iterable[str], low: EventId, with_files: bool
+) -> ExactTable:
     """The table's header, and those of its partitions, and others that were touched after event `low`, exact at one
-    event id. Raises as `read_exact`, and `OfAll`."""
-    reading = _Reading(whole=False, doubtful={*partitions}, partial=True)
+    event id. Raises as `read_exact`, and `AllPartitionsChanged`."""
+    reading = _PartialRead(whole=False, doubtful={*partitions}, partial=True)
     exact = settled(source, name, reading, low, with_files)
     return replace(exact, only=frozenset(reading.asked))
 
 
 def settled(
-    source: SourceSide, name: TableName, reading: _Reading, low: EventId, with_files: bool, most: int | None = None
-) -> Exact:
+    source: SourceSide, name: TableName, reading: _PartialRead, low: EventId, with_files: bool, most: int | None = None
+) -> ExactTable:
     """Rounds until one ends in which nothing was touched."""
     for attempt in range(ROUNDS):
         started_ns = source.clock.now_ns()
@@ -94,19 +96,19 @@ def settled(
         touched = touching(source, name, Span(low, high))
         if not touched and not unsettled:
             require_log(reading)
-            return Exact(name, high, reading.table, reading.partitions, reading.listings)
+            return ExactTable(name, high, reading.table, reading.partitions, reading.listings)
         low = high
         reading.whole, reading.doubtful = False, unsettled
         doubt(reading, touched)
         if reading.whole and reading.partial:
-            raise OfAll
+            raise AllPartitionsChanged
         if not touched:
             source.clock.sleep(min(0.02 * (attempt + 1), 0.5))
-    raise TooBusy(f"{name} changes faster than it can be read: {ROUNDS} rounds did not settle it")
+    raise TableIsTooBusy(f"{name} changes faster than it can be read: {ROUNDS} rounds did not settle it")
 
 
 def read_round(
-    source: SourceSide, name: TableName, reading: _Reading, with_files: bool, most: int | None = None
+    source: SourceSide, name: TableName, reading: _PartialRead, with_files: bool, most: int | None = None
 ) -> Sequence[str]:
     """Read what is in doubt; the partitions that were read (`""`: the table itself)."""
     reading.table = source.catalog.table(name)
@@ -122,7 +124,7 @@ def read_round(
             return sorted(few)
         names = source.catalog.partition_names(name)
         if most is not None and len(names) > most:
-            raise Large(f"{name} has {len(names)} partitions")
+            raise TableIsLarge(f"{name} has {len(names)} partitions")
         reading.partitions = dict(source.catalog.partitions(name, names))
         return names
     wanted = sorted(partition for partition in reading.doubtful if partition)
@@ -135,7 +137,7 @@ def read_round(
     return sorted(reading.doubtful)
 
 
-def list_files(source: SourceSide, reading: _Reading, read: Sequence[str], started_ns: int) -> set[str]:
+def list_files(source: SourceSide, reading: _PartialRead, read: Sequence[str], started_ns: int) -> set[str]:
     """List the directories of `read`; those that are unsettled."""
     places = {partition: at for partition in read if (at := place_of(reading, partition)) is not None}
     listings, unsettled = listed(source, places, started_ns, reading.unsure)
@@ -144,7 +146,7 @@ def list_files(source: SourceSide, reading: _Reading, read: Sequence[str], start
 
 
 def listed(
-    source: SourceSide, places: Mapping[str, str], started_ns: int, unsure: Unsure
+    source: SourceSide, places: Mapping[str, str], started_ns: int, unsure: UnsureDirectories
 ) -> tuple[dict[str, Listing], set[str]]:
     """List directories, by partition, twice; those that do not agree, hold files younger than the reading and changed a
     moment ago, or went missing then, are unsettled."""
@@ -173,7 +175,7 @@ def require_no_timeline(source: SourceSide, table: Table | None) -> None:
         )
 
 
-def require_log(reading: _Reading) -> None:
+def require_log(reading: _PartialRead) -> None:
     """`Refused` for a Delta table that has files and no log, and for another table that lies over a log."""
     listing, table = reading.listings.get(""), reading.table
     if listing is None or table is None or is_delta(table) == (listing.version is not None):
@@ -192,7 +194,7 @@ def require_log(reading: _Reading) -> None:
     )
 
 
-def place_of(reading: _Reading, partition: str) -> str | None:
+def place_of(reading: _PartialRead, partition: str) -> str | None:
     if partition:
         found = reading.partitions.get(partition)
         return location_of(found) if found else None
@@ -204,21 +206,21 @@ def place_of(reading: _Reading, partition: str) -> str | None:
 
 PARTITION_KINDS = frozenset(
     {
-        Kind.INSERT,
-        Kind.ADD_PARTITIONS,
-        Kind.ALTER_PARTITIONS,
-        Kind.RENAME_PARTITION,
-        Kind.DROP_PARTITIONS,
-        Kind.SCAN,
+        EventKind.INSERT,
+        EventKind.ADD_PARTITIONS,
+        EventKind.ALTER_PARTITIONS,
+        EventKind.RENAME_PARTITION,
+        EventKind.DROP_PARTITIONS,
+        EventKind.SCAN,
     }
 )
 
 
-def doubt(reading: _Reading, touched: Sequence[Entry]) -> None:
+def doubt(reading: _PartialRead, touched: Sequence[Entry]) -> None:
     """What the next round has to read again; the table's header is read in every round. Parameters tell which columns
     have statistics, so those change the definition."""
     for entry in touched:
-        if entry.keys.kind is Kind.FACET:
+        if entry.keys.kind is EventKind.FACET:
             reading.doubtful |= {*entry.keys.partitions}
         elif entry.keys.kind in PARTITION_KINDS:
             reading.doubtful |= {*entry.keys.partitions, *entry.keys.others} or {""}

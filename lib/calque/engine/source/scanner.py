@@ -20,13 +20,13 @@ from calque.core.layout import join
 from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.stable_listings import list_what_can_be
-from calque.engine.source.table_directories import Places
+from calque.engine.source.table_directories import TableDirectories
 from calque.engine.source.unfinished_writes import has_drafts, has_workplace
-from calque.errors import CalqueError, Forgotten, Refused
+from calque.errors import CalqueError, EventsForgotten, Refused
 from calque.model.files import Listing
 from calque.model.journal import Entry
 from calque.model.names import EventId, Span, TableName
-from calque.model.scan import Memory, ObjectKey, Scan, Watched
+from calque.model.scan import Memory, ObjectKey, Scan, ScannedDirectory
 from calque.ports import Scans
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ LOG_DIRECTORY = "_delta_log"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ScanSelection:
     """Which tables are scanned: `interval` is in seconds (None: not at all), `databases` says where some may be."""
 
     interval: Callable[[TableName], float | None]
@@ -58,7 +58,7 @@ class Scanner:
         self,
         source: SourceSide,
         scans: Scans,
-        chosen: Chosen,
+        chosen: ScanSelection,
         pending: Callable[[], Collection[str]],
         begun: EventId,
         begun_ns: int,
@@ -66,8 +66,8 @@ class Scanner:
     ) -> None:
         self.source, self.scans, self.chosen = source, scans, chosen
         self.pending, self.begun, self.begun_ns, self.found = pending, begun, begun_ns, found
-        self.places = Places(source, lambda name: chosen.interval(name) is not None, chosen.databases)
-        self.watched: dict[ObjectKey, Watched] = {}
+        self.places = TableDirectories(source, lambda name: chosen.interval(name) is not None, chosen.databases)
+        self.watched: dict[ObjectKey, ScannedDirectory] = {}
         self.seen: EventId | None = None
         self.rounds: dict[TableName, int] = {}
         self.due_ns: dict[TableName, int] = {}
@@ -80,7 +80,7 @@ class Scanner:
         while not stopping.wait(self.pause()):
             try:
                 self.once()
-            except Forgotten as error:
+            except EventsForgotten as error:
                 LOG.warning("scan: it begins anew: %s", error)
                 self.seen = None
             except CalqueError as error:
@@ -154,7 +154,7 @@ class Scanner:
         for key, (event_id, location) in list(touched.items()):
             listing = evidence.get((event_id, location))
             if listing is not None:
-                self.watched[key] = Watched(location, listing.fingerprint())
+                self.watched[key] = ScannedDirectory(location, listing.fingerprint())
                 self.changed = True
             if listing is not None or (event_id <= considered and location not in pending):
                 del touched[key]
@@ -182,11 +182,11 @@ class Scanner:
 
     # One scan
 
-    def differing(self, names: Sequence[TableName]) -> dict[ObjectKey, Watched]:
+    def differing(self, names: Sequence[TableName]) -> dict[ObjectKey, ScannedDirectory]:
         """What is not as it was last seen, as it is now."""
         moved = self.moved(names)
         listings = self.listed(moved.values())
-        found: dict[ObjectKey, Watched] = {}
+        found: dict[ObjectKey, ScannedDirectory] = {}
         for key, item in moved.items():
             if (listing := listings.get(item.location)) is None:
                 continue
@@ -197,7 +197,7 @@ class Scanner:
                 self.note({key: self.timed(now, listing, key)})
         return found
 
-    def listed(self, items: Iterable[Watched]) -> Mapping[str, Listing]:
+    def listed(self, items: Iterable[ScannedDirectory]) -> Mapping[str, Listing]:
         """What lies in the directories that can be listed; of each that can't be it is told once."""
         found, refused = list_what_can_be(self.source.storage, sorted({item.location for item in items}))
         for location in refused.keys() - self.unlisted:
@@ -205,13 +205,13 @@ class Scanner:
         self.unlisted = (self.unlisted | refused.keys()) - found.keys()
         return found
 
-    def moved(self, names: Sequence[TableName]) -> dict[ObjectKey, Watched]:
+    def moved(self, names: Sequence[TableName]) -> dict[ObjectKey, ScannedDirectory]:
         """Objects that may have changed, with the times of their directories (taken before anything is listed)."""
         todo = [(key, at) for key, at in self.places.keys(names) if key not in self.places.touched]
         for name in names:
             self.rounds[name] = self.rounds.get(name, -1) + 1
         known = {key: item for key, at in todo if (item := self.watched.get(key)) is not None and item.location == at}
-        items = {key: known.get(key) or Watched(at, "", ("",)) for key, at in todo}
+        items = {key: known.get(key) or ScannedDirectory(at, "", ("",)) for key, at in todo}
         times = self.times_of(items.values())
         found = {}
         for key, item in items.items():
@@ -221,16 +221,16 @@ class Scanner:
                 found[key] = now
         return found
 
-    def times_of(self, items: Iterable[Watched]) -> Mapping[str, int]:
+    def times_of(self, items: Iterable[ScannedDirectory]) -> Mapping[str, int]:
         wanted = [join(item.location, directory) for item in items for directory in item.directories]
         return self.source.storage.modified(wanted)
 
-    def timed(self, item: Watched, listing: Listing, key: ObjectKey) -> Watched:
+    def timed(self, item: ScannedDirectory, listing: Listing, key: ObjectKey) -> ScannedDirectory:
         """With the directories that hold data now. Where these are others, no time is known from before the listing."""
         directories = tuple(directories_of(listing, plain=not key[1]))
         return item if directories == item.directories else replace(item, directories=directories, times=())
 
-    def is_news(self, before: Watched | None, now: Watched, listing: Listing) -> bool:
+    def is_news(self, before: ScannedDirectory | None, now: ScannedDirectory, listing: Listing) -> bool:
         """Whether it differs from what was last seen; what was never seen differs where it is younger than the
         journal."""
         if before is not None:
@@ -238,7 +238,7 @@ class Scanner:
         newest = max([*now.times, *(file.modified_ns for file in listing.files)], default=0)
         return newest > self.begun_ns - MARGIN_NS
 
-    def settle(self, looks: Mapping[ObjectKey, Watched]) -> None:
+    def settle(self, looks: Mapping[ObjectKey, ScannedDirectory]) -> None:
         """Look again after a moment; what is the same, finished, and touched by no event becomes entries."""
         self.source.clock.sleep(SETTLED_SECONDS)
         self.learn()
@@ -265,7 +265,7 @@ class Scanner:
         self.found()
         LOG.info("scan: %d directories of %d tables changed without an event", len(settled), len(found))
 
-    def is_there(self, key: ObjectKey, item: Watched) -> bool:
+    def is_there(self, key: ObjectKey, item: ScannedDirectory) -> bool:
         """Whether the directory is the object's still, and no event told of it meanwhile."""
         name, partition = key
         placed = self.places.tables.get(name)
@@ -299,7 +299,7 @@ class Scanner:
         LOG.warning("scan: %s is missing with all above it; it is not taken for empty", location)
         return False
 
-    def note(self, items: Mapping[ObjectKey, Watched]) -> None:
+    def note(self, items: Mapping[ObjectKey, ScannedDirectory]) -> None:
         for key, item in items.items():
             if self.watched.get(key) != item:
                 self.watched[key] = item

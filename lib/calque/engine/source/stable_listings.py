@@ -16,7 +16,7 @@ RESTING_NS = 2_000_000_000
 
 
 @dataclass(slots=True)
-class Unsure:
+class UnsureDirectories:
     """Since when directories are missing, and since when others are as they are, by a clock that nobody sets. A
     metastore moves a renamed table's directory first and commits then: what is missing may lie elsewhere, and no event
     says so yet."""

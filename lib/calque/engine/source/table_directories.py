@@ -11,24 +11,24 @@ from calque.core.iceberg import is_iceberg
 from calque.core.kinds import kind_of
 from calque.engine.sides.sides import SourceSide
 from calque.model.hive import is_partitioned, is_view, location_of
-from calque.model.journal import Entry, Keys, Kind, Shape
+from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.scan import ObjectKey
 
-WITHOUT_EFFECT = frozenset({Kind.INSERT, Kind.SCAN, Kind.FACET, Kind.NOTHING})
+WITHOUT_EFFECT = frozenset({EventKind.INSERT, EventKind.SCAN, EventKind.FACET, EventKind.NOTHING})
 """Kinds that leave every directory's place as it is."""
 
 
 @dataclass(slots=True)
-class Placed:
+class TableDirectory:
     """A table's own directory (`root`) and those with its data, by partition (`""`: the plain table)."""
 
     root: str
-    shape: Shape
+    shape: TableShape
     locations: dict[str, str] = field(default_factory=dict)
 
 
-class Places:
+class TableDirectories:
     """Places of the tables that `takes` admits in databases that `databases` names. `touched` has, of each object that
     an event named, the newest one with the directory that it named, until somebody takes it away."""
 
@@ -36,7 +36,7 @@ class Places:
         self, source: SourceSide, takes: Callable[[TableName], bool], databases: Callable[[str], bool]
     ) -> None:
         self.source, self.takes, self.databases = source, takes, databases
-        self.tables: dict[TableName, Placed] = {}
+        self.tables: dict[TableName, TableDirectory] = {}
         self.stale: set[TableName] = set()
         self.touched: dict[ObjectKey, tuple[EventId, str]] = {}
 
@@ -51,7 +51,7 @@ class Places:
         """What the journal's next entries say."""
         for entry in entries:
             keys = entry.keys
-            if keys.table is None or keys.kind is Kind.SCAN:
+            if keys.table is None or keys.kind is EventKind.SCAN:
                 continue
             if keys.other is not None:
                 self.forget(keys.other)
@@ -66,13 +66,13 @@ class Places:
         placed = self.tables.get(name)
         if keys.kind in WITHOUT_EFFECT:
             return
-        if keys.kind is Kind.DROP_TABLE:
+        if keys.kind is EventKind.DROP_TABLE:
             self.forget(name)
         elif placed is None or keys.kind not in PARTITION_KINDS or len(keys.locations) != located(keys):
-            if keys.kind is not Kind.ALTER_TABLE or placed is None or placed.shape is not Shape.PARTITIONED:
+            if keys.kind is not EventKind.ALTER_TABLE or placed is None or placed.shape is not TableShape.PARTITIONED:
                 self.stale.add(name)
         else:
-            for gone in keys.others or (keys.partitions if keys.kind is Kind.DROP_PARTITIONS else ()):
+            for gone in keys.others or (keys.partitions if keys.kind is EventKind.DROP_PARTITIONS else ()):
                 placed.locations.pop(gone, None)
             placed.locations |= dict(zip(keys.partitions, keys.locations, strict=False))
 
@@ -91,7 +91,7 @@ class Places:
             else:
                 self.tables[name] = found
 
-    def read_one(self, name: TableName) -> Placed | None:
+    def read_one(self, name: TableName) -> TableDirectory | None:
         """None for what has no files of its own, or whose definition names them, and for what is not replicated."""
         catalog = self.source.catalog
         table = catalog.table(name)
@@ -100,10 +100,10 @@ class Places:
         location = location_of(table) or ""
         root = location.rstrip("/")
         if not is_partitioned(table):
-            return Placed(root, Shape.PLAIN, {"": location}) if location else None
+            return TableDirectory(root, TableShape.PLAIN, {"": location}) if location else None
         partitions = catalog.partitions(name, catalog.partition_names(name))
         found = {partition: location_of(value) for partition, value in partitions.items()}
-        return Placed(root, Shape.PARTITIONED, {partition: at for partition, at in found.items() if at})
+        return TableDirectory(root, TableShape.PARTITIONED, {partition: at for partition, at in found.items() if at})
 
     def keys(self, names: Iterable[TableName]) -> Sequence[tuple[ObjectKey, str]]:
         """Every directory of those tables."""
@@ -111,9 +111,11 @@ class Places:
         return [((name, partition), at) for name, placed in known for partition, at in placed.locations.items()]
 
 
-PARTITION_KINDS = frozenset({Kind.ADD_PARTITIONS, Kind.ALTER_PARTITIONS, Kind.DROP_PARTITIONS, Kind.RENAME_PARTITION})
+PARTITION_KINDS = frozenset(
+    {EventKind.ADD_PARTITIONS, EventKind.ALTER_PARTITIONS, EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITION}
+)
 
 
 def located(keys: Keys) -> int:
     """How many locations an event must name for its partitions to be followed."""
-    return 0 if keys.kind is Kind.DROP_PARTITIONS else len(keys.partitions)
+    return 0 if keys.kind is EventKind.DROP_PARTITIONS else len(keys.partitions)

@@ -40,7 +40,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class DeletedRows:
     """Rows that went; `upto` is the last event id that is no longer there, None when nothing went."""
 
     upto: EventId | None = None
@@ -48,7 +48,7 @@ class LetGo:
     evidence: int = 0
 
 
-def let_go(source: SourceSide, ledgers: Sequence[Ledger], retention: float, limits: Limits) -> LetGo:
+def let_go(source: SourceSide, ledgers: Sequence[Ledger], retention: float, limits: Limits) -> DeletedRows:
     """Forget events that are older than `retention` seconds, their evidence and pins, pins that no target needs or that
     are beyond their limits, and scans that every target has taken that does not start again."""
     now_ns = source.clock.now_ns()
@@ -83,13 +83,13 @@ def is_left_behind(journal: Journal, ledger: Ledger) -> bool:
     return begun and goes_on_from(records, epoch) < reach(journal)
 
 
-def forget_journal(journal: Journal, evidence: EvidenceStore, now_ns: int, retention: float) -> LetGo:
+def forget_journal(journal: Journal, evidence: EvidenceStore, now_ns: int, retention: float) -> DeletedRows:
     """Forget events that are older than `retention` seconds, with their evidence."""
     oldest, last = journal.oldest(), journal.last()
     if oldest is None or last is None:
-        return LetGo()
+        return DeletedRows()
     upto = last_before(journal, oldest, last, now_ns / 1e9 - retention)
-    return LetGo(upto, journal.forget(upto), evidence.forget(upto)) if upto >= oldest else LetGo()
+    return DeletedRows(upto, journal.forget(upto), evidence.forget(upto)) if upto >= oldest else DeletedRows()
 
 
 def last_before(journal: Journal, oldest: EventId, upto: EventId, seconds: float) -> EventId:

@@ -28,7 +28,7 @@ from calque.errors import Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import OURS, EventId, TableName, table_name
-from calque.ports import Catalog, Conflict, Found, Journal, Ledger, Storage
+from calque.ports import Catalog, Conflict, Journal, Ledger, Storage, StorageEntry
 
 OWNER = f"{OURS}_owner."
 DATABASE = ".db"
@@ -41,7 +41,7 @@ TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedItem:
     """`what` is "directory" (replaced, dropped, or never used), "staging" (copies that were never published), or
     "hidden table" (by its name: one that a death left half-built, or renamed away)."""
 
@@ -52,11 +52,11 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """What a sweep of one target did. `noted` are the directories that nothing refers to and that stay for now, each
     with the time by which that was so (nanoseconds): the next sweep wants it back."""
 
-    removed: tuple[Removed, ...] = ()
+    removed: tuple[RemovedItem, ...] = ()
     noted: Mapping[str, int] = field(default_factory=dict)
     epochs: int = 0
 
@@ -68,21 +68,21 @@ def sweep_target(
     noted: Mapping[str, int],
     others: Sequence[Admission] = (),
     held_ns: int | None = None,
-) -> Swept:
+) -> SweepResult:
     """Sweep one target. `noted` is what its last sweep returned; `others` are the admissions of other targets whose
     warehouse overlaps this one's: what they may have made is left to them. What was shown at `held_ns` or later is held
     by readers, and stays. A target without epochs, or whose data stay
     at the source, keeps all. Raises `Unavailable` and `Refused`; what was removed by then is gone."""
     standing = standing_of(side.ledger, journal)
     if standing is None or side.policy.data == "none":
-        return Swept(noted=noted)
+        return SweepResult(noted=noted)
     before_ns = now_ns - int(side.policy.grace * 1e9)
     before_ns = before_ns if held_ns is None else min(before_ns, held_ns)
     hidden = hidden_tables(side) if standing.idle else []
-    unneeded = Unneeded(side, standing, references_of(side), before_ns, others)
+    unneeded = UnreferencedDirectories(side, standing, references_of(side), before_ns, others)
     unneeded.look()
     if not unneeded.directories and not unneeded.staging and not hidden:
-        return Swept(epochs=forget_epochs(side.ledger, before_ns))
+        return SweepResult(epochs=forget_epochs(side.ledger, before_ns))
     # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
     references = references_of(side)
     again = standing_of(side.ledger, journal)
@@ -104,14 +104,14 @@ def sweep_target(
             removed.append(remove_directory(side.storage, node))
         else:
             kept[node.key] = first
-    return Swept(tuple(removed), kept, forget_epochs(side.ledger, before_ns))
+    return SweepResult(tuple(removed), kept, forget_epochs(side.ledger, before_ns))
 
 
 # What is still to be done
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TargetPosition:
     """Where a target is. `aside` are the tables (at the source) that are not live: reads of them may want any directory
     of theirs. `idle`: everything that was captured is shown, and nothing is being read."""
 
@@ -120,12 +120,12 @@ class Standing:
     aside: frozenset[TableName]
     idle: bool
 
-    def is_pending(self, node: Node) -> bool:
+    def is_pending(self, node: DirectoryEntry) -> bool:
         """Whether an event that the target does not show yet may have made the directory."""
         return node.newest_event() > self.position
 
 
-def standing_of(ledger: Ledger, journal: Journal) -> Standing | None:
+def standing_of(ledger: Ledger, journal: Journal) -> TargetPosition | None:
     """None before the first epoch."""
     epoch = ledger.last_epoch()
     if epoch is None:
@@ -133,7 +133,7 @@ def standing_of(ledger: Ledger, journal: Journal) -> Standing | None:
     rows = [row for row in ledger.tables().values() if isinstance(row, TableRow)]
     aside = frozenset(row.name for row in rows if row.state is not TableState.LIVE)
     settled = all(row.state in SETTLED for row in rows)
-    return Standing(epoch.epoch, epoch.event_id, aside, settled and (journal.last() or 0) <= epoch.event_id)
+    return TargetPosition(epoch.epoch, epoch.event_id, aside, settled and (journal.last() or 0) <= epoch.event_id)
 
 
 def ended_ns(ledger: Ledger, after_ns: int) -> int:
@@ -166,17 +166,17 @@ def is_built_for(side: TargetSide, name: TableName, table: Table) -> bool:
     return name.table.startswith(f"{OURS}_{at.database}_{at.table}_")
 
 
-def drop_hidden(catalog: Catalog, name: TableName) -> Removed:
+def drop_hidden(catalog: Catalog, name: TableName) -> RemovedItem:
     with suppress(Conflict):
         catalog.drop_table(name)
-    return Removed(str(name), "hidden table", 0, 0)
+    return RemovedItem(str(name), "hidden table", 0, 0)
 
 
 # What is referred to
 
 
 @dataclass(slots=True)
-class References:
+class ReferencedLocations:
     """Locations of tables and partitions. In a leaf (a plain table or a partition) everything belongs to it; below the
     root of a partitioned table other directories may lie. `roots` are the places of single tables."""
 
@@ -198,19 +198,19 @@ class References:
         return any("/".join(parts[:end]) in self.leaves for end in range(1, len(parts)))
 
 
-def references_of(side: TargetSide) -> References:
+def references_of(side: TargetSide) -> ReferencedLocations:
     """Every table at the target, whosever it is, and every partition of ours and of hidden builds.
 
     Each database by itself, as it was between two equal lists of its tables: what goes from one database to another
     meanwhile may be missed, once. Raises `Unavailable` when the tables of one come and go too fast for several looks.
     """
-    found, everything = References(), set[str]()
+    found, everything = ReferencedLocations(), set[str]()
     for database in sorted(side.catalog.databases()):
         places: Places = {}
         for _ in range(TRIES):
             names = sorted(side.catalog.tables(database))
             tables = side.catalog.headers(database, names)
-            part = References()
+            part = ReferencedLocations()
             for name, table in tables.items():
                 add_references(side, table_name(database, name), table, part, everything, places)
             if len(tables) == len(names) and sorted(side.catalog.tables(database)) == names:
@@ -232,7 +232,7 @@ Places = dict[tuple[TableName, str, str], set[str]]
 
 
 def add_references(
-    side: TargetSide, name: TableName, table: Table, found: References, everything: set[str], places: Places
+    side: TargetSide, name: TableName, table: Table, found: ReferencedLocations, everything: set[str], places: Places
 ) -> None:
     location = location_of(table)
     if is_view(table) or not location:
@@ -257,13 +257,13 @@ def add_references(
 
 
 @dataclass(slots=True)
-class Node:
+class DirectoryEntry:
     """A directory and what is in it. `event` is the one that made it where its name says so, else 0."""
 
     location: str
     changed_ns: int
-    files: list[Found] = field(default_factory=list)
-    directories: list[Node] = field(default_factory=list)
+    files: list[StorageEntry] = field(default_factory=list)
+    directories: list[DirectoryEntry] = field(default_factory=list)
     event: EventId = 0
 
     @property
@@ -298,8 +298,8 @@ class Node:
         return files, sum(file.size for file in self.files) + sum(size for _, size in below)
 
 
-def node_of(storage: Storage, location: str, changed_ns: int) -> Node:
-    node = Node(location, changed_ns)
+def node_of(storage: Storage, location: str, changed_ns: int) -> DirectoryEntry:
+    node = DirectoryEntry(location, changed_ns)
     for entry in storage.entries(location):
         if entry.directory:
             node.directories.append(node_of(storage, join(location, entry.name), entry.modified_ns))
@@ -309,16 +309,16 @@ def node_of(storage: Storage, location: str, changed_ns: int) -> Node:
 
 
 @dataclass(slots=True)
-class Unneeded:
+class UnreferencedDirectories:
     """Walks the target's directories, and finds what nothing refers to: `directories` of ours, and old `staging`."""
 
     side: TargetSide
-    standing: Standing
-    references: References
+    standing: TargetPosition
+    references: ReferencedLocations
     before_ns: int
     others: Sequence[Admission]
-    directories: list[Node] = field(default_factory=list)
-    staging: list[Node] = field(default_factory=list)
+    directories: list[DirectoryEntry] = field(default_factory=list)
+    staging: list[DirectoryEntry] = field(default_factory=list)
 
     def look(self) -> None:
         warehouse = self.side.policy.warehouse
@@ -361,7 +361,7 @@ class Unneeded:
         names = [self.side.admission.name_at_target(name) for name in self.standing.aside]
         return [self.references.roots[name] for name in names if name in self.references.roots]
 
-    def versions(self, table: Node, incarnation: str) -> None:
+    def versions(self, table: DirectoryEntry, incarnation: str) -> None:
         """The versioned directories of one incarnation of a table."""
         for node in versions_below(table):
             in_leaf = self.references.above(node.key)
@@ -371,7 +371,7 @@ class Unneeded:
             elif not self.standing.is_pending(node):
                 self.directories.append(node)
 
-    def natural(self, node: Node, in_leaf: bool) -> None:
+    def natural(self, node: DirectoryEntry, in_leaf: bool) -> None:
         """A table's own directory, or a partition's below it."""
         if any(node.key == root or node.key.startswith(f"{root}/") for root, _ in self.places_aside()):
             return
@@ -380,7 +380,7 @@ class Unneeded:
         elif not self.standing.is_pending(node):
             self.directories.append(node)
 
-    def inside(self, node: Node, in_leaf: bool) -> None:
+    def inside(self, node: DirectoryEntry, in_leaf: bool) -> None:
         """A directory that stays: old leftovers of copying, and partitions below that nothing refers to."""
         in_leaf = in_leaf or node.key in self.references.leaves
         for child in node.directories:
@@ -396,20 +396,20 @@ class Unneeded:
         for file in node.files:
             self.unfinished(node.location, file)
 
-    def unfinished(self, location: str, file: Found) -> None:
+    def unfinished(self, location: str, file: StorageEntry) -> None:
         """A file in this directory, which may be one that nobody writes any more."""
         if file.name.startswith(COPYING) and file.modified_ns <= self.before_ns:
-            self.staging.append(Node(join(location, file.name), file.modified_ns, [file]))
+            self.staging.append(DirectoryEntry(join(location, file.name), file.modified_ns, [file]))
 
 
-def versions_below(table: Node) -> Iterator[Node]:
+def versions_below(table: DirectoryEntry) -> Iterator[DirectoryEntry]:
     """`<partition or "data">/<event id>` below a table's directory of versions."""
     for child in table.directories:
         for node in child.directories:
             if VERSION.fullmatch(node.name):
                 yield node
         yield from versions_below(
-            Node(
+            DirectoryEntry(
                 child.location, 0, directories=[node for node in child.directories if not VERSION.fullmatch(node.name)]
             )
         )
@@ -430,17 +430,17 @@ def key_of(location: str) -> str:
 # Removing
 
 
-def remove_directory(storage: Storage, node: Node) -> Removed:
+def remove_directory(storage: Storage, node: DirectoryEntry) -> RemovedItem:
     """The mark of its owner goes last, so that a sweep that dies is finished by the next one."""
     names = [*(file.name for file in node.files), *(child.name for child in node.directories)]
     storage.remove([join(node.location, name) for name in names if not name.startswith(OWNER)])
     storage.remove([node.location])
-    return Removed(node.location, "directory", *node.content())
+    return RemovedItem(node.location, "directory", *node.content())
 
 
-def remove_staging(storage: Storage, node: Node) -> Removed:
+def remove_staging(storage: Storage, node: DirectoryEntry) -> RemovedItem:
     storage.remove([node.location])
-    return Removed(node.location, "staging", *node.content())
+    return RemovedItem(node.location, "staging", *node.content())
 
 
 # Records

@@ -11,7 +11,7 @@ from threading import Lock
 
 from calque.core.layout import COPYING, join
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.errors import Failing, Refused, Unavailable, sentence
+from calque.errors import CallFailed, Refused, Unavailable, sentence
 from calque.model.names import OURS
 
 TRIES = 5
@@ -42,7 +42,7 @@ class FaultIsolation:
         now = self.source.clock.elapsed_ns()
         tries, since = self.failures.get(thing, (0, now))
         self.failures[thing] = tries + 1, since
-        return tries + 1 >= TRIES if isinstance(error, Failing) else now - since > PATIENCE_SECONDS * 1e9
+        return tries + 1 >= TRIES if isinstance(error, CallFailed) else now - since > PATIENCE_SECONDS * 1e9
 
     def require_own_fault(self, thing: Hashable, error: Refused | Unavailable) -> None:
         """Return where the thing is to be set aside. Raises the error while it may be the world's."""
@@ -55,7 +55,7 @@ class FaultIsolation:
     def may_be_own_fault(self, error: Exception) -> bool:
         """Whether it may be the thing's: a service failed in this call, and answers others."""
         match error:
-            case Failing():
+            case CallFailed():
                 return self.world_answers()
             case Unavailable():
                 return False

@@ -19,7 +19,7 @@ AT_ONCE = 2000
 
 
 @dataclass(slots=True)
-class Shown:
+class ShownTable:
     """One table as the target has it now: its definition and the partitions that were read, kept up to date by the hops
     of this window. `listings` are of the target's own directories, by partition (`""`: the plain table)."""
 
@@ -31,7 +31,7 @@ class Shown:
         return (self.table.parameters or {}).get(INCARNATION, "")
 
 
-class NotOurs(Exception):
+class NotOurReplica(Exception):
     """What stands at the target under a table's name is not the table's replica: `mark` is its `calque.source`."""
 
     def __init__(self, table: TableName, at_target: TableName, mark: str, *, collides: bool) -> None:
@@ -49,10 +49,10 @@ def observe(
     names: Iterable[TableName],
     partitions: Mapping[TableName, Iterable[str]],
     with_files: bool = True,
-) -> dict[TableName, Shown | None]:
+) -> dict[TableName, ShownTable | None]:
     """Each table by its source's name. `partitions` are names (after or before renames of tables) that may exist under
-    any of the names. Raises `NotOurs`."""
-    found: dict[TableName, Shown | None] = {}
+    any of the names. Raises `NotOurReplica`."""
+    found: dict[TableName, ShownTable | None] = {}
     for name in names:
         at_target = side.admission.name_at_target(name)
         table = side.catalog.table(at_target)
@@ -62,10 +62,10 @@ def observe(
         mark = (table.parameters or {}).get(SOURCE, "")
         if mark != source_mark(side.policy.source, name):
             other = marked(mark, side.policy.source)
-            raise NotOurs(name, at_target, mark, collides=other is not None and side.admission.takes(other))
+            raise NotOurReplica(name, at_target, mark, collides=other is not None and side.admission.takes(other))
         wanted = sorted(partitions.get(name, ()))
         parts = side.catalog.partitions(at_target, wanted) if wanted and is_partitioned(table) else {}
-        found[name] = Shown(table, dict(parts))
+        found[name] = ShownTable(table, dict(parts))
     if with_files:
         read_files(side, found)
     return found
@@ -80,7 +80,7 @@ def every_partition(side: TargetSide, table: Table) -> Mapping[str, Partition]:
     return side.catalog.partitions(at, side.catalog.partition_names(at))
 
 
-def read_files(side: TargetSide, shown: Mapping[TableName, Shown | None]) -> None:
+def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -> None:
     """List the directories of plain tables and of the partitions that were read; an Iceberg table's definition says
     what is in it."""
     wanted: dict[tuple[TableName, str], str] = {}
@@ -98,7 +98,7 @@ def read_files(side: TargetSide, shown: Mapping[TableName, Shown | None]) -> Non
             found.listings[part] = listings[location]
 
 
-def as_observed(shown: Shown) -> ObservedTable:
+def as_observed(shown: ShownTable) -> ObservedTable:
     """In the terms of `core.locate`."""
     return ObservedTable(
         event_of(shown.table.parameters),
@@ -113,7 +113,7 @@ def as_observed(shown: Shown) -> ObservedTable:
     )
 
 
-def content_of(shown: Shown, partition: str) -> tuple[str, int]:
+def content_of(shown: ShownTable, partition: str) -> tuple[str, int]:
     """The fingerprint of the target's own files, and their bytes."""
     listing = shown.listings.get(partition)
     return (listing.fingerprint(), listing.size) if listing is not None else ("", 0)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from calque.core.origins import as_carried, path_after, to_ask
 from calque.engine.sides.calque_database import ensure_own_database, own_view
 from calque.engine.sides.journal_reads import messages
-from calque.engine.sides.origin_names import Home
+from calque.engine.sides.origin_names import OriginNaming
 from calque.errors import Unavailable
 from calque.model.hive import Table
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import OURS, EventId, TableName
 from calque.model.records import OriginNames, one_of
 from calque.ports import Catalog, CatalogReader, Conflict, Journal
@@ -34,7 +34,7 @@ PREFIX = f"{OURS}_source_"
 NAME, ID = "calque.metastore.source", "calque.metastore.id"
 
 
-class Known(NamedTuple):
+class RegisteredSource(NamedTuple):
     """A source by its name, and the id of its metastore."""
 
     name: str
@@ -74,7 +74,7 @@ def meet(source: SourceSide, side: TargetSide) -> None:
         side.ledger.put_records([OriginNames(names)])
 
 
-def learn(source: SourceSide, side: TargetSide) -> frozenset[Known]:
+def learn(source: SourceSide, side: TargetSide) -> frozenset[RegisteredSource]:
     """Take over what is written down at the source; all of that. Reads only. Metastores that have no id (before 3.0)
     are not told from others."""
     here, there = source.catalog.identity(), side.catalog.identity()
@@ -84,29 +84,29 @@ def learn(source: SourceSide, side: TargetSide) -> frozenset[Known]:
     return known
 
 
-def announce(source: SourceSide, side: TargetSide, known: Iterable[Known]) -> None:
+def announce(source: SourceSide, side: TargetSide, known: Iterable[RegisteredSource]) -> None:
     """Write down at the target how its source is called, and `known`, what the source knows of others. Another
     metastore that has the source's name there may be one that it took the place of."""
     identity = source.catalog.identity()
     if not identity:
         return
     there = known_at(side.catalog)
-    mine = Known(source.name, identity)
+    mine = RegisteredSource(source.name, identity)
     if mine not in there and any(one.name == source.name for one in there):
         LOG.warning('%s: source "%s" is another metastore than before', side.policy.target, source.name)
     for one in sorted({*known, mine} - there):
         put(side.catalog, side.policy.warehouse, one)
 
 
-def known_at(catalog: CatalogReader) -> frozenset[Known]:
+def known_at(catalog: CatalogReader) -> frozenset[RegisteredSource]:
     """What is written down at a metastore."""
     names = [name for name in catalog.tables(OURS) if name.startswith(PREFIX)]
     found = catalog.headers(OURS, names) if names else {}
     pairs = ((table.parameters or {}) for table in found.values())
-    return frozenset(Known(pair[NAME], pair[ID]) for pair in pairs if NAME in pair and ID in pair)
+    return frozenset(RegisteredSource(pair[NAME], pair[ID]) for pair in pairs if NAME in pair and ID in pair)
 
 
-def put(catalog: Catalog, warehouse: str, known: Known) -> None:
+def put(catalog: Catalog, warehouse: str, known: RegisteredSource) -> None:
     ensure_own_database(catalog, warehouse)
     view = own_view(record_of(known), {NAME: known.name, ID: known.id})
     with suppress(Conflict):
@@ -114,7 +114,7 @@ def put(catalog: Catalog, warehouse: str, known: Known) -> None:
         LOG.info("%s is written down as the metastore of source %s", known.id, known.name)
 
 
-def record_of(known: Known) -> TableName:
+def record_of(known: RegisteredSource) -> TableName:
     """The hidden view that says it."""
     return TableName(OURS, PREFIX + hashlib.blake2b("\n".join(known).encode(), digest_size=8).hexdigest())
 
@@ -122,7 +122,7 @@ def record_of(known: Known) -> TableName:
 def tells(entry: Entry) -> bool:
     """Whether the event may have written something down."""
     name = entry.keys.table
-    created = entry.keys.kind is Kind.CREATE_TABLE
+    created = entry.keys.kind is EventKind.CREATE_TABLE
     return created and name is not None and name.database == OURS and name.table.startswith(PREFIX)
 
 
@@ -146,7 +146,7 @@ def carried(journal: Journal, side: TargetSide, tables: TableStates, entries: Se
 class WithoutReturned(ForwardingCatalogReader):
     """The source's catalog, in which tables that came back are not there."""
 
-    def __init__(self, catalog: CatalogReader, home: Home) -> None:
+    def __init__(self, catalog: CatalogReader, home: OriginNaming) -> None:
         super().__init__(catalog)
         self._home = home
 

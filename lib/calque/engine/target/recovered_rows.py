@@ -11,7 +11,7 @@ from calque.core.image import INCARNATION
 from calque.core.limits import batches
 from calque.core.object_row import row_of
 from calque.engine.sides.sides import TargetSide
-from calque.engine.target.observe import Shown, observe, read_files
+from calque.engine.target.observe import ShownTable, observe, read_files
 from calque.model.files import Listing
 from calque.model.hive import Partition, is_partitioned, is_view, location_of
 from calque.model.ledger import ObjectRow, StateRow, TableRow
@@ -24,7 +24,7 @@ PAGE = 2000
 
 def found(
     side: TargetSide,
-    shown: Mapping[TableName, Shown | None],
+    shown: Mapping[TableName, ShownTable | None],
     looked_for: Mapping[TableName, Collection[str]],
     recorded: EventId,
 ) -> list[ObjectRow]:
@@ -45,7 +45,7 @@ def found(
     return rows
 
 
-def whole(name: TableName, shown: Shown | None, event_id: EventId, change: str) -> list[ObjectRow]:
+def whole(name: TableName, shown: ShownTable | None, event_id: EventId, change: str) -> list[ObjectRow]:
     """A row of the table and of each of its partitions that are known here, as the target shows them."""
     if shown is None:
         return [row_of(name, "", "", event_id, "drop_table", None)]
@@ -86,7 +86,7 @@ def as_it_is(side: TargetSide, name: TableName, event_id: EventId, page: int = P
         return rows
     at = side.admission.name_at_target(name)
     for names in batches(list(side.catalog.partition_names(at)), page):
-        some = Shown(shown.table, dict(side.catalog.partitions(at, names)))
+        some = ShownTable(shown.table, dict(side.catalog.partitions(at, names)))
         if with_files:
             read_files(side, {name: some})
         rows += of_partitions(name, some.partitions, some.listings, event_id)

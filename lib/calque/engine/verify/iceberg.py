@@ -8,16 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from calque.core.compare import (
-    Counts,
-    Difference,
-    DifferenceKind,
-    FilePair,
-    compare_contents,
-    compare_files,
-)
-from calque.core.iceberg import Paths, current_of, is_iceberg, metadata_of, name_of, parse_metadata
-from calque.core.manifests import Listed, files_in, manifests_in
+from calque.core.compare import ComparedCounts, Difference, DifferenceKind, FilePair, compare_contents, compare_files
+from calque.core.iceberg import PathMapping, current_of, is_iceberg, metadata_of, name_of, parse_metadata
+from calque.core.manifests import ListedFile, files_in, manifests_in
 from calque.errors import Refused
 from calque.model.files import File, Listing
 from calque.model.hive import Table, location_of
@@ -34,20 +27,20 @@ def same_state(source: Table, there: Table) -> bool:
 
 def compare_lakes(
     here: Storage, at_target: Storage, name: TableName, source: Table, there: Table, *, checksums: bool
-) -> tuple[Counts, list[Difference]]:
+) -> tuple[ComparedCounts, list[Difference]]:
     """What was compared, counted at the source, and what differs; nothing where the definitions say already that the
     states do."""
     if not same_state(source, there):
-        return Counts(), []
+        return ComparedCounts(), []
     try:
         location, wanted = live_files(here, metadata_of(source))
-    except Missing as error:
+    except FileMissing as error:
         raise Refused(f"{name} can't be compared", f"the source has no {error}", "Repair the table there") from error
-    paths = Paths.between(location, location_of(there) or "")
+    paths = PathMapping.between(location, location_of(there) or "")
     try:
         found = {file.path: file for file in live_files(at_target, metadata_of(there))[1]}
-    except Missing as error:
-        return Counts(), [Difference(name, "", DifferenceKind.FILES, f"missing: {error}", None, None)]
+    except FileMissing as error:
+        return ComparedCounts(), [Difference(name, "", DifferenceKind.FILES, f"missing: {error}", None, None)]
     expected = {paths.at_target(file.path): file for file in wanted}
     sizes = {at: found[at].size if file.rewritten and at in found else file.size for at, file in expected.items()}
     lying = at_target.files(list(found))
@@ -64,14 +57,14 @@ def compare_lakes(
         ]
         sums = here.checksums([pair.source for pair in pairs])
         differences += compare_contents(name, pairs, sums, at_target.checksums([pair.target for pair in pairs]))
-    return Counts(files=len(wanted), bytes=sum(file.size for file in wanted)), differences
+    return ComparedCounts(files=len(wanted), bytes=sum(file.size for file in wanted)), differences
 
 
-class Missing(Exception):
+class FileMissing(Exception):
     """A file that leads to a snapshot's files is not there; says which."""
 
 
-def live_files(storage: Storage, metadata_path: str) -> tuple[str, list[Listed]]:
+def live_files(storage: Storage, metadata_path: str) -> tuple[str, list[ListedFile]]:
     """The table's location, and the files of its current snapshot."""
     metadata = parse_metadata(metadata_path, content_of(storage, metadata_path))
     current = current_of(metadata)
@@ -85,7 +78,7 @@ def live_files(storage: Storage, metadata_path: str) -> tuple[str, list[Listed]]
 def content_of(storage: Storage, path: str) -> bytes:
     content = storage.read(path)
     if content is None:
-        raise Missing(path)
+        raise FileMissing(path)
     return content
 
 

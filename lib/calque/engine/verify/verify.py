@@ -25,10 +25,10 @@ from calque.core.compare import (
     DATABASE,
     FUNCTION,
     TABLE,
-    Counts,
+    ComparedCounts,
     Difference,
     DifferenceKind,
-    Seen,
+    TableSide,
     called,
     common_event,
     compare_contents,
@@ -50,13 +50,13 @@ from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.files.referenced_files import compare_files_of, expected_function, missing_resources
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import TooBusy, read_exact
-from calque.engine.target.observe import Shown, read_files
+from calque.engine.source.exact_read import TableIsTooBusy, read_exact
+from calque.engine.target.observe import ShownTable, read_files
 from calque.engine.target.origin_registry import WithoutReturned, learn
 from calque.engine.verify.iceberg import compare_lakes
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
-from calque.model.journal import Entry, Event, Kind
+from calque.model.journal import Entry, Event, EventKind
 from calque.model.ledger import Epoch, StateKey, StateRow, TableState, shown_event, state_key
 from calque.model.names import OURS, EventId, Span, TableName, table_name
 from calque.ports import EventLog, Storage
@@ -77,7 +77,7 @@ LISTINGS = 3
 TOO_FAST = "changes too fast to be compared"
 
 
-class Thing(NamedTuple):
+class VerifiedObject(NamedTuple):
     """An object by its name at the source; `kind` as in the ledger's rows."""
 
     kind: str
@@ -85,7 +85,7 @@ class Thing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class SkippedObject:
     """An object that could not be compared; `shows` is the event id that the target shows of it."""
 
     table: TableName
@@ -105,9 +105,9 @@ class Verification:
 
     target: str
     event_id: EventId
-    compared: Counts = field(default_factory=Counts)
+    compared: ComparedCounts = field(default_factory=ComparedCounts)
     differences: tuple[Difference, ...] = ()
-    set_aside: tuple[SetAside, ...] = ()
+    set_aside: tuple[SkippedObject, ...] = ()
 
 
 def verify(
@@ -128,9 +128,9 @@ def verify(
     """
     learn(source, side)
     source = replace(source, catalog=WithoutReturned(source.catalog, side.home), journal=LogJournal(source.log))
-    comparing = Comparing(source, side, data)
+    comparing = ObjectComparer(source, side, data)
     with pool(READERS, f"verify-{side.policy.target}") as readers:
-        return Verifying(comparing, Selection(side, tables), readers, patience, progress).run()
+        return VerificationRun(comparing, Selection(side, tables), readers, patience, progress).run()
 
 
 # The log, read directly
@@ -183,15 +183,15 @@ class LogJournal:
         raise Broken("The source's log is not written to", "it was taken for a journal", "Report this")
 
 
-class Touches:
+class TouchingEvents:
     """Which events touch which objects, kept as ids only; read on as far as is asked for. Safe from several threads."""
 
     def __init__(self, log: EventLog, after: EventId) -> None:
         self.log, self.after, self.upto = log, after, after
-        self.ids: dict[Thing, list[EventId]] = {}
+        self.ids: dict[VerifiedObject, list[EventId]] = {}
         self.lock = threading.Lock()
 
-    def first(self, thing: Thing, span: Span) -> EventId | None:
+    def first(self, thing: VerifiedObject, span: Span) -> EventId | None:
         """The first event of the span that touches the thing. Where the log does not reach back, the first of all."""
         with self.lock:
             self.read_to(span.upto)
@@ -201,7 +201,7 @@ class Touches:
             at = bisect_right(ids, span.after)
             return ids[at] if at < len(ids) and ids[at] <= span.upto else None
 
-    def things(self, span: Span) -> list[Thing]:
+    def things(self, span: Span) -> list[VerifiedObject]:
         """What the events of the span touch."""
         with self.lock:
             self.read_to(span.upto)
@@ -224,14 +224,14 @@ def entry_of(event: Event) -> Entry:
     return Entry(event.event_id, event.event_time, event.event_type, keys_of(event))
 
 
-def things_of(entry: Entry) -> set[Thing]:
+def things_of(entry: Entry) -> set[VerifiedObject]:
     keys = entry.keys
-    if keys.table is None or keys.kind is Kind.NOTHING:
+    if keys.table is None or keys.kind is EventKind.NOTHING:
         return set()
     if keys.kind in DATABASE_KINDS or not keys.table.table:
-        return {Thing(DATABASE, TableName(keys.table.database))}
-    kind = FUNCTION if keys.kind in (Kind.CREATE_FUNCTION, Kind.DROP_FUNCTION) else TABLE
-    return {Thing(kind, name) for name in (keys.table, keys.other) if name is not None}
+        return {VerifiedObject(DATABASE, TableName(keys.table.database))}
+    kind = FUNCTION if keys.kind in (EventKind.CREATE_FUNCTION, EventKind.DROP_FUNCTION) else TABLE
+    return {VerifiedObject(kind, name) for name in (keys.table, keys.other) if name is not None}
 
 
 # What is compared
@@ -245,7 +245,7 @@ class Selection:
         self.chosen = chosen(tables)
         self.patterns = [parse_pattern(text) for text in tables]
 
-    def takes(self, thing: Thing) -> bool:
+    def takes(self, thing: VerifiedObject) -> bool:
         admission, name = self.side.admission, thing.name
         match thing.kind:
             case "table":
@@ -256,43 +256,43 @@ class Selection:
                 covered = not self.patterns or any(covers(pattern, name.database) for pattern in self.patterns)
                 return covered and admission.takes_database(name.database)
 
-    def list(self, source: SourceSide, rows: Iterable[StateRow]) -> list[Thing]:
+    def list(self, source: SourceSide, rows: Iterable[StateRow]) -> list[VerifiedObject]:
         """Databases, then tables, then functions: what is at the source, at the target, or in the ledger."""
-        found = {Thing(state_key(row)[0], row.name) for row in rows}
+        found = {VerifiedObject(state_key(row)[0], row.name) for row in rows}
         found |= set(self.at_source(source)) | set(self.at_target())
         kinds = (DATABASE, TABLE, FUNCTION)
         wanted = [thing for thing in found if thing.kind in kinds and self.takes(thing)]
         return sorted(wanted, key=lambda thing: (kinds.index(thing.kind), thing.name))
 
-    def at_source(self, source: SourceSide) -> Iterator[Thing]:
+    def at_source(self, source: SourceSide) -> Iterator[VerifiedObject]:
         for database in source.catalog.databases():
             if self.side.admission.touches_database(database):
-                yield Thing(DATABASE, table_name(database))
+                yield VerifiedObject(DATABASE, table_name(database))
                 for table in source.catalog.tables(database):
-                    yield Thing(TABLE, table_name(database, table))
+                    yield VerifiedObject(TABLE, table_name(database, table))
                 if self.side.admission.takes_database(database):
                     for function in source.catalog.functions(database):
-                        yield Thing(FUNCTION, table_name(database, function))
+                        yield VerifiedObject(FUNCTION, table_name(database, function))
 
-    def at_target(self) -> Iterator[Thing]:
+    def at_target(self) -> Iterator[VerifiedObject]:
         admission = self.side.admission
         for name in admission.tables:
-            yield Thing(TABLE, name)
+            yield VerifiedObject(TABLE, name)
         for at in self.side.catalog.databases():
             database = admission.source_of(TableName(at))
             if database is not None:
-                yield Thing(DATABASE, database)
+                yield VerifiedObject(DATABASE, database)
                 for table in self.side.catalog.tables(at):
                     found = admission.source_of(table_name(at, table))
                     if found is not None:
-                        yield Thing(TABLE, found)
+                        yield VerifiedObject(TABLE, found)
 
 
 # One object, compared once
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TargetSnapshot:
     """The target's own word on itself, in the order that it was read; `head` is the source's newest event then."""
 
     epoch: Epoch | None
@@ -303,67 +303,69 @@ class Look:
     def position(self) -> EventId | None:
         return self.epoch.event_id if self.epoch is not None else None
 
-    def row(self, thing: Thing) -> StateRow | None:
+    def row(self, thing: VerifiedObject) -> StateRow | None:
         return self.rows.get((thing.kind, *thing.name))
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ObjectComparison:
     """`held` are the event ids at which it holds, both ends included; None for an object that is set aside, of which
     only its foreign namesake was looked at."""
 
     held: Span | None
-    counts: Counts = field(default_factory=Counts)
+    counts: ComparedCounts = field(default_factory=ComparedCounts)
     differences: tuple[Difference, ...] = ()
     places: tuple[tuple[str, str], ...] = ()
-    aside: SetAside | None = None
+    aside: SkippedObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class NotYetComparable:
     """Not now: `aside` is what to say if it stays so. `event` is the event that the target would have to show; 0 where
     it is not for an event that the object waits."""
 
-    aside: SetAside
+    aside: SkippedObject
     event: EventId = 0
 
 
-Outcome = Compared | Later | SetAside
-Compare = tuple[Counts, list[Difference], tuple[tuple[str, str], ...]]
+Outcome = ObjectComparison | NotYetComparable | SkippedObject
+Compare = tuple[ComparedCounts, list[Difference], tuple[tuple[str, str], ...]]
 
 
 @dataclass(slots=True)
-class Comparing:
+class ObjectComparer:
     """Compares single objects; safe from several threads."""
 
     source: SourceSide
     side: TargetSide
     data: str
-    touches: Touches = field(init=False)
+    touches: TouchingEvents = field(init=False)
 
-    def look(self) -> Look:
+    def look(self) -> TargetSnapshot:
         """The position first: a table that left the window later has events after it."""
         epoch = self.side.ledger.last_epoch()
         rows = self.side.ledger.tables()
-        return Look(epoch, rows, self.source.log.current())
+        return TargetSnapshot(epoch, rows, self.source.log.current())
 
-    def attempt(self, thing: Thing, look: Look) -> Outcome:
+    def attempt(self, thing: VerifiedObject, look: TargetSnapshot) -> Outcome:
         try:
             return self.compare(thing, look)
-        except TooBusy:
-            return SetAside(thing.name, TableState.LIVE.value, look.position, TOO_FAST)
+        except TableIsTooBusy:
+            return SkippedObject(thing.name, TableState.LIVE.value, look.position, TOO_FAST)
         except (Refused, Unavailable) as error:
             self.source.log.current()
             self.side.catalog.database(OURS)
-            return SetAside(thing.name, TableState.LIVE.value, look.position, str(error))
+            return SkippedObject(thing.name, TableState.LIVE.value, look.position, str(error))
 
-    def compare(self, thing: Thing, look: Look) -> Outcome:
+    def compare(self, thing: VerifiedObject, look: TargetSnapshot) -> Outcome:
         row, position = look.row(thing), look.position
         if row is not None and row.state is not TableState.LIVE:
             return self.out(thing, row)
         if position is None:
             shows = shown_event(row) if row is not None else None
-            return Later(SetAside(thing.name, TableState.UNKNOWN.value, shows, "the target has no epoch yet"))
+            return NotYetComparable(
+                SkippedObject(thing.name, TableState.UNKNOWN.value, shows, "the target has no epoch yet")
+            )
         start = min(position, look.head)
         if event := self.touches.first(thing, Span(start, look.head)):
             return behind(thing, position, event)
@@ -371,9 +373,9 @@ class Comparing:
         end = max(self.source.log.current(), start)
         if event := self.touches.first(thing, Span(start, end)):
             return behind(thing, position, event)
-        return Compared(Span(start, end), counts, tuple(differences), places)
+        return ObjectComparison(Span(start, end), counts, tuple(differences), places)
 
-    def both_sides(self, thing: Thing, row: StateRow | None, head: EventId) -> Compare:
+    def both_sides(self, thing: VerifiedObject, row: StateRow | None, head: EventId) -> Compare:
         match thing.kind:
             case "table":
                 return self.table(thing.name, head)
@@ -385,7 +387,7 @@ class Comparing:
     def table(self, name: TableName, head: EventId) -> Compare:
         files = self.data != "none" and self.side.policy.data != "none"
         exact = read_exact(self.source, name, files)
-        here = Seen(exact.table, exact.partitions, exact.listings)
+        here = TableSide(exact.table, exact.partitions, exact.listings)
         there = self.at_target(name, files and exact.table is not None)
         here, there = self.with_live_files(here, self.source.storage), self.with_live_files(there, self.side.storage)
         counts, differences = compare_table(name, here, there, self.side.imaging, max(head, exact.exact_at))
@@ -407,7 +409,7 @@ class Comparing:
         copied = ours and self.side.policy.data != "none"
         return counts, differences, tuple(places_of(there)) if copied else ()
 
-    def with_live_files(self, seen: Seen, storage: Storage) -> Seen:
+    def with_live_files(self, seen: TableSide, storage: Storage) -> TableSide:
         """The same, with the files of a Delta table's version. A log that can't be read is left as its commit."""
         listings = dict(seen.listings)
         for partition, listing in listings.items():
@@ -415,39 +417,41 @@ class Comparing:
                 listings[partition] = live_files(storage, listing)
         return replace(seen, listings=listings)
 
-    def at_target(self, name: TableName, files: bool) -> Seen:
+    def at_target(self, name: TableName, files: bool) -> TableSide:
         """The whole table; files of what is ours."""
         at = self.side.admission.name_at_target(name)
         table = self.side.catalog.table(at)
         if table is None:
-            return Seen()
-        shown = Shown(table)
+            return TableSide()
+        shown = ShownTable(table)
         if is_partitioned(table):
             shown.partitions.update(self.side.catalog.partitions(at, self.side.catalog.partition_names(at)))
         if files and is_ours(table.parameters, self.side.policy.source):
             read_files(self.side, {name: shown})
-        return Seen(shown.table, shown.partitions, shown.listings)
+        return TableSide(shown.table, shown.partitions, shown.listings)
 
-    def database(self, name: TableName, head: EventId) -> tuple[Counts, list[Difference]]:
+    def database(self, name: TableName, head: EventId) -> tuple[ComparedCounts, list[Difference]]:
         """One that exists at the target and is not ours is used as it is; one of ours that the source lacks stays as
         long as something is in it."""
         if self.came_back(name.database):
-            return Counts(), []
+            return ComparedCounts(), []
         found = self.source.catalog.database(name.database)
         at = self.side.admission.name_at_target(name).database
         there = self.side.catalog.database(at)
         if there is None:
             if found is None:
-                return Counts(), []
-            return Counts(databases=1), [
+                return ComparedCounts(), []
+            return ComparedCounts(databases=1), [
                 Difference(name, "", DifferenceKind.MISSING, DATABASE, str(name), None, DATABASE)
             ]
         if not is_ours(there.parameters, self.side.policy.source):
-            return Counts(), []
+            return ComparedCounts(), []
         if found is not None:
-            return Counts(databases=1), compare_database(name, found, there, self.side.imaging, head)
+            return ComparedCounts(databases=1), compare_database(name, found, there, self.side.imaging, head)
         kept = self.side.policy.drops == "keep" or self.side.catalog.tables(at) or self.side.catalog.functions(at)
-        return Counts(), [] if kept else [Difference(name, "", DifferenceKind.EXTRA, DATABASE, None, at, DATABASE)]
+        return ComparedCounts(), [] if kept else [
+            Difference(name, "", DifferenceKind.EXTRA, DATABASE, None, at, DATABASE)
+        ]
 
     def came_back(self, database: str) -> bool:
         if not self.side.home.names:
@@ -455,37 +459,37 @@ class Comparing:
         found = self.source.catalog.database(database)
         return found is not None and self.side.home.has(found.parameters)
 
-    def function(self, name: TableName, row: StateRow | None) -> tuple[Counts, list[Difference]]:
+    def function(self, name: TableName, row: StateRow | None) -> tuple[ComparedCounts, list[Difference]]:
         """Functions carry no marks: the ledger says which are ours."""
         found = self.source.catalog.function(name)
         if row is None and found is not None and self.came_back(name.database):
-            return Counts(), []
+            return ComparedCounts(), []
         at = self.side.admission.name_at_target(name)
         there = self.side.catalog.function(at)
         if found is None:
             kept = row is None or there is None or self.side.policy.drops == "keep"
-            return Counts(), [] if kept else [
+            return ComparedCounts(), [] if kept else [
                 Difference(name, "", DifferenceKind.EXTRA, FUNCTION, None, str(at), FUNCTION)
             ]
         if there is None:
-            return Counts(), [Difference(name, "", DifferenceKind.MISSING, FUNCTION, str(name), None, FUNCTION)]
+            return ComparedCounts(), [Difference(name, "", DifferenceKind.MISSING, FUNCTION, str(name), None, FUNCTION)]
         if row is None:
-            return Counts(), [foreign_function(name, at)]
+            return ComparedCounts(), [foreign_function(name, at)]
         expected = expected_function(self.source.storage, self.side, found)
         lost = [
             Difference(name, "", DifferenceKind.FILES, f"function: missing: {url}", None, None, FUNCTION)
             for url in missing_resources(self.side, there)
         ]
-        return Counts(), compare_function(name, expected, there, self.side.imaging) + lost
+        return ComparedCounts(), compare_function(name, expected, there, self.side.imaging) + lost
 
-    def out(self, thing: Thing, row: StateRow) -> Outcome:
+    def out(self, thing: VerifiedObject, row: StateRow) -> Outcome:
         """Of an object that the ledger does not call live."""
-        aside = SetAside(thing.name, row.state.value, shown_event(row), row.reason)
+        aside = SkippedObject(thing.name, row.state.value, shown_event(row), row.reason)
         if row.state is not TableState.QUARANTINED:
-            return Later(aside)
-        return Compared(None, differences=self.foreign_namesake(thing), aside=aside)
+            return NotYetComparable(aside)
+        return ObjectComparison(None, differences=self.foreign_namesake(thing), aside=aside)
 
-    def foreign_namesake(self, thing: Thing) -> tuple[Difference, ...]:
+    def foreign_namesake(self, thing: VerifiedObject) -> tuple[Difference, ...]:
         at = self.side.admission.name_at_target(thing.name)
         if thing.kind == FUNCTION:
             both = self.side.catalog.function(at) and self.source.catalog.function(thing.name)
@@ -512,7 +516,7 @@ class Comparing:
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingObject:
     """An object on its way. `since_ns` is when it was first put off, `event` the first that it waited for, `found` what
     differed, and when."""
 
@@ -525,20 +529,22 @@ class Pending:
 
 
 @dataclass(slots=True)
-class Verifying:
-    comparing: Comparing
+class VerificationRun:
+    comparing: ObjectComparer
     selection: Selection
     readers: Executor
     patience: float
     progress: Callable[[int, int], None]
-    pending: dict[Thing, Pending] = field(default_factory=dict)
-    settled: dict[Thing, Compared | SetAside] = field(default_factory=dict)
+    pending: dict[VerifiedObject, PendingObject] = field(default_factory=dict)
+    settled: dict[VerifiedObject, ObjectComparison | SkippedObject] = field(default_factory=dict)
     last_word: tuple[object, ...] = ()
     moved_ns: int = 0
 
     def run(self) -> Verification:
         look = self.first_look()
-        self.pending = {thing: Pending() for thing in self.selection.list(self.comparing.source, look.rows.values())}
+        self.pending = {
+            thing: PendingObject() for thing in self.selection.list(self.comparing.source, look.rows.values())
+        }
         upto = look.head
         for _ in range(LISTINGS):
             self.settle()
@@ -546,20 +552,20 @@ class Verifying:
             new = self.newcomers(Span(after, upto))
             if not new:
                 break
-            self.pending = {thing: Pending() for thing in new}
+            self.pending = {thing: PendingObject() for thing in new}
         else:
             upto = after
             self.pending.clear()
         return self.conclusion(upto)
 
-    def first_look(self) -> Look:
+    def first_look(self) -> TargetSnapshot:
         look = self.comparing.look()
         oldest = look.head if look.position is None else min(look.position, look.head)
-        self.comparing.touches = Touches(self.comparing.source.log, oldest)
+        self.comparing.touches = TouchingEvents(self.comparing.source.log, oldest)
         self.note(look)
         return look
 
-    def newcomers(self, span: Span) -> list[Thing]:
+    def newcomers(self, span: Span) -> list[VerifiedObject]:
         touched = self.comparing.touches.things(span)
         return [thing for thing in touched if thing not in self.settled and self.selection.takes(thing)]
 
@@ -580,34 +586,36 @@ class Verifying:
                 self.judge(thing, outcome, clock.elapsed_ns())
             self.progress(len(self.settled), len(self.settled) + len(self.pending))
 
-    def note(self, look: Look) -> None:
+    def note(self, look: TargetSnapshot) -> None:
         """When the ledger last said something new."""
         word = (look.epoch, look.rows)
         if word != self.last_word:
             self.last_word, self.moved_ns = word, self.comparing.source.clock.elapsed_ns()
 
-    def judge(self, thing: Thing, outcome: Outcome, now: int) -> None:
+    def judge(self, thing: VerifiedObject, outcome: Outcome, now: int) -> None:
         pending = self.pending[thing]
         pending.since_ns = pending.since_ns or now
         waited = (now - pending.since_ns) / 1e9
         match outcome:
-            case SetAside():
+            case SkippedObject():
                 self.close(thing, outcome)
-            case Compared(differences=()):
+            case ObjectComparison(differences=()):
                 self.close(thing, outcome)
-            case Compared() if outcome.differences == pending.found and now - pending.found_ns >= SETTLING * 1e9:
+            case ObjectComparison() if (
+                outcome.differences == pending.found and now - pending.found_ns >= SETTLING * 1e9
+            ):
                 self.close(thing, outcome)
-            case Compared() if waited > LONGEST:
-                self.close(thing, SetAside(thing.name, TableState.LIVE.value, None, TOO_FAST))
-            case Compared():
+            case ObjectComparison() if waited > LONGEST:
+                self.close(thing, SkippedObject(thing.name, TableState.LIVE.value, None, TOO_FAST))
+            case ObjectComparison():
                 if outcome.differences != pending.found:
                     pending.found, pending.found_ns = outcome.differences, now
                 pending.due_ns = pending.found_ns + int(SETTLING * 1e9)
-            case Later():
+            case NotYetComparable():
                 quiet = (now - max(self.moved_ns, pending.since_ns)) / 1e9
                 self.again(thing, outcome, now, waited > LONGEST or quiet > self.patience)
 
-    def again(self, thing: Thing, outcome: Later, now: int, enough: bool) -> None:
+    def again(self, thing: VerifiedObject, outcome: NotYetComparable, now: int, enough: bool) -> None:
         pending = self.pending[thing]
         pending.tries += 1
         pending.event = pending.event or outcome.event
@@ -618,32 +626,32 @@ class Verifying:
         else:
             self.close(thing, replace(outcome.aside, reason=TOO_FAST))
 
-    def close(self, thing: Thing, outcome: Compared | SetAside) -> None:
+    def close(self, thing: VerifiedObject, outcome: ObjectComparison | SkippedObject) -> None:
         self.settled[thing] = outcome
         del self.pending[thing]
 
     def conclusion(self, upto: EventId) -> Verification:
-        compared = {thing: outcome for thing, outcome in self.settled.items() if isinstance(outcome, Compared)}
-        asides = [outcome for outcome in self.settled.values() if isinstance(outcome, SetAside)]
+        compared = {thing: outcome for thing, outcome in self.settled.items() if isinstance(outcome, ObjectComparison)}
+        asides = [outcome for outcome in self.settled.values() if isinstance(outcome, SkippedObject)]
         asides += [outcome.aside for outcome in compared.values() if outcome.aside is not None]
         differences = [difference for outcome in compared.values() for difference in outcome.differences]
         spans = [self.extended(thing, outcome.held, upto) for thing, outcome in compared.items() if outcome.held]
         return Verification(
             self.comparing.side.policy.target,
             common_event(spans, upto),
-            sum((outcome.counts for outcome in compared.values()), Counts()),
+            sum((outcome.counts for outcome in compared.values()), ComparedCounts()),
             tuple(sorted([*differences, *self.shared(compared)], key=order)),
             tuple(sorted(asides, key=lambda aside: aside.table)),
         )
 
-    def extended(self, thing: Thing, held: Span, upto: EventId) -> Span:
+    def extended(self, thing: VerifiedObject, held: Span, upto: EventId) -> Span:
         """The event ids at which a comparison holds, on to the first event that touched the object after it."""
         if held.upto >= upto:
             return held
         event = self.comparing.touches.first(thing, Span(held.upto, upto))
         return Span(held.after, event - 1 if event is not None else upto)
 
-    def shared(self, compared: Mapping[Thing, Compared]) -> list[Difference]:
+    def shared(self, compared: Mapping[VerifiedObject, ObjectComparison]) -> list[Difference]:
         """Objects that have one directory, at one time: the first is read before and after each other."""
         places = (
             (thing.name, partition, location)
@@ -660,9 +668,9 @@ class Verifying:
         return found
 
 
-def behind(thing: Thing, position: EventId, event: EventId) -> Later:
+def behind(thing: VerifiedObject, position: EventId, event: EventId) -> NotYetComparable:
     reason = f"the target shows event {position}, and event {event} changed it since"
-    return Later(SetAside(thing.name, TableState.LIVE.value, position, reason), event)
+    return NotYetComparable(SkippedObject(thing.name, TableState.LIVE.value, position, reason), event)
 
 
 def foreign_function(name: TableName, at: TableName) -> Difference:

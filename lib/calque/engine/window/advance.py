@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from calque.core.facets import Changes
-from calque.engine.apply import Applied, Applier, Images
+from calque.engine.apply import AppliedChanges, Applier, DefinitionSource
 from calque.engine.apply.definitions import EventImages
 from calque.engine.apply.facet_sources import changes_of
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.recovered_rows import found
-from calque.engine.window.prepare import ATTEMPTS, Prepared, Ready, Unreachable, prepare, ready_of
+from calque.engine.window.prepare import ATTEMPTS, PreparedGroup, ReadyPlan, Unreachable, prepare, ready_of
 from calque.errors import Broken
 from calque.model.files import Listing
 from calque.model.journal import Entry
@@ -23,7 +23,7 @@ from calque.ports import Conflict
 
 
 @dataclass(slots=True)
-class Advanced:
+class GroupOutcome:
     """What became of a group. `shows` is the last event of the state reached, or the cursor when no state was;
     `complete` says that it is the window's end."""
 
@@ -32,15 +32,21 @@ class Advanced:
     complete: bool
     shows: EventId
     present: frozenset[TableName]
-    applied: Applied = field(default_factory=Applied)
+    applied: AppliedChanges = field(default_factory=AppliedChanges)
 
 
 class Interpreter(Protocol):
     """What becomes of a group's plan: `carry_out` applies it, a dry run explains it."""
 
     def __call__(
-        self, source: SourceSide, side: TargetSide, ready: Ready, applied: Applied, recorded: EventId | None, /
-    ) -> Advanced:
+        self,
+        source: SourceSide,
+        side: TargetSide,
+        ready: ReadyPlan,
+        applied: AppliedChanges,
+        recorded: EventId | None,
+        /,
+    ) -> GroupOutcome:
         """`recorded` as in `carry_out`. Raises `Conflict`, `ContentLost`."""
 
 
@@ -51,22 +57,22 @@ def advance(
     cursor: EventId,
     upto: EventId,
     cascaded: frozenset[EventId],
-    applied: Applied | None = None,
-    accept: Callable[[Ready], None] = lambda _: None,
+    applied: AppliedChanges | None = None,
+    accept: Callable[[ReadyPlan], None] = lambda _: None,
     lost: set[Lost] | None = None,
     *,
     interpret: Interpreter,
     tried: bool = False,
-) -> Advanced:
+) -> GroupOutcome:
     """Take the group's tables from what the target shows to the state after `entries`, as far as files are known.
     `applied` is what was done for them before; `accept` may raise to leave all as it is. `lost` are files that are
     known to be gone at the source; more of them are added. `interpret` is what becomes of the plan. `tried`: an attempt
     whose record was lost may have shown some of it.
 
-    Raises `Unfoldable`, `Unreachable`, `NotOurs`, `Ahead`, `decode.Undecodable`, and what ports raise.
+    Raises `Unfoldable`, `Unreachable`, `NotOurReplica`, `TargetIsAhead`, `decode.Undecodable`, and what ports raise.
     """
     lost = set() if lost is None else lost
-    applied = applied or Applied()
+    applied = applied or AppliedChanges()
     for _ in range(ATTEMPTS):
         ready = ready_of(prepare(source, side, entries, cursor, upto, cascaded, frozenset(lost)), cursor)
         accept(ready)
@@ -83,8 +89,8 @@ def advance(
 
 
 def carry_out(
-    source: SourceSide, side: TargetSide, ready: Ready, applied: Applied, recorded: EventId | None = None
-) -> Advanced:
+    source: SourceSide, side: TargetSide, ready: ReadyPlan, applied: AppliedChanges, recorded: EventId | None = None
+) -> GroupOutcome:
     """Do what is left to do, as long as nothing has changed since. `recorded`: what the target shows has no rows in the
     ledger beyond that event, and gets them. Raises `Conflict`, `ContentLost`."""
     if recorded is not None:
@@ -95,7 +101,11 @@ def carry_out(
 
 
 def perform(
-    side: TargetSide, ready: Ready, images: Images, changes: Mapping[TableName, Changes], applied: Applied
+    side: TargetSide,
+    ready: ReadyPlan,
+    images: DefinitionSource,
+    changes: Mapping[TableName, Changes],
+    applied: AppliedChanges,
 ) -> None:
     """Apply the plan's hops in order, then its facets."""
     listings = ready.listings
@@ -120,10 +130,10 @@ def perform(
     applier.waiting_keys(ready.tables)
 
 
-def outcome(prepared: Prepared, applied: Applied, cursor: EventId) -> Advanced:
+def outcome(prepared: PreparedGroup, applied: AppliedChanges, cursor: EventId) -> GroupOutcome:
     return advanced(ready_of(prepared, cursor), applied)
 
 
-def advanced(ready: Ready, applied: Applied) -> Advanced:
+def advanced(ready: ReadyPlan, applied: AppliedChanges) -> GroupOutcome:
     present = frozenset(name for name, table in ready.shown.items() if table is not None)
-    return Advanced(ready.tables, ready.plan, ready.complete, ready.shows, present, applied)
+    return GroupOutcome(ready.tables, ready.plan, ready.complete, ready.shows, present, applied)

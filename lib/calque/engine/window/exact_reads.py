@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from calque.model.ledger import Why
+from calque.model.ledger import NotLiveReason
 from calque.model.names import EventId, TableName
 
 
@@ -20,5 +20,7 @@ class ExactReadRequests(Protocol):
     def submit(self, name: TableName) -> None:
         """Begin to read a table that must be read."""
 
-    def quarantine(self, name: TableName, reason: str, event_id: EventId, why: Why = Why.OWN) -> None:
+    def quarantine(
+        self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN
+    ) -> None:
         """Set the table aside with its reason; everything else goes on."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calque.core.tally import Cost, Held, costs, statistics_calls
 from calque.engine.sides.sides import TargetSide
-from calque.engine.window.prepare import Ready
+from calque.engine.window.prepare import ReadyPlan
 from calque.model.names import EventId, TableName
 from calque.model.plan import (
     AlterTable,
@@ -39,7 +39,7 @@ class ExplainedGroup:
         return sum(cost.calls for cost in self.costs) + self.statistics
 
 
-def explain(side: TargetSide, ready: Ready) -> ExplainedGroup:
+def explain(side: TargetSide, ready: ReadyPlan) -> ExplainedGroup:
     """What `carry_out` would do; changes nothing."""
     plan, limits = ready.plan, side.catalog.abilities().limits
     listings = ready.listings if side.policy.data != "none" else {}
@@ -50,7 +50,7 @@ def explain(side: TargetSide, ready: Ready) -> ExplainedGroup:
     return ExplainedGroup(plan, tuple(hops), statistics_calls(plan, limits), ready.complete, ready.shows, keeps)
 
 
-def held(ready: Ready) -> Held:
+def held(ready: ReadyPlan) -> Held:
     """The files that the target shows before the first hop."""
     return {
         (name, partition): listing
@@ -65,7 +65,7 @@ def is_kept(side: TargetSide, hops: Sequence[Hop]) -> bool:
     return side.policy.drops == "keep" and bool(hops) and isinstance(hops[-1].operation, DropTable)
 
 
-def present_after(side: TargetSide, ready: Ready) -> frozenset[TableName]:
+def present_after(side: TargetSide, ready: ReadyPlan) -> frozenset[TableName]:
     """Which of the group's tables are at the target after its hops."""
     hops = ready.plan.hops
     present = {name for name, table in ready.shown.items() if table is not None}

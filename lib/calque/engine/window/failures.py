@@ -9,12 +9,32 @@ from __future__ import annotations
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable
 from calque.engine.files.stage import ContentLost
-from calque.engine.source.exact_read import TooBusy
-from calque.engine.target.observe import NotOurs
+from calque.engine.source.exact_read import TableIsTooBusy
+from calque.engine.target.observe import NotOurReplica
 from calque.engine.window.prepare import Unreachable
 from calque.errors import Refused, Unavailable
 from calque.ports import Conflict
 
-Failure = Refused | Unavailable | Conflict | Undecodable | Unfoldable | Unreachable | NotOurs | ContentLost | TooBusy
-FAILURES = (Refused, Unavailable, Conflict, Undecodable, Unfoldable, Unreachable, NotOurs, ContentLost, TooBusy)
+Failure = (
+    Refused
+    | Unavailable
+    | Conflict
+    | Undecodable
+    | Unfoldable
+    | Unreachable
+    | NotOurReplica
+    | ContentLost
+    | TableIsTooBusy
+)
+FAILURES = (
+    Refused,
+    Unavailable,
+    Conflict,
+    Undecodable,
+    Unfoldable,
+    Unreachable,
+    NotOurReplica,
+    ContentLost,
+    TableIsTooBusy,
+)
 """The same, to catch them. `Broken` is none of them."""

@@ -1,7 +1,8 @@
 """A window as its groups see it, so that they can be prepared here or, where there are many, by other processes.
 
-`Spread` takes a large window apart: each share of its groups is prepared by `prepare_share` from the rows of that share
-alone. What comes back is the group's gist, which decides whether it goes through the window, and what is left to do.
+`GroupSpreader` takes a large window apart: each share of its groups is prepared by `prepare_share` from the rows of
+that share alone. What comes back is the group's gist, which decides whether it goes through the window, and what is
+left to do.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.window.failures import FAILURES
-from calque.engine.window.prepare import Ahead, Ready, prepare, ready_of
+from calque.engine.window.prepare import ReadyPlan, TargetIsAhead, prepare, ready_of
 from calque.errors import Broken
-from calque.model.journal import Entry, Kind, Shape
+from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import EventId, Span, TableName
 
 BESIDE = DATABASE_KINDS | FUNCTION_KINDS
-NOT_TABLES = BESIDE | {Kind.NOTHING}
+NOT_TABLES = BESIDE | {EventKind.NOTHING}
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class WindowBounds:
     """A window that begins where the target is. `apart` are tables that show another event than `cursor`, `aside`
     those that go through no window; the journal is there from `begin` on."""
 
@@ -74,8 +75,10 @@ class Cut:
         if after and before:
             return entry
         if before:
-            return replace(entry, keys=replace(keys, kind=Kind.DROP_TABLE, table=keys.other, other=None, locations=()))
-        return replace(entry, keys=replace(keys, kind=Kind.UNKNOWN, other=None)) if after else None
+            return replace(
+                entry, keys=replace(keys, kind=EventKind.DROP_TABLE, table=keys.other, other=None, locations=())
+            )
+        return replace(entry, keys=replace(keys, kind=EventKind.UNKNOWN, other=None)) if after else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class Group:
     not be prepared: whoever prepares it again meets the reason."""
 
     entries: Sequence[Entry]
-    ready: Ready | None = None
+    ready: ReadyPlan | None = None
 
     @property
     def first(self) -> EventId:
@@ -99,15 +102,15 @@ def size_of(group: Group) -> int:
     return sum(hop.objects for hop in group.ready.plan.hops)
 
 
-class Spread(Protocol):
+class GroupSpreader(Protocol):
     """Prepares the groups of large windows in other processes. Raises what opening and reading there raise."""
 
-    def __call__(self, cut: Cut) -> tuple[Sequence[Entry], Sequence[Group]]:
+    def __call__(self, cut: WindowBounds) -> tuple[Sequence[Entry], Sequence[Group]]:
         """The window's entries of databases and functions, and the gists of all its groups in order."""
 
 
 def prepare_share(
-    source: SourceSide, side: TargetSide, cut: Cut, tables: Iterable[pa.Table], pool: Executor
+    source: SourceSide, side: TargetSide, cut: WindowBounds, tables: Iterable[pa.Table], pool: Executor
 ) -> list[Group]:
     """The share's groups, prepared as far as that goes; `tables` are all rows that the window has of some tables each,
     and of those that renames link to them. They become entries when it is their turn, and are let go of then."""
@@ -118,7 +121,7 @@ def prepare_share(
         shown = cut.shown_by_all(group)
         try:
             found = prepare(source, side, group, shown, cut.upto, cascaded(source, side, group))
-        except (*FAILURES, Ahead, Broken):
+        except (*FAILURES, TargetIsAhead, Broken):
             # Whoever applies the window prepares the group again, and says what is wrong.
             return Group(gist(group))
         return Group(gist(group), ready_of(found, shown))
@@ -140,7 +143,11 @@ def telling(group: Sequence[Entry]) -> Iterator[Entry]:
     met: set[TableName] = set()
     for entry in group:
         keys = entry.keys
-        tells = keys.transactional or keys.kind in (Kind.UNKNOWN, Kind.DROP_TABLE) or keys.shape is Shape.VIEW
+        tells = (
+            keys.transactional
+            or keys.kind in (EventKind.UNKNOWN, EventKind.DROP_TABLE)
+            or keys.shape is TableShape.VIEW
+        )
         if tells or entry.event_id in ends or not met.issuperset(names_of(entry)):
             yield entry
         met.update(names_of(entry))

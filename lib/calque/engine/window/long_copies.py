@@ -11,8 +11,8 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
 from calque.core.tally import contents
-from calque.engine.window.advance import Advanced
-from calque.engine.window.prepare import Ready
+from calque.engine.window.advance import GroupOutcome
+from calque.engine.window.prepare import ReadyPlan
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
 
@@ -23,7 +23,7 @@ BYTES_PER_SECOND, SECONDS_PER_FILE = 100 << 20, 0.001
 """What copies are taken to cost; a target's bandwidth may be less."""
 
 
-class Long(Exception):
+class CopyTakesLong(Exception):
     """The group's files take long to copy."""
 
     def __init__(self, files: int, size: int) -> None:
@@ -32,44 +32,44 @@ class Long(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class LongCopy:
     """A group on its way to the state at `upto`. `names` are its admitted tables."""
 
     names: tuple[TableName, ...]
     entries: Sequence[Entry]
     upto: EventId
-    future: Future[Advanced]
+    future: Future[GroupOutcome]
 
 
 @dataclass(slots=True)
-class Staging:
+class LongCopies:
     """The groups beside the windows. Which tables wait for them is said by the tables' states."""
 
     pool: Executor
     wake: Callable[[], None]
     bytes_per_second: float = BYTES_PER_SECOND
     patience: float = PATIENCE
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[LongCopy] = field(default_factory=list)
 
-    def require_short(self, ready: Ready) -> None:
-        """Raise `Long` when what is left to do copies for longer than a window may be held up."""
+    def require_short(self, ready: ReadyPlan) -> None:
+        """Raise `CopyTakesLong` when what is left to do copies for longer than a window may be held up."""
         size = sum(hop.bytes for hop in ready.plan.hops)
         if not size:
             return
         datas = {data for hop in ready.plan.hops if hop.bytes for _, data in contents(hop.operation)}
         files = sum(len(ready.listings[data].files) for data in datas if data in ready.listings)
         if size / self.bytes_per_second + files * SECONDS_PER_FILE > self.patience:
-            raise Long(files, size)
+            raise CopyTakesLong(files, size)
 
     def submit(
-        self, names: Sequence[TableName], entries: Sequence[Entry], upto: EventId, work: Callable[[], Advanced]
+        self, names: Sequence[TableName], entries: Sequence[Entry], upto: EventId, work: Callable[[], GroupOutcome]
     ) -> None:
         """Do the work beside the windows; `wake` is called when it is done."""
         future = self.pool.submit(work)
-        self.jobs.append(Job(tuple(names), entries, upto, future))
+        self.jobs.append(LongCopy(tuple(names), entries, upto, future))
         future.add_done_callback(lambda _: self.wake())
 
-    def finished(self) -> list[Job]:
+    def finished(self) -> list[LongCopy]:
         """Groups that are through, or failed; each is told once."""
         done = [job for job in self.jobs if job.future.done()]
         self.jobs = [job for job in self.jobs if job not in done]

@@ -28,13 +28,13 @@ def wanted_by(plan: GroupPlan) -> frozenset[EventId]:
     return frozenset({*events_of(plan), *(facet.event_id for facet in plan.facet_events)} - {0})
 
 
-def fetched(journal: Journal, groups: Iterable[Group]) -> Fetched:
+def prefetched_messages(journal: Journal, groups: Iterable[Group]) -> PrefetchedMessages:
     """For groups that are prepared, each by its first event."""
     plans = {group.first: group.ready.plan for group in groups if group.ready is not None}
-    return Fetched(journal, {first: wanted_by(plan) for first, plan in plans.items()})
+    return PrefetchedMessages(journal, {first: wanted_by(plan) for first, plan in plans.items()})
 
 
-class Fetched:
+class PrefetchedMessages:
     """Messages by who wants them, in the order in which these come. What the first one of a batch asks for is fetched
     together with what the next ones will. Safe from several threads."""
 

@@ -17,7 +17,7 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR, TableStates
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.exact_reads import ExactReadRequests
-from calque.engine.window.scan_backlog import Scanned
+from calque.engine.window.scan_backlog import ScanBacklog
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
 
@@ -47,7 +47,7 @@ class Pauses:
     side: TargetSide
     tables: TableStates
     consistency: Consistency
-    scanned: Scanned
+    scanned: ScanBacklog
     reads: ExactReadRequests
     begin: Callable[[], EventId]
 

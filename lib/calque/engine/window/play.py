@@ -13,31 +13,31 @@ from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable, names_in, names_of
 from calque.core.kinds import ACID, REASONS
 from calque.core.lifecycle import ASIDE, BEHIND, UNREAD, State
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.target.fault_isolation import FaultIsolation
-from calque.engine.target.observe import NotOurs
+from calque.engine.target.observe import NotOurReplica
 from calque.engine.target.origin_registry import OriginLearning, carried, tells
-from calque.engine.window.advance import Advanced, Interpreter, advance, carry_out
+from calque.engine.window.advance import GroupOutcome, Interpreter, advance, carry_out
 from calque.engine.window.attempts import Attempts
 from calque.engine.window.consistency import Consistency, order_of
 from calque.engine.window.exact_reads import ExactReadRequests
 from calque.engine.window.failures import FAILURES, Failure
-from calque.engine.window.groups import Cut, Group, Spread, size_of
-from calque.engine.window.long_copies import Job, Long, Staging
-from calque.engine.window.message_prefetch import fetched
+from calque.engine.window.groups import Group, GroupSpreader, WindowBounds, size_of
+from calque.engine.window.long_copies import CopyTakesLong, LongCopies, LongCopy
+from calque.engine.window.message_prefetch import prefetched_messages
 from calque.engine.window.pause import Pauses
-from calque.engine.window.prepare import Ahead
+from calque.engine.window.prepare import TargetIsAhead
 from calque.engine.window.result import Window
-from calque.engine.window.retries import Retries
-from calque.engine.window.scan_backlog import Scanned
-from calque.engine.window.view_order import Wave, bases_of, is_of_views, upto_drop, wave_of
-from calque.errors import Forgotten, Refused, Unavailable
-from calque.model.journal import Entry, Kind
+from calque.engine.window.retries import ReadRetries
+from calque.engine.window.scan_backlog import ScanBacklog
+from calque.engine.window.view_order import ViewWave, bases_of, is_of_views, upto_drop, wave_of
+from calque.errors import EventsForgotten, Refused, Unavailable
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, TableName
 from calque.ports import Conflict
 
@@ -59,18 +59,18 @@ class WindowPlayer:
         tables: TableStates,
         databases: Databases,
         consistency: Consistency,
-        scanned: Scanned,
-        copies: Staging,
+        scanned: ScanBacklog,
+        copies: LongCopies,
         pauses: Pauses,
         reads: ExactReadRequests,
-        retries: Retries,
+        retries: ReadRetries,
         faults: FaultIsolation,
         origins: OriginLearning,
         attempts: Attempts,
         begin: Callable[[], EventId],
         pool: Executor,
         interpret: Interpreter = carry_out,
-        spread: Spread | None = None,
+        spread: GroupSpreader | None = None,
         large: int = LARGE,
     ) -> None:
         self.source, self.side, self.tables, self.databases = source, side, tables, databases
@@ -80,7 +80,7 @@ class WindowPlayer:
         self.interpret, self.spread, self.large = interpret, spread, large
         self.lost: dict[TableName, set[Lost]] = {}
         """Files of a group, by its first table, that could not be copied since it last arrived at a window's end."""
-        self.fetched = fetched(source.journal, ())
+        self.fetched = prefetched_messages(source.journal, ())
         self.wholes: dict[EventId, list[Entry]] = {}
         """Of a spread window, by its first event: the groups that are wanted whole after all."""
         self.reading_whole = threading.Lock()
@@ -104,12 +104,12 @@ class WindowPlayer:
         kept = [group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)]
         return others, [group if group.ready else Group(self.whole(group, upto)) for group in kept]
 
-    def cut(self, upto: EventId) -> Cut:
+    def cut(self, upto: EventId) -> WindowBounds:
         """The window from where the tables are."""
         positions, copied = self.tables.positions, self.tables.copied
         if copied:
             positions = {name: shows for name, shows in positions.items() if name not in copied}
-        return Cut(self.begin(), self.tables.cursor, upto, positions)
+        return WindowBounds(self.begin(), self.tables.cursor, upto, positions)
 
     def entries(self, upto: EventId) -> list[Entry]:
         """What the tables that are behind, and the window itself, have not shown yet."""
@@ -165,15 +165,15 @@ class WindowPlayer:
         if was is not None and self.tables.is_(was, {State.QUARANTINED}):
             self.reads.need(was, "it was renamed at the source", event_id)
         if self.tables.is_(name, {State.QUARANTINED}):
-            if keys.kind is Kind.DROP_TABLE:
+            if keys.kind is EventKind.DROP_TABLE:
                 self.reads.need(name, "it was dropped at the source", event_id)
         elif name not in admitted or self.tables.is_(name, UNREAD):
             return
-        elif keys.transactional and keys.kind is not Kind.DROP_TABLE:
+        elif keys.transactional and keys.kind is not EventKind.DROP_TABLE:
             self.reads.quarantine(name, f"{ACID} are not replicated: {REASONS[ACID]}", event_id)
-        elif keys.kind is Kind.UNKNOWN and keys.defect:
+        elif keys.kind is EventKind.UNKNOWN and keys.defect:
             self.reads.quarantine(name, f"event {event_id} can't be read: {keys.defect}", event_id)
-        elif keys.kind is Kind.UNKNOWN:
+        elif keys.kind is EventKind.UNKNOWN:
             self.reads.need(name, f"event {event_id} ({entry.event_type}) can't be folded", event_id)
 
     def copied_table(self, group: Sequence[Entry]) -> TableName | None:
@@ -195,7 +195,7 @@ class WindowPlayer:
                 reason = f"it waits for {because}, whose files are being copied"
                 self.tables.wait_for_copy(name, copied_with, reason, event_id)
 
-    def copy_beside(self, group: Group, upto: EventId, long: Long) -> None:
+    def copy_beside(self, group: Group, upto: EventId, long: CopyTakesLong) -> None:
         """Apply the group beside the windows: its files take long to copy."""
         entries = self.whole(group, upto) if group.ready is not None else group.entries
         cursor, names = self.cut(upto).shown_by_all(entries), self.admitted(entries)
@@ -204,7 +204,7 @@ class WindowPlayer:
             self.tables.wait_for_copy(name, names[0], f"its files are being copied: {long}", upto)
         LOG.info("%s: %s leaves the window at event %d: %s", self.side.policy.target, names[0], upto, long)
 
-        def work() -> Advanced:
+        def work() -> GroupOutcome:
             changes = cascaded(self.source, self.side, entries)
             lost = self.lost_of(names)
             parts = (self.source, self.side, entries, cursor, upto, changes)
@@ -212,14 +212,14 @@ class WindowPlayer:
 
         self.copies.submit(names, entries, upto, work)
 
-    def take_copied(self, window: Window) -> list[Job]:
+    def take_copied(self, window: Window) -> list[LongCopy]:
         """Groups that were applied beside the windows rejoin; those that could not be go through this window."""
         jobs = self.copies.finished()
         for job in jobs:
             self.tables.end_copy(job.names[0])
             try:
                 self.settle(Group(job.entries), job.upto, window, job.future)
-            except (Unavailable, Ahead, Forgotten) as error:
+            except (Unavailable, TargetIsAhead, EventsForgotten) as error:
                 self.attempts.fail_at(job.upto)
                 text = "%s: %s did not come through beside the windows: %s"
                 LOG.info(text, self.side.policy.target, job.names[0], error)
@@ -236,7 +236,7 @@ class WindowPlayer:
     def advance_groups(self, groups: Sequence[Group], upto: EventId, window: Window) -> None:
         """All groups of a wave side by side."""
         problem = self.drop_views(groups, upto, window)
-        for wave in Wave:
+        for wave in ViewWave:
             todo = [group for group in groups if wave_of(group.entries) is wave and not self.waits(group.entries)]
             while todo:
                 futures = list(zip(todo, self.begin_groups(todo, upto), strict=True))
@@ -244,28 +244,28 @@ class WindowPlayer:
                 for group, future in futures:
                     try:
                         todo += map(Group, self.settle(group, upto, window, future))
-                    except Long as long:
+                    except CopyTakesLong as long:
                         self.copy_beside(group, upto, long)
-                    except (Unavailable, Ahead, Forgotten) as error:
+                    except (Unavailable, TargetIsAhead, EventsForgotten) as error:
                         problem = error
         if problem is not None:
             raise problem
         self.tables.end_window(upto)
 
-    def begin_groups(self, groups: Sequence[Group], upto: EventId) -> list[Future[Advanced]]:
+    def begin_groups(self, groups: Sequence[Group], upto: EventId) -> list[Future[GroupOutcome]]:
         """Begin with the groups in the order of their sizes. The largest one is the first, so that it does not end long
         after the others; then come the smallest, which wait for no larger one."""
         ordered = sorted(range(len(groups)), key=lambda place: size_of(groups[place]))
         ordered = [*ordered[-1:], *ordered[:-1]]
-        self.fetched = fetched(self.source.journal, [groups[place] for place in ordered])
+        self.fetched = prefetched_messages(self.source.journal, [groups[place] for place in ordered])
         begun = {place: self.pool.submit(self.advance, groups[place], upto) for place in ordered}
         return [begun[place] for place in range(len(groups))]
 
     def drop_views(
         self, groups: Sequence[Group], upto: EventId, window: Window
-    ) -> Unavailable | Ahead | Forgotten | None:
+    ) -> Unavailable | TargetIsAhead | EventsForgotten | None:
         """Views that come back go before their tables do. What fails here is met again when they come back."""
-        problem: Unavailable | Ahead | Forgotten | None = None
+        problem: Unavailable | TargetIsAhead | EventsForgotten | None = None
         for group in groups:
             if upto_drop(group.entries):
                 whole = self.whole(group, upto) if group.ready is not None else group.entries
@@ -273,12 +273,12 @@ class WindowPlayer:
                 try:
                     window.add(self.advance(Group(going), upto, going[-1].event_id))
                 except Unavailable as error:
-                    if not self.faults.gives_up((Wave.VIEWS, self.admitted(group.entries)[0]), error):
+                    if not self.faults.gives_up((ViewWave.VIEWS, self.admitted(group.entries)[0]), error):
                         problem = error
-                except Ahead as error:
+                except TargetIsAhead as error:
                     # An attempt before this one has brought them back already.
                     problem = error if error.event_id > upto else problem
-                except Forgotten as error:
+                except EventsForgotten as error:
                     problem = error
                 except FAILURES:
                     continue
@@ -287,7 +287,7 @@ class WindowPlayer:
     def waits(self, group: Sequence[Entry]) -> bool:
         """Views wait for tables that are read, or wait for files."""
         late = {*self.tables.in_state(*BEHIND, *UNREAD)}
-        if not late or wave_of(group) is not Wave.VIEWS or not is_of_views(group):
+        if not late or wave_of(group) is not ViewWave.VIEWS or not is_of_views(group):
             return False
         names = self.admitted(group)
         try:
@@ -298,13 +298,13 @@ class WindowPlayer:
             self.tables.wait_for_base(name, self.pauses.reason_of_view(bases[0]))
         return bool(bases)
 
-    def advance(self, group: Group, upto: EventId, end: EventId | None = None) -> Advanced:
+    def advance(self, group: Group, upto: EventId, end: EventId | None = None) -> GroupOutcome:
         """Take the group through the window to `upto`, or only to its last event, `end`."""
         entries, end = group.entries, upto if end is None else end
         self.wait_for_evidence(max((entry.event_id for entry in entries if entry.keys.locations), default=0))
         for name in self.admitted(entries):
             self.databases.ensure(name)
-        applied, accept = Applied(), self.copies.require_short
+        applied, accept = AppliedChanges(), self.copies.require_short
         tried, cursor = entries[0].event_id <= self.attempts.unrecorded, self.cut(upto).shown_by_all(entries)
         if group.ready is not None:
             accept(group.ready)
@@ -344,11 +344,11 @@ class WindowPlayer:
 
     # What became of a group
 
-    def settle(self, group: Group, upto: EventId, window: Window, future: Future[Advanced]) -> list[list[Entry]]:
+    def settle(self, group: Group, upto: EventId, window: Window, future: Future[GroupOutcome]) -> list[list[Entry]]:
         """What became of a group; the parts in which it is to be tried again."""
         try:
             advanced = future.result()
-        except Forgotten:
+        except EventsForgotten:
             raise
         except FAILURES as error:
             if isinstance(error, Unavailable):
@@ -356,7 +356,7 @@ class WindowPlayer:
                 self.retries.failed_in_a_window(self.admitted(group.entries))
             elif isinstance(error, Refused):
                 self.faults.require_storage()
-            culprit = error.table if isinstance(error, Unfoldable | NotOurs) else None
+            culprit = error.table if isinstance(error, Unfoldable | NotOurReplica) else None
             if parts := self.consistency.parts(group.entries, culprit):
                 self.attempts.fail_at(upto)
                 return parts
@@ -367,7 +367,7 @@ class WindowPlayer:
         self.take_shown(group, upto, advanced)
         return []
 
-    def take_shown(self, group: Group, upto: EventId, advanced: Advanced) -> None:
+    def take_shown(self, group: Group, upto: EventId, advanced: GroupOutcome) -> None:
         """The group's tables show the window's end, or the last state whose files are known."""
         behind: set[TableName] = set()
         if not advanced.complete:
@@ -389,7 +389,7 @@ class WindowPlayer:
         event_id = group[-1].event_id
         for name in self.admitted(group):
             match error:
-                case NotOurs() if name == error.table and not ends_gone(group, name):
+                case NotOurReplica() if name == error.table and not ends_gone(group, name):
                     self.reads.quarantine(name, str(error), event_id)
                 case Undecodable() | Refused():
                     self.reads.quarantine(name, str(error), event_id)
@@ -400,4 +400,4 @@ class WindowPlayer:
 def ends_gone(group: Sequence[Entry], name: TableName) -> bool:
     """Whether the group's last event on the name drops the table, or gives it another name."""
     last = next(entry for entry in reversed(group) if name in names_of(entry))
-    return last.keys.kind is Kind.DROP_TABLE or last.keys.table != name
+    return last.keys.kind is EventKind.DROP_TABLE or last.keys.table != name

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from calque.core.edges import Ground
+from calque.core.edges import EdgeRules
 from calque.core.fold import Chain, defining, fold, groups
 from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
@@ -16,7 +16,7 @@ from calque.core.state import Content, departure
 from calque.engine.files.stage import Lost
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.target.observe import Shown, as_observed, observe
+from calque.engine.target.observe import ShownTable, as_observed, observe
 from calque.engine.window.recognise import recognise
 from calque.model.files import Listing
 from calque.model.journal import Entry
@@ -31,7 +31,7 @@ ANY_MARK = 2**62
 """A cursor above every mark: what the target shows is taken as it is."""
 
 
-class Ahead(Exception):
+class TargetIsAhead(Exception):
     """The target shows a state beyond the window's end, up to `event_id`: the window must reach it."""
 
     def __init__(self, event_id: EventId) -> None:
@@ -44,27 +44,27 @@ class Unreachable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedGroup:
     """A group's planning problem with everything that its solution needs to be applied. `looked_for` are the partitions
     that were read, where they exist."""
 
     problem: Problem
     solution: Solution
-    shown: dict[TableName, Shown | None]
+    shown: dict[TableName, ShownTable | None]
     listings: Listings
     looked_for: Mapping[TableName, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyPlan:
     """What a preparation leaves to do, without the states that it was found among: it may come from another process.
-    `shows` and `complete` as in `Advanced`."""
+    `shows` and `complete` as in `GroupOutcome`."""
 
     tables: tuple[TableName, ...]
     plan: GroupPlan
     shows: EventId
     complete: bool
-    shown: dict[TableName, Shown | None]
+    shown: dict[TableName, ShownTable | None]
     listings: Listings
     looked_for: Mapping[TableName, Collection[str]]
 
@@ -77,7 +77,7 @@ def prepare(
     upto: EventId,
     cascaded: frozenset[EventId] = frozenset(),
     lost: frozenset[Lost] = frozenset(),
-) -> Prepared:
+) -> PreparedGroup:
     """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
     events = len(entries)
     if side.policy.data == "none":
@@ -92,10 +92,10 @@ def prepare(
     prepared = planned(side, chain, shown, listings, cursor)
     if prepared.problem.origin == START:
         if newest_mark(shown) > upto:
-            raise Ahead(newest_mark(shown))
+            raise TargetIsAhead(newest_mark(shown))
         last = min(source.journal.last() or 0, cursor + FARTHEST)
         if last > upto and lacks_something(prepared.problem):
-            raise Ahead(last)
+            raise TargetIsAhead(last)
     if prepared.solution.missing:
         raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}")
     return replace(prepared, looked_for=looked_for)
@@ -111,7 +111,7 @@ def lacks_something(problem: Problem) -> bool:
     )
 
 
-def newest_mark(shown: Mapping[TableName, Shown | None]) -> EventId:
+def newest_mark(shown: Mapping[TableName, ShownTable | None]) -> EventId:
     seen = [as_observed(table) for table in shown.values() if table is not None]
     return max((mark for table in seen for mark in (table.event, *(p.event for p in table.parts.values()))), default=0)
 
@@ -119,10 +119,10 @@ def newest_mark(shown: Mapping[TableName, Shown | None]) -> EventId:
 def planned(
     side: TargetSide,
     chain: Chain,
-    shown: dict[TableName, Shown | None],
+    shown: dict[TableName, ShownTable | None],
     listings: Listings,
     cursor: EventId,
-) -> Prepared:
+) -> PreparedGroup:
     """The cheapest plan from what is shown along the chain."""
     observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
     policy = side.policy
@@ -143,18 +143,18 @@ def planned(
             return versions.get(one, 0) < versions.get(other, -1)
         return one in files and other in files and files[one] <= files[other]
 
-    ground = Ground(side.catalog.abilities(), extends, policy.appends == "in_place", policy.atomicity == "rows")
+    ground = EdgeRules(side.catalog.abilities(), extends, policy.appends == "in_place", policy.atomicity == "rows")
     problem = problem_of(chain, observed, cursor, side.admission.takes, listed, ground)
-    return Prepared(problem, solve(problem), shown, listings)
+    return PreparedGroup(problem, solve(problem), shown, listings)
 
 
-def ready_of(prepared: Prepared, cursor: EventId) -> Ready:
+def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
     problem, solution = prepared.problem, prepared.solution
     shows = problem.stages[solution.reached - 1].event_id if solution.reached > 0 else cursor
     complete = solution.reached == problem.last
     chain = problem.chain
     looked_for = {name: tuple(parts) for name, parts in prepared.looked_for.items()}
-    return Ready(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings, looked_for)
+    return ReadyPlan(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings, looked_for)
 
 
 def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:

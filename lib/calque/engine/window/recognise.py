@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from calque.core.fold import Chain
 from calque.engine.files.content_proof import pairs_of, prove
 from calque.engine.sides.sides import TargetSide
-from calque.engine.target.observe import Shown
+from calque.engine.target.observe import ShownTable
 from calque.model.files import Listing
 from calque.model.names import TableName
 from calque.model.plan import Data
@@ -15,7 +15,7 @@ from calque.model.plan import Data
 Listings = Mapping[Data, Listing]
 
 
-def recognise(side: TargetSide, chain: Chain, shown: Mapping[TableName, Shown | None], listings: Listings) -> None:
+def recognise(side: TargetSide, chain: Chain, shown: Mapping[TableName, ShownTable | None], listings: Listings) -> None:
     """Directories that were there at the start have times of their own. Where all that lies there may be of the state
     that a window comes to, its content is compared, and has the source's times from then on."""
     wanted: dict[str, list[Listing]] = {}

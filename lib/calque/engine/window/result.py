@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from calque.core.fold import names_of
-from calque.engine.apply import Applied
+from calque.engine.apply import AppliedChanges
 from calque.engine.sides.announced_exceptions import Announcement, bridges, in_parts
-from calque.engine.window.advance import Advanced
+from calque.engine.window.advance import GroupOutcome
 from calque.model.journal import Entry
 from calque.model.ledger import Bridge, Epoch
 from calque.model.names import OURS, Span
@@ -22,7 +22,7 @@ class Window:
     span: Span
     events: int = 0
     plans: list[GroupPlan] = field(default_factory=list)
-    applied: Applied = field(default_factory=Applied)
+    applied: AppliedChanges = field(default_factory=AppliedChanges)
     landed: int = 0
     epoch: Epoch | None = None
     own: bool = False
@@ -30,7 +30,7 @@ class Window:
     announced: tuple[Announcement, ...] = ()
     """What its epoch tells of, crashed windows before it included."""
 
-    def add(self, advanced: Advanced) -> None:
+    def add(self, advanced: GroupOutcome) -> None:
         self.plans.append(advanced.plan)
         self.applied.objects += advanced.applied.objects
         self.applied.calls += advanced.applied.calls

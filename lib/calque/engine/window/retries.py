@@ -13,7 +13,7 @@ TRIES, LAST_TRIES = 9, 4
 
 
 @dataclass(slots=True)
-class Retries:
+class ReadRetries:
     """Reads that failed in a row. What is the world's fault does not count against a table."""
 
     failures: dict[TableName, int] = field(default_factory=dict)

@@ -18,7 +18,7 @@ STILL_SECONDS, LONGEST_SECONDS = 0.05, 0.5
 
 
 @dataclass(slots=True)
-class Runs:
+class RunBoundaries:
     """What is known of the run that the journal ended with: the event before it, its newest one, when it was first seen
     and when it last grew."""
 

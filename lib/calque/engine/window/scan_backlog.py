@@ -15,7 +15,7 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.errors import Refused
 from calque.model.files import File, Listing
-from calque.model.journal import Entry, Kind
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
 from calque.model.records import Record, ScanProgress, one_of
 from calque.model.scan import ObjectKey
@@ -29,7 +29,7 @@ MANY = 50
 
 
 @dataclass(slots=True)
-class Owed:
+class OwedScan:
     """One directory as a scan found it. `moved_on_ns` is when it was first seen to be other than the newest one."""
 
     number: int
@@ -38,14 +38,14 @@ class Owed:
     moved_on_ns: int = 0
 
 
-class Scanned:
+class ScanBacklog:
     """One target's view of the scans. Without scans, or where files stay at the source, it is always empty."""
 
     def __init__(self, source: SourceSide, side: TargetSide, tables: TableStates) -> None:
         self.source, self.side, self.tables = source, side, tables
         self.scans = source.scans if side.policy.data != "none" else None
         self.read = self.recorded = 0
-        self.owed: dict[ObjectKey, list[Owed]] = {}
+        self.owed: dict[ObjectKey, list[OwedScan]] = {}
         self.floors: dict[TableName, int] = {}
         self.using: dict[ObjectKey, int] = {}
 
@@ -93,7 +93,7 @@ class Scanned:
             if not self.tables.is_(key[0], UNREAD)
             and (found := [item for item in items if item.entry.event_id <= upto])
         }
-        stops: dict[tuple[TableName, int], list[tuple[str, Owed, int]]] = {}
+        stops: dict[tuple[TableName, int], list[tuple[str, OwedScan, int]]] = {}
         late: dict[TableName, EventId] = {}
         for (name, partition), numbered in self.there(ready).items():
             newest, at = numbered[-1][0], shown(name)
@@ -119,7 +119,7 @@ class Scanned:
             if self.side.admission.takes(keys.table):
                 for partition, location in zip(keys.partitions or ("",), keys.locations, strict=True):
                     items = self.owed.setdefault((keys.table, partition), [])
-                    items.append(Owed(entry.scans[0], location, entry))
+                    items.append(OwedScan(entry.scans[0], location, entry))
                     del items[:-MANY]
 
     def prune(self, touched: Collection[TableName | None]) -> None:
@@ -134,7 +134,7 @@ class Scanned:
             else:
                 del self.owed[name, partition]
 
-    def there(self, ready: Mapping[ObjectKey, list[Owed]]) -> dict[ObjectKey, list[tuple[Owed, int]]]:
+    def there(self, ready: Mapping[ObjectKey, list[OwedScan]]) -> dict[ObjectKey, list[tuple[OwedScan, int]]]:
         """Each with its number, negative where its files are gone. Left out is what moved on longer ago, and forgotten
         in the end: whoever scans compares with it, and finds it changed when it is left alone."""
         if not ready or self.scans is None:
@@ -163,7 +163,7 @@ class Scanned:
         except Refused:
             return True
         return any(
-            name in (entry.keys.table, entry.keys.other) for entry in entries if entry.keys.kind is not Kind.FACET
+            name in (entry.keys.table, entry.keys.other) for entry in entries if entry.keys.kind is not EventKind.FACET
         )
 
     def miss(self, names: Collection[TableName]) -> None:
@@ -192,12 +192,12 @@ class Scanned:
             self.recorded = progress.newest_scan
 
 
-def signed(then: Listing | None, newest: Owed, files: tuple[File, ...]) -> int:
+def signed(then: Listing | None, newest: OwedScan, files: tuple[File, ...]) -> int:
     """1 where the files of an earlier entry are among those that are there now."""
     return 1 if then is not None and then.location == newest.location and set(then.files) <= set(files) else -1
 
 
-def entry_of(items: Collection[tuple[str, Owed, int]], least: EventId) -> Entry:
+def entry_of(items: Collection[tuple[str, OwedScan, int]], least: EventId) -> Entry:
     """What one scan found of a table, as far as it is owed, not before event `least`."""
     ordered = sorted(items, key=lambda item: item[0])
     entry = ordered[0][1].entry

@@ -10,14 +10,14 @@ from enum import IntEnum
 from calque.core import decode
 from calque.core.views import rewrite_names
 from calque.model.hive import is_view
-from calque.model.journal import Entry, Kind, Shape
+from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import TableName
 from calque.ports import Journal
 
-DEFINES = frozenset({Kind.CREATE_TABLE, Kind.ALTER_TABLE, Kind.RENAME_TABLE})
+DEFINES = frozenset({EventKind.CREATE_TABLE, EventKind.ALTER_TABLE, EventKind.RENAME_TABLE})
 
 
-class Wave(IntEnum):
+class ViewWave(IntEnum):
     """Groups of one wave go side by side."""
 
     GOING_VIEWS = 0
@@ -25,28 +25,30 @@ class Wave(IntEnum):
     VIEWS = 2
 
 
-def wave_of(group: Sequence[Entry]) -> Wave:
-    if all(entry.keys.shape is not Shape.VIEW for entry in group):
-        return Wave.TABLES
-    return Wave.GOING_VIEWS if is_of_views(group) and group[-1].keys.kind is Kind.DROP_TABLE else Wave.VIEWS
+def wave_of(group: Sequence[Entry]) -> ViewWave:
+    if all(entry.keys.shape is not TableShape.VIEW for entry in group):
+        return ViewWave.TABLES
+    return (
+        ViewWave.GOING_VIEWS if is_of_views(group) and group[-1].keys.kind is EventKind.DROP_TABLE else ViewWave.VIEWS
+    )
 
 
 def is_of_views(group: Sequence[Entry]) -> bool:
     """Whether a group that has views has nothing else."""
-    return {entry.keys.shape for entry in group} <= {Shape.VIEW, Shape.NOT_SAID}
+    return {entry.keys.shape for entry in group} <= {TableShape.VIEW, TableShape.NOT_SAID}
 
 
 def upto_drop(group: Sequence[Entry]) -> Sequence[Entry]:
     """Of views that come back, what there is to do before their tables go: everything up to the last drop."""
-    if wave_of(group) is not Wave.VIEWS or not is_of_views(group):
+    if wave_of(group) is not ViewWave.VIEWS or not is_of_views(group):
         return ()
-    drops = [index for index, entry in enumerate(group) if entry.keys.kind is Kind.DROP_TABLE]
+    drops = [index for index, entry in enumerate(group) if entry.keys.kind is EventKind.DROP_TABLE]
     return group[: drops[-1] + 1] if drops else ()
 
 
 def bases_of(journal: Journal, group: Sequence[Entry]) -> set[TableName]:
     """The tables that views show by their newest definition."""
-    defining = [entry.event_id for entry in group if entry.keys.kind in DEFINES and entry.keys.shape is Shape.VIEW]
+    defining = [entry.event_id for entry in group if entry.keys.kind in DEFINES and entry.keys.shape is TableShape.VIEW]
     if not defining:
         return set()
     view = decode.table_after(journal.events(defining[-1:])[defining[-1]])

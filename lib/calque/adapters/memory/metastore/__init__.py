@@ -7,7 +7,7 @@ from calque.adapters.memory.metastore.catalog import (
     MemoryLog,
     MemoryReader,
 )
-from calque.adapters.memory.metastore.habits import HIVE_3, HIVE_4, Habits
+from calque.adapters.memory.metastore.habits import HIVE_3, HIVE_4, ServerHabits
 from calque.adapters.memory.metastore.store import Directories, MemoryMetastore
 
 __all__ = [
@@ -16,9 +16,9 @@ __all__ = [
     "HIVE_3",
     "HIVE_4",
     "Directories",
-    "Habits",
     "MemoryCatalog",
     "MemoryLog",
     "MemoryMetastore",
     "MemoryReader",
+    "ServerHabits",
 ]

@@ -20,13 +20,13 @@ from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, partition_name, partition_values, table_name
-from calque.model.policy import Abilities, Limits
+from calque.model.policy import Limits, TargetCapabilities
 from calque.ports import Conflict, TooLarge
 
 EVENT_PARAMETER = "calque.event"
-GLUE_LIKE = Abilities(Limits(add_partitions=100, alter_partitions=100, drop_partitions=25), atomic_lists=False)
+GLUE_LIKE = TargetCapabilities(Limits(add_partitions=100, alter_partitions=100, drop_partitions=25), atomic_lists=False)
 """Small batches that are written object by object."""
-DELTA_LIKE = Abilities(compare_and_swap=True, any_difference=True)
+DELTA_LIKE = TargetCapabilities(compare_and_swap=True, any_difference=True)
 """Any difference of one table is one commit."""
 
 Watch = Callable[[str], None]
@@ -162,7 +162,7 @@ class MemoryCatalog(MemoryReader):
     def __init__(
         self,
         metastore: MemoryMetastore,
-        abilities: Abilities | None = None,
+        abilities: TargetCapabilities | None = None,
         before: Watch = unwatched,
         after: Watch = unwatched,
         message_bytes: int = sys.maxsize,
@@ -170,9 +170,9 @@ class MemoryCatalog(MemoryReader):
         """message_bytes: what a list may weigh, about."""
         super().__init__(metastore, before, after)
         self._message_bytes = message_bytes
-        self._abilities = abilities or Abilities(compare_and_swap=metastore.habits.compare_and_swap)
+        self._abilities = abilities or TargetCapabilities(compare_and_swap=metastore.habits.compare_and_swap)
 
-    def abilities(self) -> Abilities:
+    def abilities(self) -> TargetCapabilities:
         return self._abilities
 
     def create_database(self, database: Database) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class ServerHabits:
     """`bulk_events`: a call for many partitions is one event, not one for each. `table_ids`: tables carry `id`.
     `compare_and_swap`: an expected event is looked at. `write_ids`: messages of alterations carry `writeId`.
     `spelled_names`: CREATE_TABLE is logged with names as the client spelled them. `truncate_pairs`: truncating writes
@@ -29,7 +29,7 @@ class Habits:
     statistics_follow: bool
 
 
-HIVE_3 = Habits(
+HIVE_3 = ServerHabits(
     bulk_events=False,
     table_ids=False,
     compare_and_swap=False,
@@ -42,7 +42,7 @@ HIVE_3 = Habits(
     facet_events=False,
     statistics_follow=False,
 )
-HIVE_4 = Habits(
+HIVE_4 = ServerHabits(
     bulk_events=True,
     table_ids=True,
     compare_and_swap=True,

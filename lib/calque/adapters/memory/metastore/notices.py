@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calque.adapters.memory.metastore.habits import Habits
+from calque.adapters.memory.metastore.habits import ServerHabits
 from calque.adapters.memory.tjson import tjson
 from calque.model import facets
 from calque.model.facets import (
-    Analyzed,
     AnalyzedColumns,
+    AnalyzedObject,
     Check,
     ColumnStatistics,
     Constraint,
@@ -75,7 +75,7 @@ def database_altered(before: Database, after: Database) -> Notice:
     return Notice("ALTER_DATABASE", before.name, "", body)
 
 
-def database_dropped(database: Database, habits: Habits) -> Notice:
+def database_dropped(database: Database, habits: ServerHabits) -> Notice:
     body = {"db": database.name} | ({"dbJson": tjson(database)} if habits.bulk_events else {})
     return Notice("DROP_DATABASE", database.name, "", body)
 
@@ -84,7 +84,7 @@ def table_created(table: Table) -> Notice:
     return Notice("CREATE_TABLE", table.database, table.name, {**of(table), "files": []})
 
 
-def table_altered(before: Table, after: Table, habits: Habits, *, truncates: bool = False) -> Notice:
+def table_altered(before: Table, after: Table, habits: ServerHabits, *, truncates: bool = False) -> Notice:
     """The row is under the new name, `db` and `table` of the message are the old ones."""
     body = {
         "db": before.database,
@@ -101,7 +101,7 @@ def table_dropped(table: Table) -> Notice:
     return Notice("DROP_TABLE", table.database, table.name, of(table))
 
 
-def partitions_added(table: Table, partitions: Sequence[Partition], habits: Habits) -> Notice:
+def partitions_added(table: Table, partitions: Sequence[Partition], habits: ServerHabits) -> Notice:
     listed = partitions if table.type == "MANAGED_TABLE" or habits.lists_external else ()
     body = {
         **of(table),
@@ -115,7 +115,7 @@ def partitions_added(table: Table, partitions: Sequence[Partition], habits: Habi
 
 
 def partition_altered(
-    table: Table, before: Partition, after: Partition, habits: Habits, *, truncates: bool = False
+    table: Table, before: Partition, after: Partition, habits: ServerHabits, *, truncates: bool = False
 ) -> Notice:
     """`keyValues` are those from before, also of a rename."""
     body = {
@@ -129,7 +129,7 @@ def partition_altered(
 
 
 def partitions_altered(
-    table: Table, partitions: Sequence[Partition], habits: Habits, *, truncates: bool = False
+    table: Table, partitions: Sequence[Partition], habits: ServerHabits, *, truncates: bool = False
 ) -> Notice:
     body = {
         **of(table),
@@ -172,7 +172,7 @@ def constraint_dropped(table: TableName, constraint: str) -> Notice:
 def statistics_updated(table: Table, partition: Partition | None, columns: Sequence[ColumnStatistics]) -> Notice:
     of_one = partition_name(key_names(table), partition.values) if partition else None
     analyzed = AnalyzedColumns(
-        Analyzed(partition is None, table.database, table.name, of_one), tuple(columns), facets.ENGINE
+        AnalyzedObject(partition is None, table.database, table.name, of_one), tuple(columns), facets.ENGINE
     )
     body = {
         "database": table.database,
@@ -207,7 +207,7 @@ def of(table: Table) -> dict[str, Any]:
     return {"db": table.database, "table": table.name, "tableType": table.type, "tableObjJson": tjson(table)}
 
 
-def alteration(truncates: bool, habits: Habits) -> dict[str, Any]:
+def alteration(truncates: bool, habits: ServerHabits) -> dict[str, Any]:
     return {"isTruncateOp": str(truncates).lower()} | ({"writeId": -1} if habits.write_ids else {})
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
 from calque.adapters.memory.metastore import notices
-from calque.adapters.memory.metastore.habits import HIVE_4, Habits
+from calque.adapters.memory.metastore.habits import HIVE_4, ServerHabits
 from calque.adapters.memory.metastore.notices import CATALOG, Notice, key_names
 from calque.adapters.memory.metastore.stored import (
     analyzed,
@@ -59,7 +59,7 @@ class NoDirectories:
 
 
 @dataclass(slots=True)
-class Stored:
+class StoredTable:
     """A table with its partitions, by values. `made`: how many tables had been created by then. `statistics` by the
     partition's values (none: the table's own) and column."""
 
@@ -85,7 +85,7 @@ class MemoryMetastore:
 
     def __init__(
         self,
-        habits: Habits = HIVE_4,
+        habits: ServerHabits = HIVE_4,
         warehouse: str = "file:/warehouse",
         external: str | None = None,
         clock: Callable[[], float] = time.time,
@@ -102,7 +102,7 @@ class MemoryMetastore:
         self._tables_made = 0
         self._log: list[Event] = []
         self._functions: dict[TableName, Function] = {}
-        self._tables: dict[TableName, Stored] = {}
+        self._tables: dict[TableName, StoredTable] = {}
         self._databases = {"default": stored_database(Database("default", "Default Hive database"), warehouse)}
 
     def create_database(self, database: Database) -> None:
@@ -154,7 +154,7 @@ class MemoryMetastore:
                 created = placed(created, self._managed_place(name))
             if not is_view(created):
                 self.directories.make(str(location_of(created)))
-            self._tables[name] = Stored(created, self._tables_made)
+            self._tables[name] = StoredTable(created, self._tables_made)
             self._write(notices.table_created(self._as_logged(created, table)))
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False) -> None:
@@ -175,7 +175,7 @@ class MemoryMetastore:
             del self._tables[old_name]
             carried = {partition.values: partition for partition in partitions}
             statistics = self._remaining(stored, before, moved)
-            self._tables[new_name] = Stored(moved, stored.made, carried, stored.constraints, statistics)
+            self._tables[new_name] = StoredTable(moved, stored.made, carried, stored.constraints, statistics)
             self._rename_in_constraints(old_name, new_name)
             as_given = replace(moved, create_time=table.create_time or 0)
             self._write(notices.table_altered(before, as_given, self.habits))
@@ -433,7 +433,7 @@ class MemoryMetastore:
         with self._lock:
             return self._databases.get(name.lower()) or missing("database", name)
 
-    def the_table(self, name: TableName) -> Stored:
+    def the_table(self, name: TableName) -> StoredTable:
         """Raises `Conflict` when it is missing. The partitions are the live ones: read them under `locked`."""
         with self._lock:
             return self._tables.get(table_name(*name)) or missing("table", str(name))
@@ -463,7 +463,7 @@ class MemoryMetastore:
             ]
 
     def _remaining(
-        self, stored: Stored, before: Table, after: Table
+        self, stored: StoredTable, before: Table, after: Table
     ) -> dict[tuple[str, ...], dict[str, ColumnStatistics]]:
         """Statistics after a change of the table: of columns that are still the same."""
         old, new = ({(column.name, column.type) for column in columns_of(table)} for table in (before, after))
@@ -509,7 +509,9 @@ class MemoryMetastore:
             carried = replace(carried, storage=replace(carried.storage, columns=after.storage.columns))
         return carried
 
-    def _replace_partitions(self, stored: Stored, partitions: Sequence[Partition]) -> list[tuple[Partition, Partition]]:
+    def _replace_partitions(
+        self, stored: StoredTable, partitions: Sequence[Partition]
+    ) -> list[tuple[Partition, Partition]]:
         now = self._now()
         changes = []
         for given in partitions:
@@ -538,7 +540,7 @@ class MemoryMetastore:
     def _grouped(self, partitions: Sequence[Partition]) -> Sequence[Sequence[Partition]]:
         return [partitions] if self.habits.bulk_events else [[partition] for partition in partitions]
 
-    def _check_of(self, stored: Stored, partition: Partition) -> None:
+    def _check_of(self, stored: StoredTable, partition: Partition) -> None:
         if len(partition.values) != len(stored.table.partition_keys or ()):
             raise Refused(f"{stored.table.name} has other partition keys than {partition.values}")
 
