@@ -20,13 +20,13 @@ from support.services.mounts import can_mount, with_disk
 NOBODY = 65534
 COPY = """
 import json, sys
-from calque.adapters.files import FileStorage, Terms
+from calque.adapters.files import FileStorage, CopyTerms
 from calque.errors import CalqueError
 from calque.ports import CopyTask
 results = []
 for one in json.loads(sys.argv[1]):
     try:
-        [copied] = FileStorage(terms=Terms(attempts=2, pause=0.001)).copy([CopyTask(*one)])
+        [copied] = FileStorage(terms=CopyTerms(attempts=2, pause=0.001)).copy([CopyTask(*one)])
         results.append(copied.problem)
     except CalqueError as error:
         results.append(f"{type(error).__name__}: {error}")

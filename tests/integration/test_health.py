@@ -117,10 +117,12 @@ def test_a_process_tells_truly_how_it_is_and_stops_when_it_is_asked_to(service: 
     for name in (FREE, HELD):
         source.create_table(name, (Column("a", "bigint"),), (), external=True)
     assert service.status()["targets"]["dr"]["state"] == "stopped"
+    service.proxy.answering.clear()
     process = service.start()
     wait_until(lambda: service.status()["targets"]["dr"]["state"] == "starting")
     wait_until(lambda: "health and metrics at" in service.log.read_text())
     assert service.page("/readyz")[0] == 503
+    service.proxy.answering.set()
     service.wait_for(lambda target: target["state"] == "running")
     wait_until(lambda: service.page("/readyz")[0] == 200)
     assert service.page("/healthz") == (200, '{\n  "ok": true,\n  "problems": []\n}\n')

@@ -20,8 +20,8 @@ MOST_SECONDS = 20.0
 PROGRAM = """
 import sys
 from confluent_kafka import Producer
-from calque.adapters.kafka.slot import Slot
-slot = Slot()
+from calque.adapters.kafka.slot import ClientSlot
+slot = ClientSlot()
 slot.client(lambda: Producer({"bootstrap.servers": sys.argv[1]})).produce("topic", b"never told")
 """
 
