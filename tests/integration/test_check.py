@@ -15,7 +15,8 @@ import pytest
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.server import MetastoreServer
 from calque.cli import main
-from calque.engine.check.check import TEXT, require_strong_log
+from calque.engine.check.check_log import require_strong_log
+from calque.engine.check.check_target import TEXT
 from calque.errors import Refused
 from calque.model.hive import Database, Table
 from calque.sandbox import Metastore, MetastoreSettings

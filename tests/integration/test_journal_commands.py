@@ -22,7 +22,7 @@ from calque.commands.check import look_at_journal
 from calque.config import load
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
-from calque.engine.check.check import Findings
+from calque.engine.check.findings import Findings
 from calque.model.files import Evidence, File, Listing
 from calque.model.names import EventId, Span
 from calque.ports import EvidenceStore, Journal

@@ -16,7 +16,8 @@ from calque.core.admit import Admission
 from calque.core.keys import keys_of
 from calque.core.layout import STAGE, join, place
 from calque.core.rows import table_of
-from calque.engine.sweep.sweep import SweepResult, event_of, sweep_target
+from calque.engine.sweep.directory_tree import event_of
+from calque.engine.sweep.sweep import SweepResult, sweep_target
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
 from calque.model.ledger import TableRow, TableState

@@ -12,7 +12,9 @@ import pytest
 from calque.core.compare import ComparedCounts, Difference, DifferenceKind
 from calque.core.layout import join
 from calque.engine.failpoints import EFFECTS
-from calque.engine.verify.verify import TOO_FAST, SkippedObject, Verification, verify
+from calque.engine.verify.outcomes import TOO_FAST
+from calque.engine.verify.report import SkippedObject, Verification
+from calque.engine.verify.verify import verify
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState

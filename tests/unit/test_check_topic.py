@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from calque.engine.check.check import Findings
+from calque.engine.check.findings import Findings
 from calque.engine.check.kafka_topics import check_topics
 from calque.errors import Unavailable
 from calque.ports.services import RequiredTopic, TopicInfo

@@ -16,7 +16,7 @@ from calque.commands.check import look_at_endpoint
 from calque.config import load
 from calque.config.checks import Endpoint, endpoint
 from calque.control.processes import ProcessPresence
-from calque.engine.check.check import Findings
+from calque.engine.check.findings import Findings
 from calque.engine.window.result import Window
 from calque.errors import Refused, Unavailable
 from calque.model.ledger import Bridge, Epoch

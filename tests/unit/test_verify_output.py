@@ -10,7 +10,7 @@ from calque.commands import repair, verify
 from calque.commands.output import print_json
 from calque.config import load
 from calque.core.compare import ComparedCounts, Difference, DifferenceKind
-from calque.engine.verify.verify import SkippedObject, Verification
+from calque.engine.verify.report import SkippedObject, Verification
 from calque.model.names import TableName
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from calque.core.image import ORIGIN, SOURCE
 from calque.core.lifecycle import State
-from calque.engine.check.check import Findings, Severity, Source, Target, carried_to
+from calque.engine.check.chains import carried_to
+from calque.engine.check.findings import Findings, Severity
+from calque.engine.check.sides import Source, Target
 from calque.engine.target.origin_registry import PREFIX, known_at
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.names import TableName

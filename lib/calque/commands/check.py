@@ -10,7 +10,8 @@ from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
     from calque.config import Config
-    from calque.engine.check.check import Finding, Findings, Target
+    from calque.engine.check.findings import Finding, Findings
+    from calque.engine.check.sides import Target
     from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
@@ -49,7 +50,8 @@ def run(settings: CommandSettings, config: Config) -> int:
 def look(config: Config) -> Findings:
     """Check the world of a configuration."""
     from calque.config.conflicts import unsupported
-    from calque.engine.check.check import Source, check
+    from calque.engine.check.check import check
+    from calque.engine.check.sides import Source
     from calque.errors import CalqueError
     from calque.wiring.storage_probes import state_probe
     from calque.wiring.wiring import Wiring
@@ -111,7 +113,7 @@ def target_of(wiring: Wiring, name: str) -> Target:
     from functools import partial
     from secrets import token_hex
 
-    from calque.engine.check.check import Target
+    from calque.engine.check.sides import Target
     from calque.engine.lease.fence import NoFence
     from calque.model.names import OURS
     from calque.wiring.storage_probes import write_probe

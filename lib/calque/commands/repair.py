@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from calque.config import Config
     from calque.core.compare import Difference
-    from calque.engine.verify.verify import Verification
+    from calque.engine.verify.report import Verification
     from calque.wiring.wiring import Wiring
 
 DONE, NOT_ALL = 0, 75

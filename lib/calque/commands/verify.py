@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from calque.config import Config
     from calque.core.compare import ComparedCounts, Difference
-    from calque.engine.verify.verify import SkippedObject, Verification
+    from calque.engine.verify.report import SkippedObject, Verification
     from calque.model.names import TableName
     from calque.wiring.wiring import Wiring
 

@@ -21,7 +21,7 @@ from calque.core.contents import Content, contents, line_of
 from calque.core.definition import definition_of, format_of
 from calque.core.iceberg import METADATA
 from calque.core.layout import join
-from calque.engine.sweep.sweep import published_ns
+from calque.engine.sweep.target_position import published_ns
 from calque.errors import Refused, Unavailable, nearest
 from calque.model.hive import VIEW_TYPES
 from calque.model.ledger import Epoch, ObjectRow

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from calque.engine.check.check import require_strong_log
+from calque.engine.check.check_log import require_strong_log
 from calque.engine.sides.journal_reads import begin_of
 from calque.errors import Refused
 from calque.model.names import EventId

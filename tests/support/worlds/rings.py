@@ -20,7 +20,8 @@ from calque.engine.capture.capture import Capture
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.evidence import EvidenceGatherer
-from calque.engine.verify.verify import Verification, verify
+from calque.engine.verify.report import Verification
+from calque.engine.verify.verify import verify
 from calque.model.policy import Policy
 from support.sources.writers import OPERATIONS, RARER, Writer
 from support.worlds.worlds import DeferredExecutor, Directories, InlineExecutor, WorldClock

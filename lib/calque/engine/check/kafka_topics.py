@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calque.engine.check.check import Findings, Severity
+from calque.engine.check.findings import Findings, Severity
 from calque.errors import Refused, Unavailable
 from calque.ports.services import TOPIC_OPERATIONS, KafkaInfo, RequiredTopic, TopicInfo
 

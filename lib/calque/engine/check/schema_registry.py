@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.engine.check.check import Findings, Severity
+from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.kafka_topics import WHERE
 from calque.errors import Refused, Unavailable
 from calque.ports.services import SchemaRegistryInfo

@@ -1,0 +1,113 @@
+"""Does the log of the source's metastore give every guarantee, and if not, what is the cure?"""
+
+from __future__ import annotations
+
+from calque.engine.check.findings import Findings, Severity
+from calque.engine.check.log_strength import LAW_1, newest_rows, weaknesses
+from calque.engine.check.sides import Source
+from calque.errors import Refused, Unavailable
+from calque.ports.services import MetastoreInfo
+
+
+def weakness(server: MetastoreInfo) -> tuple[str, str, str] | None:
+    """What is weak about a metastore's log, which guarantee that costs, and the cure; None for a log that gives them
+    all, or where the server does not say."""
+    if server.version().startswith("2"):
+        return (
+            "The log of Hive 2 is weak: two events can get one id",
+            (
+                "of changes made in one moment some can be missed until an id is seen to come twice, or the table is "
+                f"read again, which costs the promise {LAW_1}"
+            ),
+            "Move the source to Hive 3.0 or later",
+        )
+    listeners = server.listeners()
+    if not listeners.told or listeners.transactional or (listeners.others and not listeners.afterwards):
+        return None
+    cure = (
+        "Set metastore.transactional.event.listeners = org.apache.hive.hcatalog.listener.DbNotificationListener at the "
+        "source's metastore, and start it again"
+    )
+    if listeners.afterwards:
+        return (
+            "The log is weak: events are written after their changes, not with them",
+            (
+                "one can be lost or come in another order, and the replica lacks the change until the table is read "
+                f"again, which costs the promise {LAW_1}"
+            ),
+            f"{cure}; remove the listener from metastore.event.listeners",
+        )
+    return (
+        "No listener writes the log",
+        f"changes raise no events, and nothing would be replicated, which costs the promise {LAW_1}",
+        cure,
+    )
+
+
+def check_log(source: Source, findings: Findings) -> None:
+    weak = weakness(source.server)
+    listeners = source.server.listeners()
+    if weak is not None:
+        what, why, todo = weak
+        if source.allow_weak_log:
+            findings.add("source", Severity.WARNING, what, f"allow_weak_log accepts that {why}", todo)
+        else:
+            findings.add("source", Severity.ERROR, what, why, f"{todo}; or accept it by source.allow_weak_log = true")
+    elif listeners.transactional:
+        findings.add("source", Severity.INFO, "The log is written with each change (a transactional listener)")
+    elif listeners.told:
+        names = ", ".join(listeners.others)
+        todo = "Make sure that it does; then this can be left as it is"
+        findings.add(
+            "source",
+            Severity.WARNING,
+            f"It can't be known whether {names} writes events with their changes",
+            "its name is not that of Hive's own listener",
+            todo,
+        )
+    else:
+        findings.add(
+            "source",
+            Severity.WARNING,
+            "It can't be known whether the log's listener is transactional",
+            "the server does not tell its settings",
+            "Look for metastore.transactional.event.listeners in its configuration",
+        )
+    check_notifications(source, findings)
+
+
+def check_notifications(source: Source, findings: Findings) -> None:
+    try:
+        newest = source.log.current()
+        rows = newest_rows(source.log, newest)
+    except Unavailable as error:
+        # A server that refuses answers with an undeclared exception, one that is gone not at all.
+        source.server.version()
+        findings.add(
+            "source",
+            Severity.ERROR,
+            "The log can't be read",
+            f"the metastore answers other calls: {error.why}",
+            "Allow the user that runs calque, or set metastore.metastore.event.db.notification.api.auth = false there",
+        )
+        return
+    if newest == 0:
+        findings.add(
+            "source",
+            Severity.WARNING,
+            "The log is empty",
+            "nothing was changed since it is written, or nothing writes it",
+            "Change something at the source, and check again",
+        )
+    else:
+        findings.add("source", Severity.INFO, f"The newest event is {newest}")
+    for what, why, todo in weaknesses(rows, newest):
+        findings.add("source", Severity.WARNING, what, why, todo)
+
+
+def require_strong_log(server: MetastoreInfo) -> None:
+    """`Refused` with the cure when the metastore's log does not give every guarantee; nothing where the server does not
+    tell. Raises `Unavailable`."""
+    if weak := weakness(server):
+        what, why, todo = weak
+        raise Refused(what, why, f"{todo}; or accept it by source.allow_weak_log = true")

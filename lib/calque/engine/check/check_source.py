@@ -1,0 +1,140 @@
+"""Can the source be read, and which of its tables can't be replicated?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+
+from calque.core.admit import Admission
+from calque.core.kinds import HUDI, HUDI_TIMELINE, REASONS, is_plain, kind_of
+from calque.core.layout import Place, place
+from calque.engine.check.check_log import check_log
+from calque.engine.check.findings import Findings, Severity, listed
+from calque.engine.check.sides import Source
+from calque.errors import Refused, Unavailable
+from calque.model.hive import Table, is_view, location_of
+from calque.model.names import TableName, table_name
+from calque.model.policy import Policy
+from calque.ports import CatalogReader, Storage
+
+SAMPLE = 20
+"""Tables whose files are looked at."""
+READERS = 8
+
+
+def check_source(source: Source, policies: Sequence[Policy], findings: Findings) -> Mapping[TableName, Table]:
+    """The admitted tables, as far as they could be read."""
+    try:
+        version = source.server.version()
+        findings.add("source", Severity.INFO, f"The metastore answers; it is Hive {version}")
+        check_log(source, findings)
+        tables = tables_of(source.catalog, [Admission(policy) for policy in policies])
+        findings.add("source", Severity.INFO, f"{len(tables)} tables and views are admitted")
+        check_kinds(tables, findings)
+        check_locations(tables, findings)
+        if any(policy.data == "copy" for policy in policies):
+            check_readable(source.storage, tables, findings)
+    except (Unavailable, Refused) as error:
+        findings.refused("source", error)
+        return {}
+    return tables
+
+
+def tables_of(catalog: CatalogReader, admissions: Sequence[Admission]) -> dict[TableName, Table]:
+    """The tables that some target takes."""
+    names = [
+        table_name(database, table)
+        for database in catalog.databases()
+        if any(admission.touches_database(database) for admission in admissions)
+        for table in catalog.tables(database)
+    ]
+    taken = sorted(name for name in names if any(admission.takes(name) for admission in admissions))
+    with ThreadPoolExecutor(READERS, thread_name_prefix="check") as pool:
+        found = list(pool.map(catalog.table, taken))
+    return {name: table for name, table in zip(taken, found, strict=True) if table is not None}
+
+
+EXCLUDE = "Exclude them; else they are set aside as quarantined, and everything else goes on"
+
+
+def check_kinds(tables: Mapping[TableName, Table], findings: Findings) -> None:
+    kinds: dict[str, list[TableName]] = {}
+    for name, table in tables.items():
+        if kind := kind_of(table):
+            kinds.setdefault(kind, []).append(name)
+    for kind, names in sorted(kinds.items()):
+        if kind in REASONS:
+            what = f"{len(names)} {kind} can't be replicated: {listed(names)}"
+            findings.add("source", Severity.WARNING, what, REASONS[kind], EXCLUDE)
+        else:
+            what = f"{len(names)} {kind}: {listed(names)}"
+            why = "their commits raise no events; following them comes with a later version"
+            findings.add("source", Severity.INFO, what, why, "Exclude them until then")
+
+
+def check_locations(tables: Mapping[TableName, Table], findings: Findings) -> None:
+    """Tables whose directories are one, or lie in one another."""
+    places = sorted(
+        (where, name) for name, table in tables.items() if not is_view(table) and (where := place_of(table)) is not None
+    )
+    shared = [(where, [name for _, name in group]) for where, group in groupby(places, key=lambda pair: pair[0])]
+    for where, names in shared:
+        if len(names) > 1:
+            findings.add("source", Severity.WARNING, f"{listed(names)} share {where}", *OVERLAP)
+    for (inner, names), (outer, others) in nested(shared):
+        findings.add(
+            "source", Severity.WARNING, f"{listed(names)} at {inner} lies inside {listed(others)} at {outer}", *OVERLAP
+        )
+
+
+OVERLAP = (
+    "what is written through one shows in the other without an event for it",
+    "Give each table a directory of its own; else the replica of the other is late until it is read again",
+)
+Placed = tuple[Place, list[TableName]]
+
+
+def nested(places: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
+    """Pairs (inner, outer), each inner with the nearest outer. A place sorts before everything below it, but others may
+    come between."""
+    above: list[Placed] = []
+    for where, names in sorted(places, key=lambda pair: (pair[0].scheme, pair[0].authority, pair[0].path.split("/"))):
+        while above and not above[-1][0].contains(where):
+            above.pop()
+        if above:
+            yield (where, names), above[-1]
+        above.append((where, names))
+
+
+def place_of(table: Table) -> Place | None:
+    try:
+        return place(location_of(table) or "")
+    except Refused:
+        return None
+
+
+def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings: Findings) -> None:
+    """Whether some tables' directories are there, can be listed, and are what the metastore says."""
+    stored = [(name, at) for name, table in tables.items() if not is_view(table) and (at := location_of(table))]
+    missing, with_timeline = [], []
+    for name, location in stored[:: max(len(stored) // SAMPLE, 1)][:SAMPLE]:
+        try:
+            if not storage.exists(location):
+                missing.append(name)
+            if HUDI_TIMELINE in storage.children(location) and is_plain(tables[name]):
+                with_timeline.append(name)
+        except (Refused, Unavailable) as error:
+            findings.refused("source", error)
+            return
+    if missing:
+        findings.add(
+            "source",
+            Severity.WARNING,
+            f"The directories of {listed(missing)} are not there",
+            f"{location_of(tables[missing[0]])} does not exist as seen from here",
+            "Check that this host sees the source's storage under the same paths",
+        )
+    if with_timeline:
+        what = f"The directories of {listed(with_timeline)} are those of Hudi tables, and the metastore does not say so"
+        findings.add("source", Severity.WARNING, what, REASONS[HUDI], EXCLUDE)

@@ -1,0 +1,148 @@
+"""Can a target be written to, and does anything stand where its objects would?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from calque.core.admit import Admission
+from calque.core.image import is_ours
+from calque.core.layout import Place, join, place
+from calque.engine.check.findings import Findings, Severity, listed
+from calque.engine.check.sides import Target
+from calque.errors import Refused, Unavailable
+from calque.model.hive import Column, Database, SerDe, Table
+from calque.model.hive import Storage as Format
+from calque.model.names import OURS, TableName, table_name
+from calque.ports import Conflict
+from calque.ports.services import managed_warehouse
+
+TEXT = Format(
+    columns=(Column("a", "int"),),
+    input_format="org.apache.hadoop.mapred.TextInputFormat",
+    output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+    serde=SerDe(class_name="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"),
+)
+
+
+def check_target(target: Target, tables: Mapping[TableName, Table], findings: Findings) -> None:
+    admission = Admission(target.policy)
+    for first, second in admission.collisions(tables):
+        findings.add(
+            target.where,
+            Severity.ERROR,
+            f"{first} and {second} would both be {admission.name_at_target(first)}",
+            "a name at the target is one object's",
+            "Rename one of them to another name, or exclude it",
+        )
+    try:
+        version = target.server.version()
+        findings.add(target.where, Severity.INFO, f"The metastore answers; it is Hive {version}")
+        check_conflicts(target, admission, tables, findings)
+        if target.policy.data == "copy" and not check_warehouse(target, version, findings):
+            return
+        check_compare_and_swap(target, findings)
+    except (Unavailable, Refused) as error:
+        findings.refused(target.where, error)
+
+
+def check_conflicts(
+    target: Target, admission: Admission, tables: Mapping[TableName, Table], findings: Findings
+) -> None:
+    """Objects that stand where ours would, and are not ours."""
+    foreign = []
+    for at in sorted({name.database for name in map(admission.name_at_target, filter(admission.takes, tables))}):
+        for table in target.catalog.tables(at):
+            name = table_name(at, table)
+            there = target.catalog.table(name) if admission.source_of(name) in tables else None
+            if there is not None and not is_ours(there.parameters, target.policy.source):
+                foreign.append(name)
+    if foreign:
+        findings.add(
+            target.where,
+            Severity.WARNING,
+            f"{len(foreign)} objects stand in the way: {listed(foreign)}",
+            f"they carry no calque.source of {target.policy.source}, so they are not overwritten and their tables are "
+            "quarantined",
+            "Drop or rename them there, take them over with `calque adopt`, or rename the tables in the policy",
+        )
+
+
+def check_warehouse(target: Target, version: str, findings: Findings) -> bool:
+    """Whether tables can be made in the warehouse."""
+    warehouse = target.policy.warehouse
+    managed = managed_warehouse(target.server)
+    if managed and is_hive_4(version) and lies_in(managed, warehouse):
+        findings.add(
+            target.where,
+            Severity.ERROR,
+            f"The warehouse {warehouse} lies inside the metastore's managed warehouse {managed}",
+            "Hive 4 refuses external tables there, and all tables of a replica are external",
+            "Choose another directory for it",
+        )
+        return False
+    try:
+        target.write_probe(warehouse)
+    except (Refused, Unavailable) as error:
+        findings.refused(target.where, error)
+        return False
+    return True
+
+
+def lies_in(managed: str, warehouse: str) -> bool:
+    """A managed warehouse without a scheme is on the server's default file system, which is taken for the other's."""
+    outer, inner = place(managed), place(warehouse)
+    if managed.startswith("/"):
+        return Place("", "", outer.path).contains(Place("", "", inner.path))
+    return outer.contains(inner)
+
+
+def is_hive_4(version: str) -> bool:
+    return int(version.partition(".")[0]) >= 4
+
+
+def check_compare_and_swap(target: Target, findings: Findings) -> None:
+    """Make a scratch table in the hidden database, as every replication does."""
+    home = join(target.policy.warehouse, OURS)
+    location = join(home, target.scratch)
+    scratch = Table(
+        target.scratch,
+        OURS,
+        storage=replace(TEXT, location=location),
+        partition_keys=(),
+        parameters={"EXTERNAL": "TRUE"},
+        type="EXTERNAL_TABLE",
+    )
+    try:
+        if target.catalog.database(OURS) is None:
+            target.catalog.create_database(Database(OURS, "calque's own: hidden builds and the lease", home, {}))
+        has_it = target.server.has_compare_and_swap(scratch)
+    except Conflict as error:
+        raise Unavailable(
+            f"A scratch table {OURS}.{target.scratch} can't be made", str(error), "Check again"
+        ) from error
+    except (Refused, Unavailable) as error:
+        # What the server can't do below the warehouse is no fault of the connection.
+        target.server.version()
+        findings.add(
+            target.where,
+            Severity.ERROR,
+            f"The metastore can't make a table below {home}",
+            error.why,
+            "Give it access to the warehouse: it looks at the directory of every table that is made",
+        )
+        return
+    finally:
+        target.storage.remove([location])
+    if has_it:
+        findings.add(target.where, Severity.INFO, "The metastore has compare-and-swap for tables")
+    else:
+        findings.add(
+            target.where,
+            Severity.INFO,
+            "The metastore has no compare-and-swap for tables",
+            "an alteration of one of our tables by somebody else in the same moment can be overwritten unseen. Two "
+            "calques are kept apart by the lease all the same, but for a call that was under way when its writer lost "
+            "it and takes longer than a third of it",
+            "Hive 2.3.10 and 4.0.1 or later have it; else choose a lease that is long for the longest calls",
+        )

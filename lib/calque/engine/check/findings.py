@@ -1,0 +1,57 @@
+"""What a check finds: what is wrong, why that matters, and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from calque.errors import CalqueError, Unavailable
+from calque.model.names import TableName
+
+SHOWN = 5
+"""Names that one finding gives; the others are counted."""
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`where` is "source", "target NAME", "state", "journal" or "configuration"."""
+
+    what: str
+    why: str
+    todo: str
+    severity: Severity
+    where: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """`unreachable`: something did not answer, and may do so later."""
+
+    found: list[Finding] = field(default_factory=list)
+    unreachable: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return not self.unreachable and all(finding.severity is not Severity.ERROR for finding in self.found)
+
+    def add(self, where: str, severity: Severity, what: str, why: str = "", todo: str = "") -> None:
+        self.found.append(Finding(what, why, todo, severity, where))
+
+    def refused(self, where: str, error: CalqueError) -> None:
+        """An error as a finding."""
+        self.unreachable = self.unreachable or isinstance(error, Unavailable)
+        self.add(where, Severity.ERROR, error.what, error.why, error.todo)
+
+
+def listed(names: Iterable[TableName]) -> str:
+    """Some names, and how many more there are."""
+    every = [str(name) for name in names]
+    more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
+    return ", ".join(every[:SHOWN]) + more

@@ -1,0 +1,36 @@
+"""What `check` looks at on each side: the metastore, its log, its catalog and its storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from calque.model.names import OURS
+from calque.model.policy import Policy
+from calque.ports import Catalog, CatalogReader, EventLog, Storage
+from calque.ports.services import MetastoreInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    server: MetastoreInfo
+    log: EventLog
+    catalog: CatalogReader
+    storage: Storage
+    allow_weak_log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`write_probe` writes a file below a location and removes it; `scratch` is a table name nobody has."""
+
+    policy: Policy
+    server: MetastoreInfo
+    catalog: Catalog
+    storage: Storage
+    write_probe: Callable[[str], None]
+    scratch: str = f"{OURS}_probe"
+
+    @property
+    def where(self) -> str:
+        return f"target {self.policy.target}"

@@ -1,0 +1,24 @@
+"""Which tables in the hidden database did this target build and leave behind?"""
+
+from __future__ import annotations
+
+from calque.core.image import SOURCE, is_ours
+from calque.engine.sides.sides import TargetSide
+from calque.model.hive import Table
+from calque.model.names import OURS, TableName, table_name
+
+
+def hidden_tables(side: TargetSide) -> list[TableName]:
+    """Tables in the hidden database that this target built: when nothing is to be done nobody builds them."""
+    names = (table_name(OURS, table) for table in side.catalog.tables(OURS))
+    tables = ((name, side.catalog.table(name)) for name in names)
+    return [name for name, table in tables if table is not None and is_built_for(side, name, table)]
+
+
+def is_built_for(side: TargetSide, name: TableName, table: Table) -> bool:
+    """Whether the target takes the table that the hidden one says it is of, under the name that it was built for."""
+    if not is_ours(table.parameters, side.policy.source):
+        return False
+    said = (table.parameters or {})[SOURCE].partition(":")[2]
+    at = side.admission.name_at_target(table_name(*said.partition(".")[::2]))
+    return name.table.startswith(f"{OURS}_{at.database}_{at.table}_")

@@ -1,0 +1,68 @@
+"""The source's event log as a journal to read from: verifying waits for no capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NoReturn
+
+import pyarrow as pa
+
+from calque.core.keys import keys_of
+from calque.core.weight import first_ones
+from calque.errors import Broken, Refused
+from calque.model.journal import Entry, Event
+from calque.model.names import EventId, Span
+from calque.ports import EventLog
+
+PAGE = 1000
+
+
+class LogJournal:
+    """The journal's reading half, on the event log itself: `read_exact` with it waits for no capture."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+
+    def last(self) -> EventId | None:
+        return self.log.current()
+
+    def oldest(self) -> EventId | None:
+        first = self.log.read(0, 1)
+        return first[0].event_id if first else None
+
+    def entries(self, span: Span) -> Sequence[Entry]:
+        return [entry_of(event) for event in self.read(span)]
+
+    def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
+        each = (event for event_id in sorted(set(ids)) for event in self.read(Span(event_id - 1, event_id)))
+        return {event.event_id: event for event in first_ones(each, lambda event: len(event.message), most)}
+
+    def append(self, _rows: pa.Table) -> None:
+        self.read_only()
+
+    def forget(self, _upto: EventId) -> int:
+        self.read_only()
+
+    def restart(self, _at: EventId) -> None:
+        self.read_only()
+
+    def read(self, span: Span) -> Iterator[Event]:
+        """The span's events. `Refused` when the log does not have them all any more."""
+        after = span.after
+        while after < span.upto:
+            page = self.log.read(after, min(PAGE, span.upto - after))
+            if not page or page[0].event_id != after + 1:
+                raise Refused(
+                    f"The source's log does not have event {after + 1} any more",
+                    "the metastore removes old events",
+                    "Let it keep them longer",
+                )
+            yield from (event for event in page if event.event_id <= span.upto)
+            after = page[-1].event_id
+
+    def read_only(self) -> NoReturn:
+        raise Broken("The source's log is not written to", "it was taken for a journal", "Report this")
+
+
+def entry_of(event: Event) -> Entry:
+    return Entry(event.event_id, event.event_time, event.event_type, keys_of(event))

@@ -1,0 +1,63 @@
+"""Which objects are verified: those that the policy takes and the patterns choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from calque.core.compare import DATABASE, FUNCTION, TABLE
+from calque.core.patterns import chosen, covers, parse_pattern
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.verify.report import VerifiedObject
+from calque.model.ledger import StateRow, state_key
+from calque.model.names import TableName, table_name
+
+
+class Selection:
+    """Objects that the policy takes and the patterns choose."""
+
+    def __init__(self, side: TargetSide, tables: Sequence[str]) -> None:
+        self.side = side
+        self.chosen = chosen(tables)
+        self.patterns = [parse_pattern(text) for text in tables]
+
+    def takes(self, thing: VerifiedObject) -> bool:
+        admission, name = self.side.admission, thing.name
+        match thing.kind:
+            case "table":
+                return admission.takes(name) and self.chosen(name)
+            case "function":
+                return admission.takes_function(name) and self.chosen(name)
+            case _:
+                covered = not self.patterns or any(covers(pattern, name.database) for pattern in self.patterns)
+                return covered and admission.takes_database(name.database)
+
+    def list(self, source: SourceSide, rows: Iterable[StateRow]) -> list[VerifiedObject]:
+        """Databases, then tables, then functions: what is at the source, at the target, or in the ledger."""
+        found = {VerifiedObject(state_key(row)[0], row.name) for row in rows}
+        found |= set(self.at_source(source)) | set(self.at_target())
+        kinds = (DATABASE, TABLE, FUNCTION)
+        wanted = [thing for thing in found if thing.kind in kinds and self.takes(thing)]
+        return sorted(wanted, key=lambda thing: (kinds.index(thing.kind), thing.name))
+
+    def at_source(self, source: SourceSide) -> Iterator[VerifiedObject]:
+        for database in source.catalog.databases():
+            if self.side.admission.touches_database(database):
+                yield VerifiedObject(DATABASE, table_name(database))
+                for table in source.catalog.tables(database):
+                    yield VerifiedObject(TABLE, table_name(database, table))
+                if self.side.admission.takes_database(database):
+                    for function in source.catalog.functions(database):
+                        yield VerifiedObject(FUNCTION, table_name(database, function))
+
+    def at_target(self) -> Iterator[VerifiedObject]:
+        admission = self.side.admission
+        for name in admission.tables:
+            yield VerifiedObject(TABLE, name)
+        for at in self.side.catalog.databases():
+            database = admission.source_of(TableName(at))
+            if database is not None:
+                yield VerifiedObject(DATABASE, database)
+                for table in self.side.catalog.tables(at):
+                    found = admission.source_of(table_name(at, table))
+                    if found is not None:
+                        yield VerifiedObject(TABLE, found)

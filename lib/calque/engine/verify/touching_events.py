@@ -1,0 +1,61 @@
+"""Which events of the source's log touch which objects?"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+
+from calque.core.compare import DATABASE, FUNCTION, TABLE
+from calque.engine.apply.databases import DATABASE_KINDS
+from calque.engine.verify.log_journal import PAGE, entry_of
+from calque.engine.verify.report import VerifiedObject
+from calque.model.journal import Entry, EventKind
+from calque.model.names import EventId, Span, TableName
+from calque.ports import EventLog
+
+
+class TouchingEvents:
+    """Which events touch which objects, kept as ids only; read on as far as is asked for. Safe from several threads."""
+
+    def __init__(self, log: EventLog, after: EventId) -> None:
+        self.log, self.after, self.upto = log, after, after
+        self.ids: dict[VerifiedObject, list[EventId]] = {}
+        self.lock = threading.Lock()
+
+    def first(self, thing: VerifiedObject, span: Span) -> EventId | None:
+        """The first event of the span that touches the thing. Where the log does not reach back, the first of all."""
+        with self.lock:
+            self.read_to(span.upto)
+            if span.after < self.after and span.after < span.upto:
+                return span.after + 1
+            ids = self.ids.get(thing, [])
+            at = bisect_right(ids, span.after)
+            return ids[at] if at < len(ids) and ids[at] <= span.upto else None
+
+    def things(self, span: Span) -> list[VerifiedObject]:
+        """What the events of the span touch."""
+        with self.lock:
+            self.read_to(span.upto)
+            places = ((thing, bisect_right(ids, span.after), ids) for thing, ids in self.ids.items())
+            return sorted(thing for thing, at, ids in places if at < len(ids) and ids[at] <= span.upto)
+
+    def read_to(self, upto: EventId) -> None:
+        while self.upto < upto:
+            page = self.log.read(self.upto, PAGE)
+            start = page[0].event_id - 1 if page else upto
+            if start > self.upto:
+                self.after = start
+            for event in page:
+                for thing in things_of(entry_of(event)):
+                    self.ids.setdefault(thing, []).append(event.event_id)
+            self.upto = page[-1].event_id if page else upto
+
+
+def things_of(entry: Entry) -> set[VerifiedObject]:
+    keys = entry.keys
+    if keys.table is None or keys.kind is EventKind.NOTHING:
+        return set()
+    if keys.kind in DATABASE_KINDS or not keys.table.table:
+        return {VerifiedObject(DATABASE, TableName(keys.table.database))}
+    kind = FUNCTION if keys.kind in (EventKind.CREATE_FUNCTION, EventKind.DROP_FUNCTION) else TABLE
+    return {VerifiedObject(kind, name) for name in (keys.table, keys.other) if name is not None}
