@@ -50,7 +50,7 @@ class ObjectComparer:
     source: SourceSide
     side: TargetSide
     data: str
-    touches: TouchingEvents = field(init=False)
+    touching_events: TouchingEvents = field(init=False)
 
     def look(self) -> TargetSnapshot:
         """The position first: a table that left the window later has events after it."""
@@ -58,86 +58,91 @@ class ObjectComparer:
         rows = self.side.ledger.tables()
         return TargetSnapshot(epoch, rows, self.source.log.current())
 
-    def attempt(self, thing: VerifiedObject, look: TargetSnapshot) -> Outcome:
+    def attempt(self, verified_object: VerifiedObject, snapshot: TargetSnapshot) -> Outcome:
         try:
-            return self.compare(thing, look)
+            return self.compare(verified_object, snapshot)
         except TableIsTooBusy:
-            return SkippedObject(thing.name, TableState.LIVE.value, look.position, TOO_FAST)
+            return SkippedObject(verified_object.name, TableState.LIVE.value, snapshot.position, TOO_FAST)
         except (Refused, Unavailable) as error:
             self.source.log.current()
             self.side.catalog.database(OURS)
-            return SkippedObject(thing.name, TableState.LIVE.value, look.position, str(error))
+            return SkippedObject(verified_object.name, TableState.LIVE.value, snapshot.position, str(error))
 
-    def compare(self, thing: VerifiedObject, look: TargetSnapshot) -> Outcome:
-        row, position = look.row(thing), look.position
+    def compare(self, verified_object: VerifiedObject, snapshot: TargetSnapshot) -> Outcome:
+        row, position = snapshot.row(verified_object), snapshot.position
         if row is not None and row.state is not TableState.LIVE:
-            return self.out(thing, row)
+            return self.out(verified_object, row)
         if position is None:
             shows = shown_event(row) if row is not None else None
             return NotYetComparable(
-                SkippedObject(thing.name, TableState.UNKNOWN.value, shows, "the target has no epoch yet")
+                SkippedObject(verified_object.name, TableState.UNKNOWN.value, shows, "the target has no epoch yet")
             )
-        start = min(position, look.head)
-        if event := self.touches.first(thing, Span(start, look.head)):
-            return behind(thing, position, event)
-        counts, differences, places = self.both_sides(thing, row, look.head)
+        start = min(position, snapshot.head)
+        if event := self.touching_events.first(verified_object, Span(start, snapshot.head)):
+            return behind(verified_object, position, event)
+        counts, differences, places = self.both_sides(verified_object, row, snapshot.head)
         end = max(self.source.log.current(), start)
-        if event := self.touches.first(thing, Span(start, end)):
-            return behind(thing, position, event)
+        if event := self.touching_events.first(verified_object, Span(start, end)):
+            return behind(verified_object, position, event)
         return ObjectComparison(Span(start, end), counts, tuple(differences), places)
 
-    def both_sides(self, thing: VerifiedObject, row: StateRow | None, head: EventId) -> Compare:
-        match thing.kind:
+    def both_sides(self, verified_object: VerifiedObject, row: StateRow | None, head: EventId) -> Compare:
+        match verified_object.kind:
             case "table":
-                return self.table(thing.name, head)
+                return self.table(verified_object.name, head)
             case "function":
-                return *self.function(thing.name, row), ()
+                return *self.function(verified_object.name, row), ()
             case _:
-                return *self.database(thing.name, head), ()
+                return *self.database(verified_object.name, head), ()
 
     def table(self, name: TableName, head: EventId) -> Compare:
-        files = self.data != "none" and self.side.policy.data != "none"
-        exact = read_exact(self.source, name, files)
-        here = TableSide(exact.table, exact.partitions, exact.listings)
-        there = self.at_target(name, files and exact.table is not None)
-        here, there = self.with_live_files(here, self.source.storage), self.with_live_files(there, self.side.storage)
-        counts, differences = compare_table(name, here, there, self.side.imaging, max(head, exact.exact_at))
-        ours = there.table is not None and is_ours(there.table.parameters, self.side.policy.source)
-        if ours and exact.table is not None and not is_view(exact.table):
-            differences += compare_facets(self.source.catalog, self.side, exact.name, here, there)
-        if files and ours and exact.table is not None and there.table is not None and is_iceberg(exact.table):
+        with_files = self.data != "none" and self.side.policy.data != "none"
+        exact_read = read_exact(self.source, name, with_files)
+        source = TableSide(exact_read.table, exact_read.partitions, exact_read.listings)
+        target = self.at_target(name, with_files and exact_read.table is not None)
+        source = self.with_live_files(source, self.source.storage)
+        target = self.with_live_files(target, self.side.storage)
+        counts, differences = compare_table(name, source, target, self.side.imaging, max(head, exact_read.exact_at))
+        is_own = target.table is not None and is_ours(target.table.parameters, self.side.policy.source)
+        if is_own and source.table is not None and not is_view(source.table):
+            differences += compare_facets(self.source.catalog, self.side, exact_read.name, source, target)
+        if with_files and is_own and source.table is not None and target.table is not None and is_iceberg(source.table):
             stores = (self.source.storage, self.side.storage)
-            more, found = compare_lakes(*stores, name, exact.table, there.table, checksums=self.data == "checksum")
-            counts, differences = counts + more, differences + found
-        if files and ours and exact.table is not None and there.table is not None:
-            things: list[tuple[str, Table | Partition]] = [("", there.table), *there.partitions.items()]
-            differences += compare_files_of(self.source.storage, self.side, name, things)
-        if self.data == "checksum" and files and ours:
-            pairs = file_pairs(here, there)
-            sums = self.source.storage.checksums([pair.source for pair in pairs])
+            iceberg_counts, iceberg_differences = compare_lakes(
+                *stores, name, source.table, target.table, checksums=self.data == "checksum"
+            )
+            counts, differences = counts + iceberg_counts, differences + iceberg_differences
+        if with_files and is_own and source.table is not None and target.table is not None:
+            located_objects: list[tuple[str, Table | Partition]] = [("", target.table), *target.partitions.items()]
+            differences += compare_files_of(self.source.storage, self.side, name, located_objects)
+        if self.data == "checksum" and with_files and is_own:
+            pairs = file_pairs(source, target)
+            source_sums = self.source.storage.checksums([pair.source for pair in pairs])
             target_sums = self.side.storage.checksums([pair.target for pair in pairs])
-            differences += compare_contents(name, pairs, sums, target_sums)
-        copied = ours and self.side.policy.data != "none"
-        return counts, differences, tuple(places_of(there)) if copied else ()
+            differences += compare_contents(name, pairs, source_sums, target_sums)
+        is_copied = is_own and self.side.policy.data != "none"
+        return counts, differences, tuple(places_of(target)) if is_copied else ()
 
-    def with_live_files(self, seen: TableSide, storage: Storage) -> TableSide:
+    def with_live_files(self, table_side: TableSide, storage: Storage) -> TableSide:
         """The same, with the files of a Delta table's version. A log that can't be read is left as its commit."""
-        listings = dict(seen.listings)
+        listings = dict(table_side.listings)
         for partition, listing in listings.items():
             with suppress(VersionLost):
                 listings[partition] = live_files(storage, listing)
-        return replace(seen, listings=listings)
+        return replace(table_side, listings=listings)
 
-    def at_target(self, name: TableName, files: bool) -> TableSide:
+    def at_target(self, name: TableName, with_files: bool) -> TableSide:
         """The whole table; files of what is ours."""
-        at = self.side.admission.name_at_target(name)
-        table = self.side.catalog.table(at)
+        target_name = self.side.admission.name_at_target(name)
+        table = self.side.catalog.table(target_name)
         if table is None:
             return TableSide()
         shown = ShownTable(table)
         if is_partitioned(table):
-            shown.partitions.update(self.side.catalog.partitions(at, self.side.catalog.partition_names(at)))
-        if files and is_ours(table.parameters, self.side.policy.source):
+            shown.partitions.update(
+                self.side.catalog.partitions(target_name, self.side.catalog.partition_names(target_name))
+            )
+        if with_files and is_ours(table.parameters, self.side.policy.source):
             read_files(self.side, {name: shown})
         return TableSide(shown.table, shown.partitions, shown.listings)
 
@@ -146,82 +151,92 @@ class ObjectComparer:
         long as something is in it."""
         if self.came_back(name.database):
             return ComparedCounts(), []
-        found = self.source.catalog.database(name.database)
-        at = self.side.admission.name_at_target(name).database
-        there = self.side.catalog.database(at)
-        if there is None:
-            if found is None:
+        source_database = self.source.catalog.database(name.database)
+        target_name = self.side.admission.name_at_target(name).database
+        target_database = self.side.catalog.database(target_name)
+        if target_database is None:
+            if source_database is None:
                 return ComparedCounts(), []
             return ComparedCounts(databases=1), [
                 Difference(name, "", DifferenceKind.MISSING, DATABASE, str(name), None, DATABASE)
             ]
-        if not is_ours(there.parameters, self.side.policy.source):
+        if not is_ours(target_database.parameters, self.side.policy.source):
             return ComparedCounts(), []
-        if found is not None:
-            return ComparedCounts(databases=1), compare_database(name, found, there, self.side.imaging, head)
-        kept = self.side.policy.drops == "keep" or self.side.catalog.tables(at) or self.side.catalog.functions(at)
-        return ComparedCounts(), [] if kept else [
-            Difference(name, "", DifferenceKind.EXTRA, DATABASE, None, at, DATABASE)
+        if source_database is not None:
+            return ComparedCounts(databases=1), compare_database(
+                name, source_database, target_database, self.side.imaging, head
+            )
+        stays = (
+            self.side.policy.drops == "keep"
+            or self.side.catalog.tables(target_name)
+            or self.side.catalog.functions(target_name)
+        )
+        return ComparedCounts(), [] if stays else [
+            Difference(name, "", DifferenceKind.EXTRA, DATABASE, None, target_name, DATABASE)
         ]
 
     def came_back(self, database: str) -> bool:
         if not self.side.home.names:
             return False
-        found = self.source.catalog.database(database)
-        return found is not None and self.side.home.has(found.parameters)
+        source_database = self.source.catalog.database(database)
+        return source_database is not None and self.side.home.has(source_database.parameters)
 
     def function(self, name: TableName, row: StateRow | None) -> tuple[ComparedCounts, list[Difference]]:
         """Functions carry no marks: the ledger says which are ours."""
-        found = self.source.catalog.function(name)
-        if row is None and found is not None and self.came_back(name.database):
+        source_function = self.source.catalog.function(name)
+        if row is None and source_function is not None and self.came_back(name.database):
             return ComparedCounts(), []
-        at = self.side.admission.name_at_target(name)
-        there = self.side.catalog.function(at)
-        if found is None:
-            kept = row is None or there is None or self.side.policy.drops == "keep"
-            return ComparedCounts(), [] if kept else [
-                Difference(name, "", DifferenceKind.EXTRA, FUNCTION, None, str(at), FUNCTION)
+        target_name = self.side.admission.name_at_target(name)
+        target_function = self.side.catalog.function(target_name)
+        if source_function is None:
+            stays = row is None or target_function is None or self.side.policy.drops == "keep"
+            return ComparedCounts(), [] if stays else [
+                Difference(name, "", DifferenceKind.EXTRA, FUNCTION, None, str(target_name), FUNCTION)
             ]
-        if there is None:
+        if target_function is None:
             return ComparedCounts(), [Difference(name, "", DifferenceKind.MISSING, FUNCTION, str(name), None, FUNCTION)]
         if row is None:
-            return ComparedCounts(), [foreign_function(name, at)]
-        expected = expected_function(self.source.storage, self.side, found)
-        lost = [
+            return ComparedCounts(), [foreign_function(name, target_name)]
+        expected = expected_function(self.source.storage, self.side, source_function)
+        missing_files = [
             Difference(name, "", DifferenceKind.FILES, f"function: missing: {url}", None, None, FUNCTION)
-            for url in missing_resources(self.side, there)
+            for url in missing_resources(self.side, target_function)
         ]
-        return ComparedCounts(), compare_function(name, expected, there, self.side.imaging) + lost
+        return ComparedCounts(), compare_function(name, expected, target_function, self.side.imaging) + missing_files
 
-    def out(self, thing: VerifiedObject, row: StateRow) -> Outcome:
+    def out(self, verified_object: VerifiedObject, row: StateRow) -> Outcome:
         """Of an object that the ledger does not call live."""
-        aside = SkippedObject(thing.name, row.state.value, shown_event(row), row.reason)
+        skipped = SkippedObject(verified_object.name, row.state.value, shown_event(row), row.reason)
         if row.state is not TableState.QUARANTINED:
-            return NotYetComparable(aside)
-        return ObjectComparison(None, differences=self.foreign_namesake(thing), aside=aside)
+            return NotYetComparable(skipped)
+        return ObjectComparison(None, differences=self.foreign_namesake(verified_object), skipped=skipped)
 
-    def foreign_namesake(self, thing: VerifiedObject) -> tuple[Difference, ...]:
-        at = self.side.admission.name_at_target(thing.name)
-        if thing.kind == FUNCTION:
-            both = self.side.catalog.function(at) and self.source.catalog.function(thing.name)
-            return (foreign_function(thing.name, at),) if both else ()
-        there = self.side.catalog.table(at) if thing.kind == TABLE else None
-        if there is None or is_ours(there.parameters, self.side.policy.source):
+    def foreign_namesake(self, verified_object: VerifiedObject) -> tuple[Difference, ...]:
+        target_name = self.side.admission.name_at_target(verified_object.name)
+        if verified_object.kind == FUNCTION:
+            both_exist = self.side.catalog.function(target_name) and self.source.catalog.function(verified_object.name)
+            return (foreign_function(verified_object.name, target_name),) if both_exist else ()
+        target_table = self.side.catalog.table(target_name) if verified_object.kind == TABLE else None
+        if target_table is None or is_ours(target_table.parameters, self.side.policy.source):
             return ()
-        found = self.source.catalog.table(thing.name)
-        return (foreign(thing.name, TABLE, called(found), called(there)),) if found is not None else ()
+        source_table = self.source.catalog.table(verified_object.name)
+        return (
+            (foreign(verified_object.name, TABLE, called(source_table), called(target_table)),)
+            if source_table is not None
+            else ()
+        )
 
     def location(self, name: TableName, partition: str) -> str | None:
         """Where the object of ours at the target has its data now."""
-        at = self.side.admission.name_at_target(name)
-        table = self.side.catalog.table(at)
+        target_name = self.side.admission.name_at_target(name)
+        table = self.side.catalog.table(target_name)
         if table is None or is_view(table) or not is_ours(table.parameters, self.side.policy.source):
             return None
         if not partition:
             return location_of(table)
-        found = self.side.catalog.partitions(at, [partition]).get(partition)
-        return location_of(found) if found is not None else None
+        target_partition = self.side.catalog.partitions(target_name, [partition]).get(partition)
+        return location_of(target_partition) if target_partition is not None else None
 
 
-def foreign_function(name: TableName, at: TableName) -> Difference:
-    return foreign(name, FUNCTION, f"function {name}", f"function {at}")
+def foreign_function(name: TableName, target_name: TableName) -> Difference:
+    return foreign(name, FUNCTION, f"function {name}", f"function {target_name}")

@@ -18,46 +18,53 @@ from calque.model.names import TableName
 from calque.ports import Storage
 
 
-def same_state(source: Table, there: Table) -> bool:
+def same_state(source: Table, target: Table) -> bool:
     """Whether both are Iceberg tables in one state."""
-    if not is_iceberg(source) or not is_iceberg(there):
+    if not is_iceberg(source) or not is_iceberg(target):
         return False
-    return name_of(metadata_of(source)) == name_of(metadata_of(there))
+    return name_of(metadata_of(source)) == name_of(metadata_of(target))
 
 
 def compare_lakes(
-    here: Storage, at_target: Storage, name: TableName, source: Table, there: Table, *, checksums: bool
+    source_storage: Storage, target_storage: Storage, name: TableName, source: Table, target: Table, *, checksums: bool
 ) -> tuple[ComparedCounts, list[Difference]]:
     """What was compared, counted at the source, and what differs; nothing where the definitions say already that the
     states do."""
-    if not same_state(source, there):
+    if not same_state(source, target):
         return ComparedCounts(), []
     try:
-        location, wanted = live_files(here, metadata_of(source))
+        location, source_files = live_files(source_storage, metadata_of(source))
     except FileMissing as error:
         raise Refused(f"{name} can't be compared", f"the source has no {error}", "Repair the table there") from error
-    paths = PathMapping.between(location, location_of(there) or "")
+    paths = PathMapping.between(location, location_of(target) or "")
     try:
-        found = {file.path: file for file in live_files(at_target, metadata_of(there))[1]}
+        target_files = {file.path: file for file in live_files(target_storage, metadata_of(target))[1]}
     except FileMissing as error:
         return ComparedCounts(), [Difference(name, "", DifferenceKind.FILES, f"missing: {error}", None, None)]
-    expected = {paths.at_target(file.path): file for file in wanted}
-    sizes = {at: found[at].size if file.rewritten and at in found else file.size for at, file in expected.items()}
-    lying = at_target.files(list(found))
+    expected = {paths.at_target(file.path): file for file in source_files}
+    sizes = {
+        path: target_files[path].size if file.rewritten and path in target_files else file.size
+        for path, file in expected.items()
+    }
+    stored_files = target_storage.files(list(target_files))
     listings = [
-        listing(paths.target, (File(at, size, 0) for at, size in sizes.items())),
-        listing(paths.target, (File(at, lying[at].size, 0) for at in found if at in lying)),
+        listing(paths.target, (File(path, size, 0) for path, size in sizes.items())),
+        listing(
+            paths.target, (File(path, stored_files[path].size, 0) for path in target_files if path in stored_files)
+        ),
     ]
     differences = compare_files(name, "", *listings)
     if checksums:
         pairs = [
-            FilePair("", at, file.path, at)
-            for at, file in expected.items()
-            if not file.rewritten and at in lying and lying[at].size == file.size
+            FilePair("", path, file.path, path)
+            for path, file in expected.items()
+            if not file.rewritten and path in stored_files and stored_files[path].size == file.size
         ]
-        sums = here.checksums([pair.source for pair in pairs])
-        differences += compare_contents(name, pairs, sums, at_target.checksums([pair.target for pair in pairs]))
-    return ComparedCounts(files=len(wanted), bytes=sum(file.size for file in wanted)), differences
+        source_sums = source_storage.checksums([pair.source for pair in pairs])
+        differences += compare_contents(
+            name, pairs, source_sums, target_storage.checksums([pair.target for pair in pairs])
+        )
+    return ComparedCounts(files=len(source_files), bytes=sum(file.size for file in source_files)), differences
 
 
 class FileMissing(Exception):

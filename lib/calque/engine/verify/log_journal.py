@@ -27,15 +27,15 @@ class LogJournal:
         return self.log.current()
 
     def oldest(self) -> EventId | None:
-        first = self.log.read(0, 1)
-        return first[0].event_id if first else None
+        page = self.log.read(0, 1)
+        return page[0].event_id if page else None
 
     def entries(self, span: Span) -> Sequence[Entry]:
         return [entry_of(event) for event in self.read(span)]
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
-        each = (event for event_id in sorted(set(ids)) for event in self.read(Span(event_id - 1, event_id)))
-        return {event.event_id: event for event in first_ones(each, lambda event: len(event.message), most)}
+        events = (event for event_id in sorted(set(ids)) for event in self.read(Span(event_id - 1, event_id)))
+        return {event.event_id: event for event in first_ones(events, lambda event: len(event.message), most)}
 
     def append(self, _rows: pa.Table) -> None:
         self.read_only()

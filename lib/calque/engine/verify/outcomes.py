@@ -15,7 +15,7 @@ TOO_FAST = "changes too fast to be compared"
 
 @dataclass(frozen=True, slots=True)
 class TargetSnapshot:
-    """The target's own word on itself, in the order that it was read; `head` is the source's newest event then."""
+    """What the target's ledger says, in the order that it is read; `head` is the source's newest event after that."""
 
     epoch: Epoch | None
     rows: Mapping[StateKey, StateRow]
@@ -25,34 +25,34 @@ class TargetSnapshot:
     def position(self) -> EventId | None:
         return self.epoch.event_id if self.epoch is not None else None
 
-    def row(self, thing: VerifiedObject) -> StateRow | None:
-        return self.rows.get((thing.kind, *thing.name))
+    def row(self, verified_object: VerifiedObject) -> StateRow | None:
+        return self.rows.get((verified_object.kind, *verified_object.name))
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectComparison:
-    """`held` are the event ids at which it holds, both ends included; None for an object that is set aside, of which
-    only its foreign namesake was looked at."""
+    """`valid_span` are the event ids at which it holds, both ends included; None for an object that is set aside, of
+    which only its foreign namesake was looked at: `skipped` says why."""
 
-    held: Span | None
+    valid_span: Span | None
     counts: ComparedCounts = field(default_factory=ComparedCounts)
     differences: tuple[Difference, ...] = ()
     places: tuple[tuple[str, str], ...] = ()
-    aside: SkippedObject | None = None
+    skipped: SkippedObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NotYetComparable:
-    """Not now: `aside` is what to say if it stays so. `event` is the event that the target would have to show; 0 where
-    it is not for an event that the object waits."""
+    """The object can't be compared now: `skipped` is what to report if that stays so. `awaited_event` is the event that
+    the target has to show first; 0 when the object waits for something else."""
 
-    aside: SkippedObject
-    event: EventId = 0
+    skipped: SkippedObject
+    awaited_event: EventId = 0
 
 
 Outcome = ObjectComparison | NotYetComparable | SkippedObject
 
 
-def behind(thing: VerifiedObject, position: EventId, event: EventId) -> NotYetComparable:
+def behind(verified_object: VerifiedObject, position: EventId, event: EventId) -> NotYetComparable:
     reason = f"the target shows event {position}, and event {event} changed it since"
-    return NotYetComparable(SkippedObject(thing.name, TableState.LIVE.value, position, reason), event)
+    return NotYetComparable(SkippedObject(verified_object.name, TableState.LIVE.value, position, reason), event)

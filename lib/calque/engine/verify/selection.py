@@ -17,27 +17,31 @@ class Selection:
 
     def __init__(self, side: TargetSide, tables: Sequence[str]) -> None:
         self.side = side
-        self.chosen = chosen(tables)
+        self.is_chosen = chosen(tables)
         self.patterns = [parse_pattern(text) for text in tables]
 
-    def takes(self, thing: VerifiedObject) -> bool:
-        admission, name = self.side.admission, thing.name
-        match thing.kind:
+    def takes(self, verified_object: VerifiedObject) -> bool:
+        admission, name = self.side.admission, verified_object.name
+        match verified_object.kind:
             case "table":
-                return admission.takes(name) and self.chosen(name)
+                return admission.takes(name) and self.is_chosen(name)
             case "function":
-                return admission.takes_function(name) and self.chosen(name)
+                return admission.takes_function(name) and self.is_chosen(name)
             case _:
                 covered = not self.patterns or any(covers(pattern, name.database) for pattern in self.patterns)
                 return covered and admission.takes_database(name.database)
 
     def list(self, source: SourceSide, rows: Iterable[StateRow]) -> list[VerifiedObject]:
         """Databases, then tables, then functions: what is at the source, at the target, or in the ledger."""
-        found = {VerifiedObject(state_key(row)[0], row.name) for row in rows}
-        found |= set(self.at_source(source)) | set(self.at_target())
+        objects = {VerifiedObject(state_key(row)[0], row.name) for row in rows}
+        objects |= set(self.at_source(source)) | set(self.at_target())
         kinds = (DATABASE, TABLE, FUNCTION)
-        wanted = [thing for thing in found if thing.kind in kinds and self.takes(thing)]
-        return sorted(wanted, key=lambda thing: (kinds.index(thing.kind), thing.name))
+        selected = [
+            verified_object
+            for verified_object in objects
+            if verified_object.kind in kinds and self.takes(verified_object)
+        ]
+        return sorted(selected, key=lambda verified_object: (kinds.index(verified_object.kind), verified_object.name))
 
     def at_source(self, source: SourceSide) -> Iterator[VerifiedObject]:
         for database in source.catalog.databases():
@@ -53,11 +57,11 @@ class Selection:
         admission = self.side.admission
         for name in admission.tables:
             yield VerifiedObject(TABLE, name)
-        for at in self.side.catalog.databases():
-            database = admission.source_of(TableName(at))
-            if database is not None:
-                yield VerifiedObject(DATABASE, database)
-                for table in self.side.catalog.tables(at):
-                    found = admission.source_of(table_name(at, table))
-                    if found is not None:
-                        yield VerifiedObject(TABLE, found)
+        for target_database in self.side.catalog.databases():
+            source_database = admission.source_of(TableName(target_database))
+            if source_database is not None:
+                yield VerifiedObject(DATABASE, source_database)
+                for table in self.side.catalog.tables(target_database):
+                    source_name = admission.source_of(table_name(target_database, table))
+                    if source_name is not None:
+                        yield VerifiedObject(TABLE, source_name)

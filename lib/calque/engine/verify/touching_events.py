@@ -22,22 +22,24 @@ class TouchingEvents:
         self.ids: dict[VerifiedObject, list[EventId]] = {}
         self.lock = threading.Lock()
 
-    def first(self, thing: VerifiedObject, span: Span) -> EventId | None:
-        """The first event of the span that touches the thing. Where the log does not reach back, the first of all."""
+    def first(self, touched_object: VerifiedObject, span: Span) -> EventId | None:
+        """The first event of the span that touches the object. Where the log does not reach back, the first of all."""
         with self.lock:
             self.read_to(span.upto)
             if span.after < self.after and span.after < span.upto:
                 return span.after + 1
-            ids = self.ids.get(thing, [])
-            at = bisect_right(ids, span.after)
-            return ids[at] if at < len(ids) and ids[at] <= span.upto else None
+            ids = self.ids.get(touched_object, [])
+            index = bisect_right(ids, span.after)
+            return ids[index] if index < len(ids) and ids[index] <= span.upto else None
 
-    def things(self, span: Span) -> list[VerifiedObject]:
+    def objects(self, span: Span) -> list[VerifiedObject]:
         """What the events of the span touch."""
         with self.lock:
             self.read_to(span.upto)
-            places = ((thing, bisect_right(ids, span.after), ids) for thing, ids in self.ids.items())
-            return sorted(thing for thing, at, ids in places if at < len(ids) and ids[at] <= span.upto)
+            indexes = ((touched_object, bisect_right(ids, span.after), ids) for touched_object, ids in self.ids.items())
+            return sorted(
+                touched_object for touched_object, index, ids in indexes if index < len(ids) and ids[index] <= span.upto
+            )
 
     def read_to(self, upto: EventId) -> None:
         while self.upto < upto:
@@ -46,12 +48,12 @@ class TouchingEvents:
             if start > self.upto:
                 self.after = start
             for event in page:
-                for thing in things_of(entry_of(event)):
-                    self.ids.setdefault(thing, []).append(event.event_id)
+                for touched_object in touched_objects(entry_of(event)):
+                    self.ids.setdefault(touched_object, []).append(event.event_id)
             self.upto = page[-1].event_id if page else upto
 
 
-def things_of(entry: Entry) -> set[VerifiedObject]:
+def touched_objects(entry: Entry) -> set[VerifiedObject]:
     keys = entry.keys
     if keys.table is None or keys.kind is EventKind.NOTHING:
         return set()

@@ -59,162 +59,180 @@ def verify(
     """
     learn(source, side)
     source = replace(source, catalog=WithoutReturned(source.catalog, side.home), journal=LogJournal(source.log))
-    comparing = ObjectComparer(source, side, data)
+    comparer = ObjectComparer(source, side, data)
     with pool(READERS, f"verify-{side.policy.target}") as readers:
-        return VerificationRun(comparing, Selection(side, tables), readers, patience, progress).run()
+        return VerificationRun(comparer, Selection(side, tables), readers, patience, progress).run()
 
 
 @dataclass(slots=True)
 class PendingObject:
-    """An object on its way. `since_ns` is when it was first put off, `event` the first that it waited for, `found` what
-    differed, and when."""
+    """An object that is not settled. `deferred_since_ns` is when it was first put off, `awaited_event` the first event
+    that it waited for, `differences_since_ns` when it was first seen to have these differences."""
 
     due_ns: int = 0
-    since_ns: int = 0
+    deferred_since_ns: int = 0
     tries: int = 0
-    event: EventId = 0
-    found: tuple[Difference, ...] = ()
-    found_ns: int = 0
+    awaited_event: EventId = 0
+    differences: tuple[Difference, ...] = ()
+    differences_since_ns: int = 0
 
 
 @dataclass(slots=True)
 class VerificationRun:
-    comparing: ObjectComparer
+    comparer: ObjectComparer
     selection: Selection
     readers: Executor
     patience: float
     progress: Callable[[int, int], None]
     pending: dict[VerifiedObject, PendingObject] = field(default_factory=dict)
     settled: dict[VerifiedObject, ObjectComparison | SkippedObject] = field(default_factory=dict)
-    last_word: tuple[object, ...] = ()
-    moved_ns: int = 0
+    last_ledger_state: tuple[object, ...] = ()
+    ledger_changed_ns: int = 0
 
     def run(self) -> Verification:
-        look = self.first_look()
+        snapshot = self.first_look()
         self.pending = {
-            thing: PendingObject() for thing in self.selection.list(self.comparing.source, look.rows.values())
+            verified_object: PendingObject()
+            for verified_object in self.selection.list(self.comparer.source, snapshot.rows.values())
         }
-        upto = look.head
+        upto = snapshot.head
         for _ in range(LISTINGS):
             self.settle()
-            after, upto = upto, self.comparing.source.log.current()
-            new = self.newcomers(Span(after, upto))
-            if not new:
+            after, upto = upto, self.comparer.source.log.current()
+            new_objects = self.newcomers(Span(after, upto))
+            if not new_objects:
                 break
-            self.pending = {thing: PendingObject() for thing in new}
+            self.pending = {verified_object: PendingObject() for verified_object in new_objects}
         else:
             upto = after
             self.pending.clear()
         return self.conclusion(upto)
 
     def first_look(self) -> TargetSnapshot:
-        look = self.comparing.look()
-        oldest = look.head if look.position is None else min(look.position, look.head)
-        self.comparing.touches = TouchingEvents(self.comparing.source.log, oldest)
-        self.note(look)
-        return look
+        snapshot = self.comparer.look()
+        oldest = snapshot.head if snapshot.position is None else min(snapshot.position, snapshot.head)
+        self.comparer.touching_events = TouchingEvents(self.comparer.source.log, oldest)
+        self.note(snapshot)
+        return snapshot
 
     def newcomers(self, span: Span) -> list[VerifiedObject]:
-        touched = self.comparing.touches.things(span)
-        return [thing for thing in touched if thing not in self.settled and self.selection.takes(thing)]
+        touched_objects = self.comparer.touching_events.objects(span)
+        return [
+            verified_object
+            for verified_object in touched_objects
+            if verified_object not in self.settled and self.selection.takes(verified_object)
+        ]
 
     def settle(self) -> None:
         """Compare what is pending, again and again, until each is compared or set aside."""
-        clock = self.comparing.source.clock
+        clock = self.comparer.source.clock
         while self.pending:
-            now = clock.elapsed_ns()
-            ready = list(islice((thing for thing, pending in self.pending.items() if pending.due_ns <= now), CHUNK))
-            if not ready:
-                due = min(pending.due_ns for pending in self.pending.values())
-                clock.sleep(max(due - now, 1_000_000) / 1e9)
+            now_ns = clock.elapsed_ns()
+            due_objects = list(
+                islice(
+                    (verified_object for verified_object, pending in self.pending.items() if pending.due_ns <= now_ns),
+                    CHUNK,
+                )
+            )
+            if not due_objects:
+                next_due_ns = min(pending.due_ns for pending in self.pending.values())
+                clock.sleep(max(next_due_ns - now_ns, 1_000_000) / 1e9)
                 continue
-            look = self.comparing.look()
-            self.note(look)
-            outcomes = self.readers.map(self.comparing.attempt, ready, repeat(look))
-            for thing, outcome in zip(ready, outcomes, strict=True):
-                self.judge(thing, outcome, clock.elapsed_ns())
+            snapshot = self.comparer.look()
+            self.note(snapshot)
+            outcomes = self.readers.map(self.comparer.attempt, due_objects, repeat(snapshot))
+            for verified_object, outcome in zip(due_objects, outcomes, strict=True):
+                self.judge(verified_object, outcome, clock.elapsed_ns())
             self.progress(len(self.settled), len(self.settled) + len(self.pending))
 
-    def note(self, look: TargetSnapshot) -> None:
+    def note(self, snapshot: TargetSnapshot) -> None:
         """When the ledger last said something new."""
-        word = (look.epoch, look.rows)
-        if word != self.last_word:
-            self.last_word, self.moved_ns = word, self.comparing.source.clock.elapsed_ns()
+        ledger_state = (snapshot.epoch, snapshot.rows)
+        if ledger_state != self.last_ledger_state:
+            self.last_ledger_state, self.ledger_changed_ns = ledger_state, self.comparer.source.clock.elapsed_ns()
 
-    def judge(self, thing: VerifiedObject, outcome: Outcome, now: int) -> None:
-        pending = self.pending[thing]
-        pending.since_ns = pending.since_ns or now
-        waited = (now - pending.since_ns) / 1e9
+    def judge(self, verified_object: VerifiedObject, outcome: Outcome, now_ns: int) -> None:
+        pending = self.pending[verified_object]
+        pending.deferred_since_ns = pending.deferred_since_ns or now_ns
+        waited_seconds = (now_ns - pending.deferred_since_ns) / 1e9
         match outcome:
             case SkippedObject():
-                self.close(thing, outcome)
+                self.close(verified_object, outcome)
             case ObjectComparison(differences=()):
-                self.close(thing, outcome)
+                self.close(verified_object, outcome)
             case ObjectComparison() if (
-                outcome.differences == pending.found and now - pending.found_ns >= SETTLING * 1e9
+                outcome.differences == pending.differences and now_ns - pending.differences_since_ns >= SETTLING * 1e9
             ):
-                self.close(thing, outcome)
-            case ObjectComparison() if waited > LONGEST:
-                self.close(thing, SkippedObject(thing.name, TableState.LIVE.value, None, TOO_FAST))
+                self.close(verified_object, outcome)
+            case ObjectComparison() if waited_seconds > LONGEST:
+                self.close(verified_object, SkippedObject(verified_object.name, TableState.LIVE.value, None, TOO_FAST))
             case ObjectComparison():
-                if outcome.differences != pending.found:
-                    pending.found, pending.found_ns = outcome.differences, now
-                pending.due_ns = pending.found_ns + int(SETTLING * 1e9)
+                if outcome.differences != pending.differences:
+                    pending.differences, pending.differences_since_ns = outcome.differences, now_ns
+                pending.due_ns = pending.differences_since_ns + int(SETTLING * 1e9)
             case NotYetComparable():
-                quiet = (now - max(self.moved_ns, pending.since_ns)) / 1e9
-                self.again(thing, outcome, now, waited > LONGEST or quiet > self.patience)
+                quiet_seconds = (now_ns - max(self.ledger_changed_ns, pending.deferred_since_ns)) / 1e9
+                self.again(verified_object, outcome, now_ns, waited_seconds > LONGEST or quiet_seconds > self.patience)
 
-    def again(self, thing: VerifiedObject, outcome: NotYetComparable, now: int, enough: bool) -> None:
-        pending = self.pending[thing]
+    def again(self, verified_object: VerifiedObject, outcome: NotYetComparable, now_ns: int, gives_up: bool) -> None:
+        pending = self.pending[verified_object]
         pending.tries += 1
-        pending.event = pending.event or outcome.event
-        if not enough:
-            pending.due_ns = now + int(PAUSE * min(pending.tries, 8) * 1e9)
-        elif outcome.event == pending.event:
-            self.close(thing, outcome.aside)
+        pending.awaited_event = pending.awaited_event or outcome.awaited_event
+        if not gives_up:
+            pending.due_ns = now_ns + int(PAUSE * min(pending.tries, 8) * 1e9)
+        elif outcome.awaited_event == pending.awaited_event:
+            self.close(verified_object, outcome.skipped)
         else:
-            self.close(thing, replace(outcome.aside, reason=TOO_FAST))
+            self.close(verified_object, replace(outcome.skipped, reason=TOO_FAST))
 
-    def close(self, thing: VerifiedObject, outcome: ObjectComparison | SkippedObject) -> None:
-        self.settled[thing] = outcome
-        del self.pending[thing]
+    def close(self, verified_object: VerifiedObject, outcome: ObjectComparison | SkippedObject) -> None:
+        self.settled[verified_object] = outcome
+        del self.pending[verified_object]
 
     def conclusion(self, upto: EventId) -> Verification:
-        compared = {thing: outcome for thing, outcome in self.settled.items() if isinstance(outcome, ObjectComparison)}
-        asides = [outcome for outcome in self.settled.values() if isinstance(outcome, SkippedObject)]
-        asides += [outcome.aside for outcome in compared.values() if outcome.aside is not None]
-        differences = [difference for outcome in compared.values() for difference in outcome.differences]
-        spans = [self.extended(thing, outcome.held, upto) for thing, outcome in compared.items() if outcome.held]
+        comparisons = {
+            verified_object: outcome
+            for verified_object, outcome in self.settled.items()
+            if isinstance(outcome, ObjectComparison)
+        }
+        skipped_objects = [outcome for outcome in self.settled.values() if isinstance(outcome, SkippedObject)]
+        skipped_objects += [outcome.skipped for outcome in comparisons.values() if outcome.skipped is not None]
+        differences = [difference for outcome in comparisons.values() for difference in outcome.differences]
+        spans = [
+            self.extended(verified_object, outcome.valid_span, upto)
+            for verified_object, outcome in comparisons.items()
+            if outcome.valid_span
+        ]
         return Verification(
-            self.comparing.side.policy.target,
+            self.comparer.side.policy.target,
             common_event(spans, upto),
-            sum((outcome.counts for outcome in compared.values()), ComparedCounts()),
-            tuple(sorted([*differences, *self.shared(compared)], key=order)),
-            tuple(sorted(asides, key=lambda aside: aside.table)),
+            sum((outcome.counts for outcome in comparisons.values()), ComparedCounts()),
+            tuple(sorted([*differences, *self.shared(comparisons)], key=order)),
+            tuple(sorted(skipped_objects, key=lambda skipped: skipped.table)),
         )
 
-    def extended(self, thing: VerifiedObject, held: Span, upto: EventId) -> Span:
+    def extended(self, verified_object: VerifiedObject, span: Span, upto: EventId) -> Span:
         """The event ids at which a comparison holds, on to the first event that touched the object after it."""
-        if held.upto >= upto:
-            return held
-        event = self.comparing.touches.first(thing, Span(held.upto, upto))
-        return Span(held.after, event - 1 if event is not None else upto)
+        if span.upto >= upto:
+            return span
+        event = self.comparer.touching_events.first(verified_object, Span(span.upto, upto))
+        return Span(span.after, event - 1 if event is not None else upto)
 
-    def shared(self, compared: Mapping[VerifiedObject, ObjectComparison]) -> list[Difference]:
+    def shared(self, comparisons: Mapping[VerifiedObject, ObjectComparison]) -> list[Difference]:
         """Objects that have one directory, at one time: the first is read before and after each other."""
         places = (
-            (thing.name, partition, location)
-            for thing, outcome in compared.items()
+            (verified_object.name, partition, location)
+            for verified_object, outcome in comparisons.items()
             for partition, location in outcome.places
         )
-        found = []
+        differences = []
         for first, *others in shared_places(places):
             for other in others:
-                before, between, after = (self.comparing.location(*one) for one in (first, other, first))
+                before, between, after = (self.comparer.location(*one) for one in (first, other, first))
                 if before is not None and before == between == after:
                     what = f"location, shared with {' '.join(filter(None, map(str, first)))}"
-                    found.append(Difference(*other, DifferenceKind.DEFINITION, what, None, between))
-        return found
+                    differences.append(Difference(*other, DifferenceKind.DEFINITION, what, None, between))
+        return differences
 
 
 def order(difference: Difference) -> tuple[object, ...]:
