@@ -49,9 +49,9 @@ class DirectoryEntry:
 
     def content(self) -> tuple[int, int]:
         """How many files with how many bytes."""
-        below = [child.content() for child in self.directories]
-        files = len(self.files) + sum(count for count, _ in below)
-        return files, sum(file.size for file in self.files) + sum(size for _, size in below)
+        contents = [child.content() for child in self.directories]
+        files = len(self.files) + sum(count for count, _ in contents)
+        return files, sum(file.size for file in self.files) + sum(size for _, size in contents)
 
 
 def node_of(storage: Storage, location: str, changed_ns: int) -> DirectoryEntry:

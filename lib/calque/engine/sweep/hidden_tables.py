@@ -19,6 +19,6 @@ def is_built_for(side: TargetSide, name: TableName, table: Table) -> bool:
     """Whether the target takes the table that the hidden one says it is of, under the name that it was built for."""
     if not is_ours(table.parameters, side.policy.source):
         return False
-    said = (table.parameters or {})[SOURCE].partition(":")[2]
-    at = side.admission.name_at_target(table_name(*said.partition(".")[::2]))
-    return name.table.startswith(f"{OURS}_{at.database}_{at.table}_")
+    source_name = (table.parameters or {})[SOURCE].partition(":")[2]
+    target_name = side.admission.name_at_target(table_name(*source_name.partition(".")[::2]))
+    return name.table.startswith(f"{OURS}_{target_name.database}_{target_name.table}_")

@@ -23,13 +23,14 @@ class ReferencedLocations:
     leaves: set[str] = field(default_factory=set)
     roots: dict[TableName, tuple[str, str]] = field(default_factory=dict)
     """Location and incarnation of each table of ours, by its name at the target."""
-    sorted: list[str] = field(default_factory=list)
+    sorted_locations: list[str] = field(default_factory=list)
 
     def within(self, key: str) -> bool:
         """Whether anything refers to the directory or to something below it."""
         return any(
-            at < len(self.sorted) and (self.sorted[at] == key or self.sorted[at].startswith(f"{key}/"))
-            for at in (bisect_left(self.sorted, key), bisect_left(self.sorted, f"{key}/"))
+            index < len(self.sorted_locations)
+            and (self.sorted_locations[index] == key or self.sorted_locations[index].startswith(f"{key}/"))
+            for index in (bisect_left(self.sorted_locations, key), bisect_left(self.sorted_locations, f"{key}/"))
         )
 
     def above(self, key: str) -> bool:
@@ -44,18 +45,18 @@ def references_of(side: TargetSide) -> ReferencedLocations:
     Each database by itself, as it was between two equal lists of its tables: what goes from one database to another
     meanwhile may be missed, once. Raises `Unavailable` when the tables of one come and go too fast for several looks.
     """
-    found, everything = ReferencedLocations(), set[str]()
+    references, locations = ReferencedLocations(), set[str]()
     for database in sorted(side.catalog.databases()):
         places: Places = {}
         for _ in range(TRIES):
             names = sorted(side.catalog.tables(database))
             tables = side.catalog.headers(database, names)
-            part = ReferencedLocations()
+            database_references = ReferencedLocations()
             for name, table in tables.items():
-                add_references(side, table_name(database, name), table, part, everything, places)
+                add_references(side, table_name(database, name), table, database_references, locations, places)
             if len(tables) == len(names) and sorted(side.catalog.tables(database)) == names:
-                found.leaves |= part.leaves
-                found.roots |= part.roots
+                references.leaves |= database_references.leaves
+                references.roots |= database_references.roots
                 break
         else:
             raise Unavailable(
@@ -63,8 +64,8 @@ def references_of(side: TargetSide) -> ReferencedLocations:
                 "they are made, renamed and dropped faster than they can be read",
                 "Sweep again when less is going on",
             )
-    found.sorted = sorted(everything)
-    return found
+    references.sorted_locations = sorted(locations)
+    return references
 
 
 Places = dict[tuple[TableName, str, str], set[str]]
@@ -72,25 +73,34 @@ Places = dict[tuple[TableName, str, str], set[str]]
 
 
 def add_references(
-    side: TargetSide, name: TableName, table: Table, found: ReferencedLocations, everything: set[str], places: Places
+    side: TargetSide,
+    name: TableName,
+    table: Table,
+    references: ReferencedLocations,
+    locations: set[str],
+    places: Places,
 ) -> None:
     location = location_of(table)
     if is_view(table) or not location:
         return
     root, incarnation = key_of(location), (table.parameters or {}).get(INCARNATION, "")
-    everything.add(root)
+    locations.add(root)
     if not is_partitioned(table):
-        found.leaves.add(root)
-    ours = is_ours(table.parameters, side.policy.source)
-    if ours:
-        found.roots[name] = root, incarnation
-    if is_partitioned(table) and (ours or name.database == OURS):
+        references.leaves.add(root)
+    is_own = is_ours(table.parameters, side.policy.source)
+    if is_own:
+        references.roots[name] = root, incarnation
+    if is_partitioned(table) and (is_own or name.database == OURS):
         key = name, root, incarnation
         if key not in places:
             partitions = side.catalog.partitions(name, side.catalog.partition_names(name))
-            places[key] = {key_of(at) for partition in partitions.values() if (at := location_of(partition))}
-        found.leaves |= places[key]
-        everything |= places[key]
+            places[key] = {
+                key_of(partition_location)
+                for partition in partitions.values()
+                if (partition_location := location_of(partition))
+            }
+        references.leaves |= places[key]
+        locations |= places[key]
 
 
 def key_of(location: str) -> str:

@@ -52,12 +52,12 @@ def let_go(source: SourceSide, ledgers: Sequence[Ledger], retention: float, limi
     """Forget events that are older than `retention` seconds, their evidence and pins, pins that no target needs or that
     are beyond their limits, and scans that every target has taken that does not start again."""
     now_ns = source.clock.now_ns()
-    found = forget_journal(source.journal, source.evidence, now_ns, retention)
+    deleted_rows = forget_journal(source.journal, source.evidence, now_ns, retention)
     if source.scans is not None:
         forget_taken(source.scans, [ledger for ledger in ledgers if not is_left_behind(source.journal, ledger)])
     if source.pins is not None:
         release(source.pins, ledgers, limits, now_ns, newest(source.gaps), reach(source.journal))
-    return found
+    return deleted_rows
 
 
 def keep(
@@ -79,8 +79,8 @@ def keep(
 def is_left_behind(journal: Journal, ledger: Ledger) -> bool:
     """Whether the target is past what the journal has, and so starts again."""
     records, epoch = ledger.records(), ledger.last_epoch()
-    begun = epoch is not None or one_of(records, BootstrapBeginning) is not None
-    return begun and goes_on_from(records, epoch) < reach(journal)
+    has_begun = epoch is not None or one_of(records, BootstrapBeginning) is not None
+    return has_begun and goes_on_from(records, epoch) < reach(journal)
 
 
 def forget_journal(journal: Journal, evidence: EvidenceStore, now_ns: int, retention: float) -> DeletedRows:
@@ -97,32 +97,33 @@ def last_before(journal: Journal, oldest: EventId, upto: EventId, seconds: float
     after, size = oldest - 1, 1
     while after < upto:
         span = Span(after, min(after + size, upto))
-        young = next((entry for entry in journal.entries(span) if entry.event_time >= seconds), None)
-        if young is not None:
-            return young.event_id - 1
+        young_entry = next((entry for entry in journal.entries(span) if entry.event_time >= seconds), None)
+        if young_entry is not None:
+            return young_entry.event_id - 1
         after, size = span.upto, AT_ONCE
     return after
 
 
 def release(
-    pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int, gap: int = 0, lost: EventId = 0
+    pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int, gap: int = 0, lost_event: EventId = 0
 ) -> Sequence[EventId]:
     """Let go of files that were kept at the source and that no target needs any more, then, oldest first, of what is
-    beyond the limits. Which events were. `gap` is the newest one in the log; up to event `lost` nobody can use them."""
-    shown = min((shown_by_all(one, gap) for one in ledgers), default=0)
+    beyond the limits. Returns the events whose files were let go. `gap` is the newest gap in the log; up to event
+    `lost_event` nobody can use them."""
+    shown_event = min((shown_by_all(ledger, gap) for ledger in ledgers), default=0)
     events = pins.events()
-    gone = [event_id for event_id in events if event_id <= max(shown, lost)]
-    held = {event_id: pins.held(event_id) for event_id in events if event_id > max(shown, lost)}
-    size = sum(kept for kept, _ in held.values())
-    for event_id, (kept, since) in held.items():
-        if size > limits.size or (since and now_ns - since > limits.age * 1e9):
+    released_events = [event_id for event_id in events if event_id <= max(shown_event, lost_event)]
+    pinned_sizes = {event_id: pins.held(event_id) for event_id in events if event_id > max(shown_event, lost_event)}
+    size = sum(pinned_size for pinned_size, _ in pinned_sizes.values())
+    for event_id, (pinned_size, pinned_ns) in pinned_sizes.items():
+        if size > limits.size or (pinned_ns and now_ns - pinned_ns > limits.age * 1e9):
             LOG.warning(
                 "the files pinned for event %d are let go: the limit is reached before all targets have them", event_id
             )
-            gone.append(event_id)
-            size -= kept
-    pins.release(gone)
-    return gone
+            released_events.append(event_id)
+            size -= pinned_size
+    pins.release(released_events)
+    return released_events
 
 
 def shown_by_all(ledger: Ledger, gap: int = 0) -> EventId:

@@ -21,7 +21,7 @@ from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.hidden_tables import hidden_tables
 from calque.engine.sweep.references import references_of
 from calque.engine.sweep.remove import RemovedItem, drop_hidden, remove_directory, remove_staging
-from calque.engine.sweep.target_position import ended_ns, published_ns, standing_of
+from calque.engine.sweep.target_position import ended_ns, published_ns, target_position_of
 from calque.engine.sweep.unreferenced_directories import UnreferencedDirectories
 from calque.ports import Journal, Ledger
 
@@ -41,45 +41,47 @@ def sweep_target(
     journal: Journal,
     now_ns: int,
     noted: Mapping[str, int],
-    others: Sequence[Admission] = (),
+    other_admissions: Sequence[Admission] = (),
     held_ns: int | None = None,
 ) -> SweepResult:
-    """Sweep one target. `noted` is what its last sweep returned; `others` are the admissions of other targets whose
-    warehouse overlaps this one's: what they may have made is left to them. What was shown at `held_ns` or later is held
-    by readers, and stays. A target without epochs, or whose data stay
-    at the source, keeps all. Raises `Unavailable` and `Refused`; what was removed by then is gone."""
-    standing = standing_of(side.ledger, journal)
-    if standing is None or side.policy.data == "none":
+    """Sweep one target. `noted` is what its last sweep returned; `other_admissions` are the admissions of other targets
+    whose warehouse overlaps this one's: what they may have made is left to them. What was shown at `held_ns` or later
+    is held by readers, and stays. A target without epochs, or whose data stay at the source, keeps all. Raises
+    `Unavailable` and `Refused`; what was removed by then is gone."""
+    target_position = target_position_of(side.ledger, journal)
+    if target_position is None or side.policy.data == "none":
         return SweepResult(noted=noted)
     before_ns = now_ns - int(side.policy.grace * 1e9)
     before_ns = before_ns if held_ns is None else min(before_ns, held_ns)
-    hidden = hidden_tables(side) if standing.idle else []
-    unneeded = UnreferencedDirectories(side, standing, references_of(side), before_ns, others)
-    unneeded.look()
-    if not unneeded.directories and not unneeded.staging and not hidden:
+    hidden_names = hidden_tables(side) if target_position.is_idle else []
+    leftovers = UnreferencedDirectories(side, target_position, references_of(side), before_ns, other_admissions)
+    leftovers.look()
+    if not leftovers.directories and not leftovers.staging and not hidden_names:
         return SweepResult(epochs=forget_epochs(side.ledger, before_ns))
     # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
     references = references_of(side)
-    again = standing_of(side.ledger, journal)
-    doubtful = again is None or not again.aside <= standing.aside
-    since = ended_ns(side.ledger, before_ns) if standing.idle and again == standing else now_ns
-    kept: dict[str, int] = {}
-    removed = [remove_staging(side.storage, node) for node in unneeded.staging]
-    for name in hidden:
-        first = noted.get(str(name), since)
-        if again == standing and first <= before_ns:
+    later_position = target_position_of(side.ledger, journal)
+    is_doubtful = later_position is None or not later_position.set_aside <= target_position.set_aside
+    unreferenced_since_ns = (
+        ended_ns(side.ledger, before_ns) if target_position.is_idle and later_position == target_position else now_ns
+    )
+    next_noted: dict[str, int] = {}
+    removed = [remove_staging(side.storage, node) for node in leftovers.staging]
+    for name in hidden_names:
+        first_seen_ns = noted.get(str(name), unreferenced_since_ns)
+        if later_position == target_position and first_seen_ns <= before_ns:
             removed.append(drop_hidden(side.catalog, name))
         else:
-            kept[str(name)] = first
-    for node in unneeded.directories:
+            next_noted[str(name)] = first_seen_ns
+    for node in leftovers.directories:
         if references.within(node.key):
             continue
-        first = noted.get(node.key, since)
-        if not doubtful and first <= before_ns and node.newest_ns() <= before_ns:
+        first_seen_ns = noted.get(node.key, unreferenced_since_ns)
+        if not is_doubtful and first_seen_ns <= before_ns and node.newest_ns() <= before_ns:
             removed.append(remove_directory(side.storage, node))
         else:
-            kept[node.key] = first
-    return SweepResult(tuple(removed), kept, forget_epochs(side.ledger, before_ns))
+            next_noted[node.key] = first_seen_ns
+    return SweepResult(tuple(removed), next_noted, forget_epochs(side.ledger, before_ns))
 
 
 def forget_epochs(ledger: Ledger, before_ns: int) -> int:

@@ -17,28 +17,30 @@ SETTLED = frozenset({TableState.LIVE, TableState.QUARANTINED})
 
 @dataclass(frozen=True, slots=True)
 class TargetPosition:
-    """Where a target is. `aside` are the tables (at the source) that are not live: reads of them may want any directory
-    of theirs. `idle`: everything that was captured is shown, and nothing is being read."""
+    """Where a target is. `set_aside` are the tables (at the source) that are not live: reads of them may want any
+    directory of theirs. `is_idle`: everything that was captured is shown, and nothing is being read."""
 
     epoch: int
-    position: EventId
-    aside: frozenset[TableName]
-    idle: bool
+    event_id: EventId
+    set_aside: frozenset[TableName]
+    is_idle: bool
 
     def is_pending(self, node: DirectoryEntry) -> bool:
         """Whether an event that the target does not show yet may have made the directory."""
-        return node.newest_event() > self.position
+        return node.newest_event() > self.event_id
 
 
-def standing_of(ledger: Ledger, journal: Journal) -> TargetPosition | None:
+def target_position_of(ledger: Ledger, journal: Journal) -> TargetPosition | None:
     """None before the first epoch."""
     epoch = ledger.last_epoch()
     if epoch is None:
         return None
     rows = [row for row in ledger.tables().values() if isinstance(row, TableRow)]
-    aside = frozenset(row.name for row in rows if row.state is not TableState.LIVE)
-    settled = all(row.state in SETTLED for row in rows)
-    return TargetPosition(epoch.epoch, epoch.event_id, aside, settled and (journal.last() or 0) <= epoch.event_id)
+    set_aside = frozenset(row.name for row in rows if row.state is not TableState.LIVE)
+    is_settled = all(row.state in SETTLED for row in rows)
+    return TargetPosition(
+        epoch.epoch, epoch.event_id, set_aside, is_settled and (journal.last() or 0) <= epoch.event_id
+    )
 
 
 def ended_ns(ledger: Ledger, after_ns: int) -> int:

@@ -25,10 +25,10 @@ class UnreferencedDirectories:
     """Walks the target's directories, and finds what nothing refers to: `directories` of ours, and old `staging`."""
 
     side: TargetSide
-    standing: TargetPosition
+    target_position: TargetPosition
     references: ReferencedLocations
     before_ns: int
-    others: Sequence[Admission]
+    other_admissions: Sequence[Admission]
     directories: list[DirectoryEntry] = field(default_factory=list)
     staging: list[DirectoryEntry] = field(default_factory=list)
 
@@ -39,30 +39,37 @@ class UnreferencedDirectories:
                 self.unfinished(warehouse, database)
             elif database.name.endswith(DATABASE) and not database.name.startswith(OURS):
                 self.look_into(database.name.removesuffix(DATABASE), join(warehouse, database.name))
-        base = self.side.policy.external_base
-        if base and not self.others and not self.standing.aside:
+        external_base = self.side.policy.external_base
+        if external_base and not self.other_admissions and not self.target_position.set_aside:
             # Nothing there tells tables apart, so it is left alone while one is read or another target may own some.
-            self.natural(node_of(self.side.storage, base, 0), self.references.above(key_of(base)))
+            self.natural(node_of(self.side.storage, external_base, 0), self.references.above(key_of(external_base)))
 
     def look_into(self, database: str, location: str) -> None:
         for entry in self.side.storage.entries(location):
-            below = join(location, entry.name)
+            entry_location = join(location, entry.name)
             if not entry.directory:
                 continue
             if entry.name == VERSIONS:
-                for table in self.side.storage.entries(below):
+                for table in self.side.storage.entries(entry_location):
                     name, _, incarnation = table.name.partition(".")
                     if table.directory and self.is_settled(TableName(database, name), incarnation):
                         self.versions(
-                            node_of(self.side.storage, join(below, table.name), table.modified_ns), incarnation
+                            node_of(self.side.storage, join(entry_location, table.name), table.modified_ns), incarnation
                         )
             elif not entry.name.startswith(("_", ".")) and self.is_settled(TableName(database, entry.name)):
-                self.natural(node_of(self.side.storage, below, entry.modified_ns), self.references.above(key_of(below)))
+                self.natural(
+                    node_of(self.side.storage, entry_location, entry.modified_ns),
+                    self.references.above(key_of(entry_location)),
+                )
 
-    def is_settled(self, at: TableName, incarnation: str = "") -> bool:
+    def is_settled(self, target_name: TableName, incarnation: str = "") -> bool:
         """Whether what lies under this name is this target's alone, and no table is set aside that may want it."""
-        source = self.side.admission.source_of(at)
-        if source is None or source in self.standing.aside or any(other.source_of(at) for other in self.others):
+        source = self.side.admission.source_of(target_name)
+        if (
+            source is None
+            or source in self.target_position.set_aside
+            or any(admission.source_of(target_name) for admission in self.other_admissions)
+        ):
             return False
         return not incarnation or incarnation not in self.incarnations_aside()
 
@@ -70,7 +77,7 @@ class UnreferencedDirectories:
         return {incarnation for _, incarnation in self.places_aside() if incarnation}
 
     def places_aside(self) -> list[tuple[str, str]]:
-        names = [self.side.admission.name_at_target(name) for name in self.standing.aside]
+        names = [self.side.admission.name_at_target(name) for name in self.target_position.set_aside]
         return [self.references.roots[name] for name in names if name in self.references.roots]
 
     def versions(self, table: DirectoryEntry, incarnation: str) -> None:
@@ -80,7 +87,7 @@ class UnreferencedDirectories:
             node.event = max(int(node.name.partition(".")[0]), event_of(incarnation))
             if self.references.within(node.key) or in_leaf:
                 self.inside(node, in_leaf)
-            elif not self.standing.is_pending(node):
+            elif not self.target_position.is_pending(node):
                 self.directories.append(node)
 
     def natural(self, node: DirectoryEntry, in_leaf: bool) -> None:
@@ -89,7 +96,7 @@ class UnreferencedDirectories:
             return
         if not node.is_claimed() or in_leaf or self.references.within(node.key):
             self.inside(node, in_leaf)
-        elif not self.standing.is_pending(node):
+        elif not self.target_position.is_pending(node):
             self.directories.append(node)
 
     def inside(self, node: DirectoryEntry, in_leaf: bool) -> None:
@@ -99,11 +106,11 @@ class UnreferencedDirectories:
             if child.name == STAGE:
                 for staged in child.directories:
                     staged.event = event_of(staged.name)
-                    if not self.standing.is_pending(staged) and staged.newest_ns() <= self.before_ns:
+                    if not self.target_position.is_pending(staged) and staged.newest_ns() <= self.before_ns:
                         self.staging.append(staged)
             elif not child.name.startswith(OWNER):
                 self.natural(child, in_leaf)
-        if node.claimed_at() > self.standing.position:
+        if node.claimed_at() > self.target_position.event_id:
             return
         for file in node.files:
             self.unfinished(node.location, file)
