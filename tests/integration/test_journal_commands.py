@@ -151,8 +151,8 @@ def test_events_on_kafka_are_shown_as_those_in_delta(broker: Broker, say: Say, n
 def findings_of(wiring: Wiring) -> list[tuple[str, str, str]]:
     findings = Findings()
     look_at_journal(wiring.only_source(), findings)
-    assert {finding.where for finding in findings.found} == {"journal"}
-    return [(finding.severity.value, finding.what, finding.todo) for finding in findings.found]
+    assert {finding.where for finding in findings.entries} == {"journal"}
+    return [(finding.severity.value, finding.what, finding.todo) for finding in findings.entries]
 
 
 @pytest.mark.usefixtures("folder")

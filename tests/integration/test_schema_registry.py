@@ -273,7 +273,7 @@ warehouse = "dr"
 def findings_of(wiring: Wiring) -> list[tuple[str, str]]:
     findings = Findings()
     look_at_journal(wiring.only_source(), findings)
-    return [(found.severity.value, found.what) for found in findings.found if "registry" in found.what]
+    return [(found.severity.value, found.what) for found in findings.entries if "registry" in found.what]
 
 
 def test_check_says_what_is_missing_create_registers_it_and_check_is_content(

@@ -47,7 +47,7 @@ class Cluster:
 def findings(found: TopicInfo, wanted: RequiredTopic = EVENTS, brokers: int = 3) -> list[tuple[str, str]]:
     looked = Findings()
     check_topics(Cluster({wanted.name: found}, brokers), [wanted], looked)
-    return [(each.severity.value, each.what) for each in looked.found[1:]]
+    return [(each.severity.value, each.what) for each in looked.entries[1:]]
 
 
 def with_settings(**settings: str) -> TopicInfo:
@@ -106,7 +106,7 @@ def test_positions_are_compacted_and_nothing_else() -> None:
 def test_a_missing_topic_is_no_error_as_it_is_made() -> None:
     looked = Findings()
     check_topics(Cluster(size=1), [EVENTS], looked)
-    assert [each.what for each in looked.found] == ["Kafka answers; it has 1 broker", "There is no topic hq.events"]
+    assert [each.what for each in looked.entries] == ["Kafka answers; it has 1 broker", "There is no topic hq.events"]
     assert looked.ok
 
 

@@ -212,7 +212,7 @@ def test_check_finds_an_address_that_another_has_and_none_that_a_process_of_ours
     with socket.create_server(("127.0.0.1", 0)) as listener:
         wiring, findings = configured(tmp_path, listener.getsockname()[1]), Findings()
         look_at_endpoint(wiring, findings)
-        [finding] = findings.found
+        [finding] = findings.entries
         assert f"can't be served at 127.0.0.1:{listener.getsockname()[1]}" in finding.what
         assert (finding.where, findings.unreachable) == ("configuration", True)
         presence, findings = ProcessPresence(wiring.control), Findings()
@@ -222,6 +222,6 @@ def test_check_finds_an_address_that_another_has_and_none_that_a_process_of_ours
             look_at_endpoint(wiring, findings)
         finally:
             presence.end()
-        assert findings.found == []
+        assert findings.entries == []
     look_at_endpoint(wiring, findings)
-    assert findings.found == []
+    assert findings.entries == []

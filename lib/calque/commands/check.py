@@ -35,7 +35,7 @@ def run(settings: CommandSettings, config: Config) -> int:
 
     findings = look(config)
     if settings.json:
-        print_json({"ok": findings.ok, "findings": findings.found})
+        print_json({"ok": findings.ok, "findings": findings.entries})
     else:
         print_findings(findings)
     if findings.unreachable:
@@ -126,9 +126,9 @@ def target_of(wiring: Wiring, name: str) -> Target:
 def print_findings(findings: Findings) -> None:
     from calque.commands.output import print_line
 
-    for where in dict.fromkeys(finding.where for finding in findings.found):
+    for where in dict.fromkeys(finding.where for finding in findings.entries):
         print_line(f"{where}:")
-        for finding in findings.found:
+        for finding in findings.entries:
             if finding.where == where:
                 print_line(f"  {finding.severity.value}: {text_of(finding)}")
     print_line("All is well." if findings.ok else "Not all is well.")

@@ -19,22 +19,24 @@ def carried_to(
     """The tables without those that came from the target. Raises `Unavailable`, `Refused`."""
     if not tables:
         return tables
-    here, there = source.catalog.identity(), target.catalog.identity()
-    if not here or not there:
+    source_id, target_id = source.catalog.identity(), target.catalog.identity()
+    if not source_id or not target_id:
         return tables
-    name, known = target.policy.source, known_at(source.catalog)
-    for where, one in sorted(
-        {(at, one) for at, found in (("source", known), (target.where, known_at(target.catalog))) for one in found}
+    source_name, source_records = target.policy.source, known_at(source.catalog)
+    target_records = known_at(target.catalog)
+    for where, record in sorted(
+        {*(("source", record) for record in source_records), *((target.where, record) for record in target_records)}
     ):
-        if one.name == name and one.id != here:
-            tell_namesake(where, one, here, findings)
-    home = {one.name for one in known if one.id == there or one.name == name}
-    returned = {found for found, table in tables.items() if not home.isdisjoint(path_of(table.parameters))}
-    if returned:
-        what = f"{len(returned)} tables came from this target, and are not carried back: {listed(sorted(returned))}"
+        if record.name == source_name and record.id != source_id:
+            tell_namesake(where, record, source_id, findings)
+    home_names = {record.name for record in source_records if record.id == target_id or record.name == source_name}
+    returned_names = {name for name, table in tables.items() if not home_names.isdisjoint(path_of(table.parameters))}
+    if returned_names:
+        names = listed(sorted(returned_names))
+        what = f"{len(returned_names)} tables came from this target, and are not carried back: {names}"
         findings.add(target.where, Severity.INFO, what)
     replicas = sorted(
-        found for found, table in tables.items() if SOURCE in (table.parameters or {}) and found not in returned
+        name for name, table in tables.items() if SOURCE in (table.parameters or {}) and name not in returned_names
     )
     if replicas:
         findings.add(
@@ -44,15 +46,15 @@ def carried_to(
             "files that are appended to them in place raise no event",
             'Let whoever makes them have appends = "new_directory", or look for such files by `scan`',
         )
-    return {found: table for found, table in tables.items() if found not in returned}
+    return {name: table for name, table in tables.items() if name not in returned_names}
 
 
-def tell_namesake(where: str, one: RegisteredSource, here: str, findings: Findings) -> None:
+def tell_namesake(where: str, namesake: RegisteredSource, source_id: str, findings: Findings) -> None:
     findings.add(
         where,
         Severity.WARNING,
-        f'Two metastores are called "{one.name}"',
-        f"one has the id {one.id}, the source {here}; their objects carry the same marks",
+        f'Two metastores are called "{namesake.name}"',
+        f"one has the id {namesake.id}, the source {source_id}; their objects carry the same marks",
         "Give each source a [source] name of its own; if the source has taken the other's place, drop the view "
-        f"{record_of(one)}",
+        f"{record_of(namesake)}",
     )

@@ -15,17 +15,17 @@ from calque.engine.check.sides import Source, Target
 from calque.errors import Refused, Unavailable
 
 
-def check(source: Source, targets: Sequence[Target], refused: Sequence[Refused] = ()) -> Findings:
-    """Look at everything. `refused` are settings that this version does not do."""
+def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused] = ()) -> Findings:
+    """Look at everything. `refusals` are settings that this version does not do."""
     findings = Findings()
-    for error in refused:
+    for error in refusals:
         findings.refused("configuration", error)
     tables = check_source(source, [target.policy for target in targets], findings)
     for target in targets:
         try:
-            taken = carried_to(source, target, tables, findings)
+            carried_tables = carried_to(source, target, tables, findings)
         except (Unavailable, Refused) as error:
             findings.refused(target.where, error)
         else:
-            check_target(target, taken, findings)
+            check_target(target, carried_tables, findings)
     return findings

@@ -45,10 +45,10 @@ def weakness(server: MetastoreInfo) -> tuple[str, str, str] | None:
 
 
 def check_log(source: Source, findings: Findings) -> None:
-    weak = weakness(source.server)
+    log_weakness = weakness(source.server)
     listeners = source.server.listeners()
-    if weak is not None:
-        what, why, todo = weak
+    if log_weakness is not None:
+        what, why, todo = log_weakness
         if source.allow_weak_log:
             findings.add("source", Severity.WARNING, what, f"allow_weak_log accepts that {why}", todo)
         else:
@@ -108,6 +108,6 @@ def check_notifications(source: Source, findings: Findings) -> None:
 def require_strong_log(server: MetastoreInfo) -> None:
     """`Refused` with the cure when the metastore's log does not give every guarantee; nothing where the server does not
     tell. Raises `Unavailable`."""
-    if weak := weakness(server):
-        what, why, todo = weak
+    if log_weakness := weakness(server):
+        what, why, todo = log_weakness
         raise Refused(what, why, f"{todo}; or accept it by source.allow_weak_log = true")

@@ -49,10 +49,10 @@ def tables_of(catalog: CatalogReader, admissions: Sequence[Admission]) -> dict[T
         if any(admission.touches_database(database) for admission in admissions)
         for table in catalog.tables(database)
     ]
-    taken = sorted(name for name in names if any(admission.takes(name) for admission in admissions))
+    admitted_names = sorted(name for name in names if any(admission.takes(name) for admission in admissions))
     with ThreadPoolExecutor(READERS, thread_name_prefix="check") as pool:
-        found = list(pool.map(catalog.table, taken))
-    return {name: table for name, table in zip(taken, found, strict=True) if table is not None}
+        tables = list(pool.map(catalog.table, admitted_names))
+    return {name: table for name, table in zip(admitted_names, tables, strict=True) if table is not None}
 
 
 EXCLUDE = "Exclude them; else they are set aside as quarantined, and everything else goes on"
@@ -76,13 +76,17 @@ def check_kinds(tables: Mapping[TableName, Table], findings: Findings) -> None:
 def check_locations(tables: Mapping[TableName, Table], findings: Findings) -> None:
     """Tables whose directories are one, or lie in one another."""
     places = sorted(
-        (where, name) for name, table in tables.items() if not is_view(table) and (where := place_of(table)) is not None
+        (directory, name)
+        for name, table in tables.items()
+        if not is_view(table) and (directory := place_of(table)) is not None
     )
-    shared = [(where, [name for _, name in group]) for where, group in groupby(places, key=lambda pair: pair[0])]
-    for where, names in shared:
+    directories = [
+        (directory, [name for _, name in group]) for directory, group in groupby(places, key=lambda pair: pair[0])
+    ]
+    for directory, names in directories:
         if len(names) > 1:
-            findings.add("source", Severity.WARNING, f"{listed(names)} share {where}", *OVERLAP)
-    for (inner, names), (outer, others) in nested(shared):
+            findings.add("source", Severity.WARNING, f"{listed(names)} share {directory}", *OVERLAP)
+    for (inner, names), (outer, others) in nested(directories):
         findings.add(
             "source", Severity.WARNING, f"{listed(names)} at {inner} lies inside {listed(others)} at {outer}", *OVERLAP
         )
@@ -92,19 +96,21 @@ OVERLAP = (
     "what is written through one shows in the other without an event for it",
     "Give each table a directory of its own; else the replica of the other is late until it is read again",
 )
-Placed = tuple[Place, list[TableName]]
+PlacedTables = tuple[Place, list[TableName]]
 
 
-def nested(places: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
+def nested(places: Sequence[PlacedTables]) -> Iterator[tuple[PlacedTables, PlacedTables]]:
     """Pairs (inner, outer), each inner with the nearest outer. A place sorts before everything below it, but others may
     come between."""
-    above: list[Placed] = []
-    for where, names in sorted(places, key=lambda pair: (pair[0].scheme, pair[0].authority, pair[0].path.split("/"))):
-        while above and not above[-1][0].contains(where):
-            above.pop()
-        if above:
-            yield (where, names), above[-1]
-        above.append((where, names))
+    enclosing: list[PlacedTables] = []
+    for directory, names in sorted(
+        places, key=lambda pair: (pair[0].scheme, pair[0].authority, pair[0].path.split("/"))
+    ):
+        while enclosing and not enclosing[-1][0].contains(directory):
+            enclosing.pop()
+        if enclosing:
+            yield (directory, names), enclosing[-1]
+        enclosing.append((directory, names))
 
 
 def place_of(table: Table) -> Place | None:
@@ -116,25 +122,29 @@ def place_of(table: Table) -> Place | None:
 
 def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings: Findings) -> None:
     """Whether some tables' directories are there, can be listed, and are what the metastore says."""
-    stored = [(name, at) for name, table in tables.items() if not is_view(table) and (at := location_of(table))]
-    missing, with_timeline = [], []
-    for name, location in stored[:: max(len(stored) // SAMPLE, 1)][:SAMPLE]:
+    locations = [
+        (name, location) for name, table in tables.items() if not is_view(table) and (location := location_of(table))
+    ]
+    missing_names, timeline_names = [], []
+    for name, location in locations[:: max(len(locations) // SAMPLE, 1)][:SAMPLE]:
         try:
             if not storage.exists(location):
-                missing.append(name)
+                missing_names.append(name)
             if HUDI_TIMELINE in storage.children(location) and is_plain(tables[name]):
-                with_timeline.append(name)
+                timeline_names.append(name)
         except (Refused, Unavailable) as error:
             findings.refused("source", error)
             return
-    if missing:
+    if missing_names:
         findings.add(
             "source",
             Severity.WARNING,
-            f"The directories of {listed(missing)} are not there",
-            f"{location_of(tables[missing[0]])} does not exist as seen from here",
+            f"The directories of {listed(missing_names)} are not there",
+            f"{location_of(tables[missing_names[0]])} does not exist as seen from here",
             "Check that this host sees the source's storage under the same paths",
         )
-    if with_timeline:
-        what = f"The directories of {listed(with_timeline)} are those of Hudi tables, and the metastore does not say so"
+    if timeline_names:
+        what = (
+            f"The directories of {listed(timeline_names)} are those of Hudi tables, and the metastore does not say so"
+        )
         findings.add("source", Severity.WARNING, what, REASONS[HUDI], EXCLUDE)

@@ -50,18 +50,18 @@ def check_conflicts(
     target: Target, admission: Admission, tables: Mapping[TableName, Table], findings: Findings
 ) -> None:
     """Objects that stand where ours would, and are not ours."""
-    foreign = []
-    for at in sorted({name.database for name in map(admission.name_at_target, filter(admission.takes, tables))}):
-        for table in target.catalog.tables(at):
-            name = table_name(at, table)
-            there = target.catalog.table(name) if admission.source_of(name) in tables else None
-            if there is not None and not is_ours(there.parameters, target.policy.source):
-                foreign.append(name)
-    if foreign:
+    foreign_names = []
+    for database in sorted({name.database for name in map(admission.name_at_target, filter(admission.takes, tables))}):
+        for table in target.catalog.tables(database):
+            name = table_name(database, table)
+            target_table = target.catalog.table(name) if admission.source_of(name) in tables else None
+            if target_table is not None and not is_ours(target_table.parameters, target.policy.source):
+                foreign_names.append(name)
+    if foreign_names:
         findings.add(
             target.where,
             Severity.WARNING,
-            f"{len(foreign)} objects stand in the way: {listed(foreign)}",
+            f"{len(foreign_names)} objects stand in the way: {listed(foreign_names)}",
             f"they carry no calque.source of {target.policy.source}, so they are not overwritten and their tables are "
             "quarantined",
             "Drop or rename them there, take them over with `calque adopt`, or rename the tables in the policy",
@@ -116,7 +116,7 @@ def check_compare_and_swap(target: Target, findings: Findings) -> None:
     try:
         if target.catalog.database(OURS) is None:
             target.catalog.create_database(Database(OURS, "calque's own: hidden builds and the lease", home, {}))
-        has_it = target.server.has_compare_and_swap(scratch)
+        has_compare_and_swap = target.server.has_compare_and_swap(scratch)
     except Conflict as error:
         raise Unavailable(
             f"A scratch table {OURS}.{target.scratch} can't be made", str(error), "Check again"
@@ -134,7 +134,7 @@ def check_compare_and_swap(target: Target, findings: Findings) -> None:
         return
     finally:
         target.storage.remove([location])
-    if has_it:
+    if has_compare_and_swap:
         findings.add(target.where, Severity.INFO, "The metastore has compare-and-swap for tables")
     else:
         findings.add(

@@ -34,15 +34,15 @@ class Finding:
 class Findings:
     """`unreachable`: something did not answer, and may do so later."""
 
-    found: list[Finding] = field(default_factory=list)
+    entries: list[Finding] = field(default_factory=list)
     unreachable: bool = False
 
     @property
     def ok(self) -> bool:
-        return not self.unreachable and all(finding.severity is not Severity.ERROR for finding in self.found)
+        return not self.unreachable and all(finding.severity is not Severity.ERROR for finding in self.entries)
 
     def add(self, where: str, severity: Severity, what: str, why: str = "", todo: str = "") -> None:
-        self.found.append(Finding(what, why, todo, severity, where))
+        self.entries.append(Finding(what, why, todo, severity, where))
 
     def refused(self, where: str, error: CalqueError) -> None:
         """An error as a finding."""
@@ -52,6 +52,6 @@ class Findings:
 
 def listed(names: Iterable[TableName]) -> str:
     """Some names, and how many more there are."""
-    every = [str(name) for name in names]
-    more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
-    return ", ".join(every[:SHOWN]) + more
+    texts = [str(name) for name in names]
+    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return ", ".join(texts[:SHOWN]) + more

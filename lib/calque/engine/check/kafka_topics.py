@@ -14,82 +14,82 @@ SMALL = 100_000
 SAFE_COPIES = 3
 
 
-def check_topics(cluster: KafkaInfo, wanted: Sequence[RequiredTopic], findings: Findings) -> None:
+def check_topics(cluster: KafkaInfo, required_topics: Sequence[RequiredTopic], findings: Findings) -> None:
     try:
         brokers = cluster.brokers()
         findings.add(WHERE, Severity.INFO, f"Kafka answers; it has {counted(brokers, 'broker', 'brokers')}")
-        for each in wanted:
-            found = cluster.topic(each.name)
-            if found is None:
-                what = f"There is no topic {each.name}"
+        for required in required_topics:
+            topic = cluster.topic(required.name)
+            if topic is None:
+                what = f"There is no topic {required.name}"
                 why = "calque makes it at the first append, if Kafka lets it"
                 findings.add(WHERE, Severity.WARNING, what, why, "Say `calque journal create` to make it now")
             else:
-                check_topic(found, each, brokers, findings)
+                check_topic(topic, required, brokers, findings)
     except (Unavailable, Refused) as error:
         findings.refused(WHERE, error)
 
 
-def check_topic(topic: TopicInfo, wanted: RequiredTopic, brokers: int, findings: Findings) -> None:
-    before = len(findings.found)
+def check_topic(topic: TopicInfo, required: RequiredTopic, brokers: int, findings: Findings) -> None:
+    count_before = len(findings.entries)
     check_allowed(topic, findings)
-    check_order(topic, wanted, findings)
-    check_kept(topic, wanted, findings)
+    check_order(topic, required, findings)
+    check_kept(topic, required, findings)
     check_copies(topic, brokers, findings)
-    check_size(topic, wanted, findings)
-    if len(findings.found) == before:
+    check_size(topic, required, findings)
+    if len(findings.entries) == count_before:
         findings.add(WHERE, Severity.INFO, f"Topic {topic.name} is as it should be")
 
 
 def check_allowed(topic: TopicInfo, findings: Findings) -> None:
-    denied = [operation for operation in TOPIC_OPERATIONS if operation in topic.denied]
-    if denied:
+    denied_operations = [operation for operation in TOPIC_OPERATIONS if operation in topic.denied]
+    if denied_operations:
         findings.add(
             WHERE,
             Severity.ERROR,
-            f"The user may not {' or '.join(denied).lower()} topic {topic.name}",
+            f"The user may not {' or '.join(denied_operations).lower()} topic {topic.name}",
             "Kafka's access control says so",
             f"Allow it {', '.join(TOPIC_OPERATIONS)} there",
         )
 
 
-def check_order(topic: TopicInfo, wanted: RequiredTopic, findings: Findings) -> None:
-    if topic.partitions != wanted.partitions:
-        there = counted(topic.partitions, "partition", "partitions")
+def check_order(topic: TopicInfo, required: RequiredTopic, findings: Findings) -> None:
+    if topic.partitions != required.partitions:
+        partitions = counted(topic.partitions, "partition", "partitions")
         findings.add(
             WHERE,
             Severity.ERROR,
-            f"Topic {topic.name} has {there} instead of {wanted.partitions}",
+            f"Topic {topic.name} has {partitions} instead of {required.partitions}",
             "the order of events is the order in one partition",
             "Name another topic below [journal], or delete this one; then say `calque journal create`",
         )
 
 
-def check_kept(topic: TopicInfo, wanted: RequiredTopic, findings: Findings) -> None:
+def check_kept(topic: TopicInfo, required: RequiredTopic, findings: Findings) -> None:
     policies = {policy.strip() for policy in topic.settings.get("cleanup.policy", "delete").split(",")}
-    right = {"compact"} if wanted.compacted else {"delete"}
-    if policies != right:
+    required_policies = {"compact"} if required.compacted else {"delete"}
+    if policies != required_policies:
         findings.add(
             WHERE,
             Severity.ERROR,
             f"Topic {topic.name} has cleanup.policy = {','.join(sorted(policies))}",
             (
                 "its newest records could be removed, which say where the journal ends"
-                if wanted.compacted
+                if required.compacted
                 else "records would go from between others, and events are read one after the other"
             ),
-            altering(topic, "cleanup.policy", *right),
+            altering(topic, "cleanup.policy", *required_policies),
         )
-    if wanted.compacted:
+    if required.compacted:
         return
-    kept, wanted_ms = topic.number("retention.ms"), int(wanted.retention * 1000)
-    if 0 <= kept < wanted_ms:
+    kept_ms, required_ms = topic.number("retention.ms"), int(required.retention * 1000)
+    if 0 <= kept_ms < required_ms:
         findings.add(
             WHERE,
             Severity.ERROR,
-            f"Topic {topic.name} keeps records for {days(kept)}, and [journal] retention is {days(wanted_ms)}",
+            f"Topic {topic.name} keeps records for {days(kept_ms)}, and [journal] retention is {days(required_ms)}",
             "a target that stops for longer is compared with the source again",
-            f"{altering(topic, 'retention.ms', str(wanted_ms))}, or shorten [journal] retention",
+            f"{altering(topic, 'retention.ms', str(required_ms))}, or shorten [journal] retention",
         )
     if topic.number("retention.bytes") >= 0:
         findings.add(
@@ -102,12 +102,12 @@ def check_kept(topic: TopicInfo, wanted: RequiredTopic, findings: Findings) -> N
 
 
 def check_copies(topic: TopicInfo, brokers: int, findings: Findings) -> None:
-    needed = topic.number("min.insync.replicas")
-    if needed > topic.copies:
+    minimum = topic.number("min.insync.replicas")
+    if minimum > topic.copies:
         findings.add(
             WHERE,
             Severity.ERROR,
-            f"Topic {topic.name} has {counted(topic.copies, 'copy', 'copies')}, and min.insync.replicas is {needed}",
+            f"Topic {topic.name} has {counted(topic.copies, 'copy', 'copies')}, and min.insync.replicas is {minimum}",
             "nothing can be appended",
             altering(topic, "min.insync.replicas", str(max(topic.copies - 1, 1))),
         )
@@ -115,15 +115,15 @@ def check_copies(topic: TopicInfo, brokers: int, findings: Findings) -> None:
         severity = Severity.WARNING if brokers > 1 else Severity.INFO
         why = "its events are lost with the disk of one broker, and tables are read again then"
         findings.add(WHERE, severity, f"Topic {topic.name} has one copy", why, "Give it three")
-    elif needed == topic.copies:
+    elif minimum == topic.copies:
         findings.add(
             WHERE,
             Severity.WARNING,
-            f"Topic {topic.name} has min.insync.replicas = {needed}, as many as it has copies",
+            f"Topic {topic.name} has min.insync.replicas = {minimum}, as many as it has copies",
             "while one broker is down nothing can be appended, and targets wait",
-            altering(topic, "min.insync.replicas", str(needed - 1)),
+            altering(topic, "min.insync.replicas", str(minimum - 1)),
         )
-    elif needed == 1 and topic.copies >= SAFE_COPIES:
+    elif minimum == 1 and topic.copies >= SAFE_COPIES:
         findings.add(
             WHERE,
             Severity.WARNING,
@@ -141,9 +141,9 @@ def check_copies(topic: TopicInfo, brokers: int, findings: Findings) -> None:
         )
 
 
-def check_size(topic: TopicInfo, wanted: RequiredTopic, findings: Findings) -> None:
+def check_size(topic: TopicInfo, required: RequiredTopic, findings: Findings) -> None:
     limit = topic.number("max.message.bytes")
-    if 0 <= limit < SMALL and not wanted.compacted:
+    if 0 <= limit < SMALL and not required.compacted:
         findings.add(
             WHERE,
             Severity.WARNING,

@@ -27,13 +27,13 @@ def newest_rows(log: EventLog, current: EventId) -> Sequence[Entry]:
 def weaknesses(rows: Sequence[Entry], current: EventId) -> Iterator[Weakness]:
     """Of the log that ends with these rows and at event `current`."""
     ids = [entry.event_id for entry in rows]
-    twice = [before for before, after in pairwise(ids) if before == after]
+    repeated_ids = [before for before, after in pairwise(ids) if before == after]
     holes = [(before + 1, after - 1) for before, after in pairwise(ids) if after > before + 1]
     if ids and ids[-1] < current:
         holes.append((ids[-1] + 1, current))
-    if twice:
+    if repeated_ids:
         yield (
-            f"The log gave event id {twice[0]} to two events" + others(len(twice)),
+            f"The log gave event id {repeated_ids[0]} to two events" + others(len(repeated_ids)),
             f"it costs the promise {LAW_1} until all tables are compared, which each such id asks for",
             CURE,
         )
@@ -44,13 +44,13 @@ def weaknesses(rows: Sequence[Entry], current: EventId) -> Iterator[Weakness]:
             f"it costs the promise {LAW_1} until all tables are compared, if calque has not read them yet",
             CURE,
         )
-    bare = [entry for entry in rows if entry.keys.kind is EventKind.UNKNOWN]
-    if bare:
-        kinds = ", ".join(sorted({entry.event_type for entry in bare}))
+    bare_entries = [entry for entry in rows if entry.keys.kind is EventKind.UNKNOWN]
+    if bare_entries:
+        kinds = ", ".join(sorted({entry.event_type for entry in bare_entries}))
         yield (
             (
-                f"{len(bare)} of the log's newest {len(rows)} events do not say what they made of their object "
-                f"({kinds}; event {bare[0].event_id} first)"
+                f"{len(bare_entries)} of the log's newest {len(rows)} events do not say what they made of their object "
+                f"({kinds}; event {bare_entries[0].event_id} first)"
             ),
             f"it costs the promise {LAW_2}: their tables are read again, and what was between is passed over",
             "Let the source's metastore write messages with objects (metastore.event.message.factory of Hive's own)",

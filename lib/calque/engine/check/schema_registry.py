@@ -11,13 +11,13 @@ from calque.ports.services import SchemaRegistryInfo
 def check_registry(registry: SchemaRegistryInfo, findings: Findings) -> None:
     """Changes nothing there."""
     try:
-        known = registry.known()
-        objection = "" if known is not None else registry.objection()
+        schema_id = registry.known()
+        objection = "" if schema_id is not None else registry.objection()
     except (Unavailable, Refused) as error:
         findings.refused(WHERE, error)
         return
-    if known is not None:
-        what = f"The schema registry has the schema of events, as id {known} of {registry.subject}"
+    if schema_id is not None:
+        what = f"The schema registry has the schema of events, as id {schema_id} of {registry.subject}"
         findings.add(WHERE, Severity.INFO, what)
     elif objection:
         findings.add(
