@@ -36,12 +36,14 @@ class Selection:
         objects = {VerifiedObject(state_key(row)[0], row.name) for row in rows}
         objects |= set(self.at_source(source)) | set(self.at_target())
         kinds = (DATABASE, TABLE, FUNCTION)
-        selected = [
+        selected_objects = [
             verified_object
             for verified_object in objects
             if verified_object.kind in kinds and self.takes(verified_object)
         ]
-        return sorted(selected, key=lambda verified_object: (kinds.index(verified_object.kind), verified_object.name))
+        return sorted(
+            selected_objects, key=lambda verified_object: (kinds.index(verified_object.kind), verified_object.name)
+        )
 
     def at_source(self, source: SourceSide) -> Iterator[VerifiedObject]:
         for database in source.catalog.databases():
