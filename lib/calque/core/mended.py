@@ -84,5 +84,5 @@ def number_of(gap: Gap | None) -> int:
 
 
 def worst(states: Iterable[GapState]) -> GapState:
-    found = {*states}
-    return next((one for one in (GapState.REPAIRING, GapState.HELD) if one in found), GapState.REPAIRED)
+    distinct_states = {*states}
+    return next((one for one in (GapState.REPAIRING, GapState.HELD) if one in distinct_states), GapState.REPAIRED)

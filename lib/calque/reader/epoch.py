@@ -127,7 +127,7 @@ class OpenEpoch:
         header = self._headers.get(name)
         self._require_covered(name, header)
         assert header is not None
-        names = {line.name for line in header.table.told} | {name}
+        names = {line.name for line in header.table.history} | {name}
         rows = self.wiring.ledger(self.target).rows_of(names, self.number)
         content = contents(line_of(index, row) for index, row in enumerate(rows)).get(name)
         policy = self.wiring.config.target(self.target).policy()
@@ -137,7 +137,7 @@ class OpenEpoch:
                 'with data = "none" its files stay at the source, where they change',
                 "Read it through the metastore",
             )
-        if content is None or not content.whole or content.table.said is None:
+        if content is None or not content.is_complete or content.table.definition is None:
             raise Refused(
                 f"Which files {name} has at event {self.event_id} is not recorded",
                 "the target had it before calque came, or an earlier version wrote the ledger, or a crash met a gap",
@@ -204,8 +204,8 @@ def chosen(epochs: Sequence[Epoch], target: str, tables: Set[str], at: EventId |
 
 
 def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) -> TableFiles:
-    assert content.table.said is not None
-    said = rows[content.table.said.index].definition
+    assert content.table.definition is not None
+    said = rows[content.table.definition.index].definition
     definition = definition_of(said)
     if definition.type in VIEW_TYPES:
         raise Refused(f"{name} is a view", "It has a text instead of files", "Read the tables that it shows")
@@ -216,7 +216,7 @@ def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) ->
     parts = content.partitions.items() if definition.keys else [("", content.table)]
     directories = []
     for partition, part in sorted(parts):
-        if part.files is None or part.said is None:
+        if part.files is None or part.definition is None:
             raise Refused(
                 f"Which files {name} {partition} has is not recorded",
                 "An earlier version of calque wrote it",
@@ -230,6 +230,6 @@ def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) ->
         )
         files = () if row.delta_version is not None else tuple(join(row.location, file.path) for file in row.files)
         directories.append(
-            Directory(row.location, values, files, format_of(rows[part.said.index].definition), row.delta_version)
+            Directory(row.location, values, files, format_of(rows[part.definition.index].definition), row.delta_version)
         )
     return TableFiles(str(name), definition, tuple(directories))
