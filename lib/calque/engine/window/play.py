@@ -101,8 +101,10 @@ class WindowPlayer:
         aside = frozenset(self.tables.in_state(*ASIDE)) | self.tables.paused
         positions = dict(self.tables.positions)
         others, gists = self.spread(replace(cut, apart=positions, aside=aside))
-        kept = [group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)]
-        return others, [group if group.ready else Group(self.whole(group, upto)) for group in kept]
+        table_groups = [
+            group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)
+        ]
+        return others, [group if group.ready else Group(self.whole(group, upto)) for group in table_groups]
 
     def cut(self, upto: EventId) -> WindowBounds:
         """The window from where the tables are."""
@@ -258,8 +260,8 @@ class WindowPlayer:
         ordered = sorted(range(len(groups)), key=lambda place: size_of(groups[place]))
         ordered = [*ordered[-1:], *ordered[:-1]]
         self.fetched = prefetched_messages(self.source.journal, [groups[place] for place in ordered])
-        begun = {place: self.pool.submit(self.advance, groups[place], upto) for place in ordered}
-        return [begun[place] for place in range(len(groups))]
+        futures = {place: self.pool.submit(self.advance, groups[place], upto) for place in ordered}
+        return [futures[place] for place in range(len(groups))]
 
     def drop_views(
         self, groups: Sequence[Group], upto: EventId, window: Window
@@ -268,8 +270,8 @@ class WindowPlayer:
         problem: Unavailable | TargetIsAhead | EventsForgotten | None = None
         for group in groups:
             if upto_drop(group.entries):
-                whole = self.whole(group, upto) if group.ready is not None else group.entries
-                going = upto_drop(whole)
+                entries = self.whole(group, upto) if group.ready is not None else group.entries
+                going = upto_drop(entries)
                 try:
                     window.add(self.advance(Group(going), upto, going[-1].event_id))
                 except Unavailable as error:
@@ -372,8 +374,8 @@ class WindowPlayer:
         behind: set[TableName] = set()
         if not advanced.complete:
             self.scanned.miss(self.admitted(group.entries))
-            whole = self.whole(group, upto) if group.ready is not None else group.entries
-            behind = names_in(entry for entry in whole if entry.event_id > advanced.shows)
+            entries = self.whole(group, upto) if group.ready is not None else group.entries
+            behind = names_in(entry for entry in entries if entry.event_id > advanced.shows)
         for name in self.admitted(group.entries):
             if self.tables.is_(name, ASIDE):
                 # It was taken out of the windows while its group was copied: its read goes by what is shown then.
