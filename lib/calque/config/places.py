@@ -35,13 +35,13 @@ def registry(value: str) -> str:
     example = 'Write "http://host:8081"'
     try:
         parts = urlsplit(value)
-        named = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+        is_address = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError as error:
         raise Refused("it is not the address of a registry", str(error), example) from None
     if parts.username is not None:
         todo = 'Write registry_options = { user = "calque", password_env = "REGISTRY_PASSWORD" }'
         raise Refused("it has a user's name in it", "Addresses are shown in errors", todo)
-    if not named or parts.query or parts.fragment or re.search(r"\s", value):
+    if not is_address or parts.query or parts.fragment or re.search(r"\s", value):
         raise Refused(f'"{value}" is not the address of a registry', "One begins with http:// or https://", example)
     return value.rstrip("/")
 

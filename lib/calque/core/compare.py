@@ -226,8 +226,8 @@ def plain_text(value: Any) -> str:
 def shortened(source: str | None, target: str | None) -> tuple[str | None, str | None]:
     """Both texts cut to `WIDTH` around the first place where they differ."""
     pairs = zip(source or "", target or "", strict=False)
-    differ = next((index for index, (one, other) in enumerate(pairs) if one != other), 0)
-    start = max(differ - WIDTH // 3, 0) if max(len(source or ""), len(target or "")) > WIDTH else 0
+    first_difference = next((index for index, (one, other) in enumerate(pairs) if one != other), 0)
+    start = max(first_difference - WIDTH // 3, 0) if max(len(source or ""), len(target or "")) > WIDTH else 0
 
     def cut(text: str | None) -> str | None:
         if text is None:
@@ -247,9 +247,9 @@ def compare_marks(
         value = (parameters or {}).get(key)
         form = FORMS[key].fullmatch(value or "")
         if form is None or int(form[1]) > head:
-            meant = f"an event id up to {head}"
+            expected_form = f"an event id up to {head}"
             differences.append(
-                Difference(name, partition, DifferenceKind.DEFINITION, f"parameters.{key}", meant, value)
+                Difference(name, partition, DifferenceKind.DEFINITION, f"parameters.{key}", expected_form, value)
             )
     return differences
 

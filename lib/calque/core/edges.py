@@ -79,10 +79,10 @@ def grown(count: int, size: int, touch: LineageChange) -> tuple[int, int]:
 
 def edge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
     """The one operation that crosses the difference to the state `later`, if there is one."""
-    only = difference.only()
-    if only is None:
+    single_delta = difference.only()
+    if single_delta is None:
         return None
-    lineage, delta = only
+    lineage, delta = single_delta
     if delta.was is None:
         return appearing(ground, lineage, delta, totals, later)
     if delta.now is None:
@@ -176,10 +176,10 @@ def flip_edge(ground: EdgeRules, lineage: LineageId, delta: Delta, *, bridge: bo
 
 def bridge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
     """The last resort where the chain has a hole (design §1)."""
-    only = difference.only()
-    if only is None:
+    single_delta = difference.only()
+    if single_delta is None:
         return replacement(ground, difference, totals, later)
-    lineage, delta = only
+    lineage, delta = single_delta
     if delta.was is None or delta.now is None or delta.unknown or delta.two_columns():
         return None
     if not delta.beside_partitions():

@@ -443,4 +443,8 @@ def names_of(entry: Entry) -> list[TableName]:
 
 def links_of(renames: Iterable[Entry]) -> dict[TableName, TableName]:
     """For each name that a rename links to others, one name that stands for all of them."""
-    return {name: linked[0].keys.table or name for linked in groups(list(renames)) for name in names_in(linked)}
+    return {
+        name: linked_group[0].keys.table or name
+        for linked_group in groups(list(renames))
+        for name in names_in(linked_group)
+    }

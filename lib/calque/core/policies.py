@@ -98,9 +98,9 @@ def ordered(moves: Mapping[TableName, TableName], aside: Callable[[TableName], T
     tables aside first."""
     remaining, steps = dict(moves), Steps()
     while remaining:
-        free = sorted(was for was, to in remaining.items() if to not in remaining)
-        steps += [(was, remaining.pop(was)) for was in free]
-        if not free:
+        free_names = sorted(was for was, to in remaining.items() if to not in remaining)
+        steps += [(was, remaining.pop(was)) for was in free_names]
+        if not free_names:
             was = min(remaining)
             hidden, to = aside(was), remaining.pop(was)
             steps.append((was, hidden))

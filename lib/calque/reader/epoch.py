@@ -185,17 +185,17 @@ def chosen(epochs: Sequence[Epoch], target: str, tables: Set[str], event_id: Eve
             f"Say calque wait --target {target} --event-id {event_id}",
         )
     kept_epochs = [epoch for epoch, after in pairwise(epochs) if published_ns(after) > before_ns] + [last]
-    early = [epoch for epoch in kept_epochs if event_id is None or epoch.event_id <= event_id]
-    if not early:
+    early_epochs = [epoch for epoch in kept_epochs if event_id is None or epoch.event_id <= event_id]
+    if not early_epochs:
         raise Refused(
             f"{target} has no epoch at or below event {event_id} any more",
             "Replaced files are removed after `grace`",
             f"Open one of event {kept_epochs[0].event_id} or later, or give the target a longer grace",
         )
-    for epoch in reversed(early):
+    for epoch in reversed(early_epochs):
         if not tables & {*epoch.quarantined, *epoch.set_aside}:
             return epoch
-    missing = sorted(tables & {*early[-1].quarantined, *early[-1].set_aside})
+    missing = sorted(tables & {*early_epochs[-1].quarantined, *early_epochs[-1].set_aside})
     raise Unavailable(
         f"{target} keeps no epoch that covers all of {', '.join(sorted(tables))}",
         f"In the newest one these showed another event: {', '.join(missing)}",

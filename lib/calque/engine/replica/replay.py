@@ -58,8 +58,8 @@ def tables_of(entries: Sequence[Entry], takes: Callable[[TableName], bool]) -> s
     """Tables that the entries touch; those that renames link are chosen together."""
     of_tables = [entry for entry in entries if entry.keys.kind not in BESIDE and not is_of_database(entry)]
     named_entries = [entry for entry in of_tables if entry.keys.table is not None]
-    linked = (names_in(group) for group in groups(named_entries))
-    return {name for names in linked if any(map(takes, names)) for name in names}
+    linked_names = (names_in(group) for group in groups(named_entries))
+    return {name for names in linked_names if any(map(takes, names)) for name in names}
 
 
 def touched(source: SourceSide, after: EventId, upto: EventId) -> list[Entry]:

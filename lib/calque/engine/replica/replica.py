@@ -217,9 +217,9 @@ class Replica:
         self.consistency.open(ahead, bootstrapping=self.epochs.bootstrapping(self.cursor))
         first = self.epoch is None and self.side.policy.start is None
         landed = self.tables.rejoin(nothing_was_published=first)
-        if not first and (early := [name for name in ahead if self.tables.is_(name, UNREAD)]):
+        if not first and (early_names := [name for name in ahead if self.tables.is_(name, UNREAD)]):
             # A death after their rows and before the epoch: the next epochs are not theirs until they join.
-            self.side.ledger.put_tables(self.tables.recorded(early))
+            self.side.ledger.put_tables(self.tables.recorded(early_names))
         requested_reasons = self.side.read_requests.reasons()
         unread = self.tables.in_state(*UNREAD)
         for name in unread:

@@ -54,7 +54,7 @@ class CopyProgress:
     @contextmanager
     def of(self, tasks: Sequence[CopyTask]) -> Iterator[Callable[[CopiedFile], None]]:
         """For as long as these are copied; gives what `Storage.copy` takes as `progress`."""
-        done: list[CopiedFile] = []
+        copied_files: list[CopiedFile] = []
         size = sum(task.size for task in tasks)
         with self._lock:
             if not self._under_way:
@@ -65,7 +65,7 @@ class CopyProgress:
         def report(copied: CopiedFile) -> None:
             was_kept = not copied.bytes_moved and copied.task.size > 0 and not copied.problem
             with self._lock:
-                done.append(copied)
+                copied_files.append(copied)
                 self._add(
                     files_done=1,
                     bytes_done=copied.task.size,
@@ -79,7 +79,9 @@ class CopyProgress:
             with self._lock:
                 self._under_way -= 1
                 # What was given up is not to be waited for.
-                self._add(files=len(done) - len(tasks), bytes=sum(copied.task.size for copied in done) - size)
+                self._add(
+                    files=len(copied_files) - len(tasks), bytes=sum(copied.task.size for copied in copied_files) - size
+                )
 
     def look(self) -> Progress | None:
         """None while nothing is copied."""

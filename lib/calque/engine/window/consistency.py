@@ -76,10 +76,10 @@ class Consistency:
         if not self.by_database or len(linked_groups) == 1:
             return []
         databases = {TableName(name.database) for name in names_in(group)}
-        linked = next((part for part in map(names_in, linked_groups) if culprit in part), databases)
+        linked_names = next((part for part in map(names_in, linked_groups) if culprit in part), databases)
         for database in databases:
             self.rebase(database.database)
-        self.let_alone(linked)
+        self.let_alone(linked_names)
         return self.chains(linked_groups)
 
     def meet(self, behind: Iterable[TableName]) -> None:

@@ -165,9 +165,9 @@ def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
 def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
     """Partitions that the events name, under every name that their table has in the window."""
     touched: dict[TableName, set[str]] = {}
-    for linked in groups(entries):
-        parts = {partition for entry in linked for partition in (*entry.keys.partitions, *entry.keys.others)}
-        names = {name for entry in linked for name in (entry.keys.table, entry.keys.other) if name is not None}
+    for linked_group in groups(entries):
+        parts = {partition for entry in linked_group for partition in (*entry.keys.partitions, *entry.keys.others)}
+        names = {name for entry in linked_group for name in (entry.keys.table, entry.keys.other) if name is not None}
         if parts:
             touched |= dict.fromkeys(names, parts)
     return touched

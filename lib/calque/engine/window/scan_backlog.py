@@ -94,16 +94,16 @@ class ScanBacklog:
             and (due_scans := [item for item in items if item.entry.event_id <= upto])
         }
         stops: dict[tuple[TableName, int], list[tuple[str, OwedScan, int]]] = {}
-        late: dict[TableName, EventId] = {}
+        first_late_events: dict[TableName, EventId] = {}
         for (name, partition), numbered in self.there(ready).items():
             newest, shown_event = numbered[-1][0], shown(name)
             if newest.entry.event_id < shown_event:
-                late[name] = min(late.get(name, shown_event), newest.entry.event_id)
+                first_late_events[name] = min(first_late_events.get(name, shown_event), newest.entry.event_id)
             self.using[name, partition] = newest.number
             for item, number in numbered:
                 if item is newest or item.entry.event_id >= shown_event:
                     stops.setdefault((name, item.number), []).append((partition, item, number))
-        lost = {name for name, since in late.items() if self.is_touched(name, Span(since, shown(name)))}
+        lost = {name for name, since in first_late_events.items() if self.is_touched(name, Span(since, shown(name)))}
         self.using = {key: number for key, number in self.using.items() if key[0] not in lost}
         scan_entries = [entry_of(items, shown(name)) for (name, _), items in stops.items() if name not in lost]
         return scan_entries, sorted(lost)
@@ -150,10 +150,10 @@ class ScanBacklog:
                 listing := recorded_listings.get((newest.number, newest.location))
             ) is not None and listing.files == files
             newest.moved_on_ns = 0 if is_unchanged else newest.moved_on_ns or clock_ns
-            waited = 0.0 if is_unchanged else (clock_ns - newest.moved_on_ns) / 1e9
-            if waited > FORGET_SECONDS:
+            waited_seconds = 0.0 if is_unchanged else (clock_ns - newest.moved_on_ns) / 1e9
+            if waited_seconds > FORGET_SECONDS:
                 del self.owed_scans[key]
-            elif waited < PATIENCE_SECONDS:
+            elif waited_seconds < PATIENCE_SECONDS:
                 stops = [
                     (item, signed(recorded_listings.get((item.number, item.location)), newest, files))
                     for item in items[:-1]
@@ -199,9 +199,11 @@ class ScanBacklog:
             self.recorded = progress.newest_scan
 
 
-def signed(then: Listing | None, newest: OwedScan, files: tuple[File, ...]) -> int:
+def signed(recorded: Listing | None, newest: OwedScan, files: tuple[File, ...]) -> int:
     """1 where the files of an earlier entry are among those that are there now."""
-    return 1 if then is not None and then.location == newest.location and set(then.files) <= set(files) else -1
+    return (
+        1 if recorded is not None and recorded.location == newest.location and set(recorded.files) <= set(files) else -1
+    )
 
 
 def entry_of(items: Collection[tuple[str, OwedScan, int]], least: EventId) -> Entry:
