@@ -612,7 +612,7 @@ def test_a_ledger_whose_rows_do_not_say_how_files_are_read_goes_on_and_knows_no_
         rows = reader.rows_of({TableName("sales", "t")}, 2)
         assert sorted(rows, key=str) == sorted([*before, after], key=str)
         [content] = contents(line_of(index, each) for index, each in enumerate(rows)).values()
-        assert not content.whole
+        assert not content.is_complete
     assert ledger.forget(2) == 1
     assert ledger.latest_objects([("sales", "t", "p=1")]) == {("sales", "t", "p=1"): before[1]}
 

@@ -200,7 +200,7 @@ def test_a_table_that_is_being_read_when_it_is_asked_for_is_taken_over() -> None
     world.settle()
     assert world.quarantined() == {}
     assert world.copied() == len(DAYS)
-    assert not world.replica.side.asked.requests
+    assert not world.replica.side.read_requests.requests
 
 
 def test_a_request_outlives_whoever_took_it() -> None:

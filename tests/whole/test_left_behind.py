@@ -156,9 +156,9 @@ def test_reads_that_are_under_way_are_given_up_and_what_was_asked_for_is_not_for
     fall_behind(world)
     world.window_alone()
     world.window_alone()
-    assert world.side.asked.looks(name)
+    assert world.side.read_requests.looks(name)
     world.settle()
-    assert not world.side.asked.looks(name)
+    assert not world.side.read_requests.looks(name)
     assert differences(world) == []
 
 

@@ -176,7 +176,7 @@ def test_a_read_that_is_asked_for_of_a_held_table_waits() -> None:
     world.go()
     assert world.state(LARGE) == TableState.WAITING
     world.resume()
-    assert world.side.asked.reasons() == {}
+    assert world.side.read_requests.reasons() == {}
 
 
 def test_a_table_that_the_journal_does_not_reach_back_to_is_read() -> None:
@@ -251,9 +251,9 @@ def test_while_the_target_is_held_back_no_read_begins() -> None:
     world.replica.hold_back(world.takes)
     world.settle()
     at = world.target_store.current()
-    world.replica.pause_rules.whole = lambda: True
+    world.replica.pause_rules.is_target_paused = lambda: True
     world.replica.reads.reread(lambda name: name == SMALL, "asked for by repair", {State.LIVE})
     world.go()
     assert (world.state(SMALL), world.target_store.current()) == (TableState.UNKNOWN, at)
-    world.replica.pause_rules.whole = lambda: False
+    world.replica.pause_rules.is_target_paused = lambda: False
     world.resume()

@@ -134,7 +134,7 @@ def test_what_was_asked_for_while_they_were_paused_does_not_let_drops_go(world: 
     assert (held(world), at_target(world)) == (list(PAUSED), ALL)
     world.replica.reads.release_drops(lambda _: True)
     world.settle()
-    assert (differences(world), world.side.asked.reasons()) == ([], {})
+    assert (differences(world), world.side.read_requests.reasons()) == ([], {})
 
 
 def test_while_drops_wait_a_second_count_does_not_end_it(world: Pausing) -> None:

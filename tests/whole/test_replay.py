@@ -67,7 +67,7 @@ def test_doing_it_again_changes_nothing() -> None:
         world.settle()
     assert (world.copied(), world.target_store.current()) == (before, changes)
     assert world.problems == []
-    assert not world.replica.side.asked.requests
+    assert not world.replica.side.read_requests.requests
 
 
 def test_a_table_counts_under_every_name_that_it_had() -> None:

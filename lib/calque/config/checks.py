@@ -27,9 +27,9 @@ ENDPOINT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 class WrongError(ValueError):
     """A `Refused` on its way through pydantic, which collects ValueErrors; `at` is the key inside a table."""
 
-    def __init__(self, refused: Refused, at: str = "") -> None:
+    def __init__(self, refused: Refused, key: str = "") -> None:
         super().__init__(str(refused))
-        self.refused, self.at = refused, at
+        self.refused, self.key = refused, key
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Endpoint:
 
 def endpoint(text: str) -> Endpoint:
     """Of `host:port`. Raises `Refused`."""
-    found = ENDPOINT.fullmatch(text)
-    if found is None or int(found[3]) > 65535:
+    match = ENDPOINT.fullmatch(text)
+    if match is None or int(match[3]) > 65535:
         todo = f'Write "127.0.0.1:{text.lstrip(":")}"' if text.lstrip(":").isdigit() else 'Write e.g. "127.0.0.1:9400"'
         raise Refused(f'"{text}" is no address', "A host, a colon and a port up to 65535 make one", todo)
-    return Endpoint(found[1] or found[2], int(found[3]))
+    return Endpoint(match[1] or match[2], int(match[3]))
 
 
 def told(function: Callable[[Any], T]) -> Callable[[Any], T]:
@@ -78,23 +78,23 @@ def _bandwidth(value: object) -> int:
     """Bytes a second; 0 for any."""
     if value == "":
         return 0
-    found = units.size(value)
-    if not found:
+    bytes_per_second = units.size(value)
+    if not bytes_per_second:
         raise Refused("it is zero", "Nothing could be copied", 'Write e.g. "100MB", or "" for no limit')
-    return found
+    return bytes_per_second
 
 
 def _scans(scans: object) -> Mapping[str, float | None]:
     """Intervals by pattern; None where one switches scanning off."""
     if not isinstance(scans, Mapping):
         raise WrongError(Refused("it must be a table", todo='Write { "sales.*" = "10s" }'))
-    found: dict[str, float | None] = {}
+    intervals: dict[str, float | None] = {}
     for pattern, value in scans.items():
         try:
-            found[_pattern(pattern)] = _scan(value)
+            intervals[_pattern(pattern)] = _scan(value)
         except Refused as refused:
             raise WrongError(refused, pattern) from None
-    return found
+    return intervals
 
 
 def _start(value: object) -> int | None:
@@ -209,41 +209,41 @@ def _properties(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 def _prefixes(prefixes: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
     """Both sides as URIs without a closing slash."""
-    found: dict[str, str] = {}
+    targets_by_source: dict[str, str] = {}
     for old, new in prefixes.items():
         try:
             if not (old.startswith("/") or places.SCHEME.match(old)):
                 raise Refused(f'"{old}" is not absolute', "It is a place at the source", "Write the whole path or URI")
             source = places.location(old, _base(info))
-            if source in found:
+            if source in targets_by_source:
                 raise Refused(f'"{old}" stands twice', "A closing slash does not count", "Remove one")
-            found[source] = places.location(new, _base(info))
+            targets_by_source[source] = places.location(new, _base(info))
         except Refused as refused:
             raise WrongError(refused, old) from None
-    return found
+    return targets_by_source
 
 
 def _options(options: object, info: ValidationInfo) -> Mapping[str, SecretStr]:
     """`key_env = "NAME"` becomes `key` with the value of that environment variable."""
     environment = info.context["environment"] if info.context else {}
-    found: dict[str, SecretStr] = {}
+    secrets: dict[str, SecretStr] = {}
     for key, value in _texts(options).items():
         name = key.removesuffix("_env")
-        if name in found:
+        if name in secrets:
             raise WrongError(Refused(f'"{name}" is given twice', "Directly and by a variable", "Remove one"), key)
         if name != key and value not in environment:
             todo = f'Export it, or name another one in "{key}"'
             raise WrongError(
                 Refused(f"the environment variable {value} is not set", "The value comes from it", todo), key
             )
-        found[name] = SecretStr(value if name == key else environment[value])
-    return found
+        secrets[name] = SecretStr(value if name == key else environment[value])
+    return secrets
 
 
 def _librdkafka(options: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
-    found = librdkafka.refusal(options)
-    if found is not None:
-        key, refused = found
+    refusal = librdkafka.refusal(options)
+    if refusal is not None:
+        key, refused = refusal
         raise WrongError(refused, key)
     return options
 

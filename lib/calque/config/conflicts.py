@@ -33,8 +33,8 @@ def _within(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:
 
 
 def _onto_itself(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:
-    kept = [source for source in admission.named() if admission.takes(source)]
-    for source in kept:
+    taken_sources = [source for source in admission.named() if admission.takes(source)]
+    for source in taken_sources:
         if admission.name_at_target(source) == source:
             what = f'"{source}" would be replicated onto itself'
             todo = f'Rename it, e.g. rename = {{ "{source}" = "{source}_copy" }}'
@@ -64,14 +64,14 @@ def _shared_place(one: Target, other: Target) -> str:
 
 def unsupported(config: Config) -> list[Refused]:
     """One refusal for each such setting; `calque run` raises the first, `calque check` shows all."""
-    found = []
+    refusals = []
     for name, target in config.targets.items():
         if target.keys.consistency == "database" and target.keys.drops == "keep":
-            found.append(
+            refusals.append(
                 Refused(
                     f'targets.{name}: consistency = "database" and drops = "keep" exclude each other',
                     "a table that is kept is in no state of the source's database",
                     'Write drops = "follow", or consistency = "table"',
                 )
             )
-    return found
+    return refusals

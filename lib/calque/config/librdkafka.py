@@ -52,12 +52,12 @@ def _unknown(options: Mapping[str, SecretStr]) -> tuple[str, Refused] | None:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    known = {key: value.get_secret_value() for key, value in options.items()}
+    plain_options = {key: value.get_secret_value() for key, value in options.items()}
     try:
-        AdminClient({**known, "log_level": 0})
+        AdminClient({**plain_options, "log_level": 0})
     except KafkaException as error:
-        said = error.args[0].str()
-        named = next((key for key in options if key in said), "")
+        message = error.args[0].str()
+        named_key = next((key for key in options if key in message), "")
         todo = "Write it as librdkafka's documentation (CONFIGURATION.md) has it"
-        return named, Refused("librdkafka does not take these settings", said, todo)
+        return named_key, Refused("librdkafka does not take these settings", message, todo)
     return None

@@ -13,14 +13,14 @@ class FileLines:
 
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
-        self._at: dict[Path, int] = {}
+        self._line_numbers: dict[Path, int] = {}
         section: Path = ()
         for number, statement in _statements(self._lines):
             paths = list(_paths(tomllib.loads(statement)))
             if statement.lstrip().startswith("["):
                 section = ()
             for path in paths:
-                self._at.setdefault(section + path, number)
+                self._line_numbers.setdefault(section + path, number)
             if statement.lstrip().startswith("["):
                 section = paths[-1]
 
@@ -30,17 +30,19 @@ class FileLines:
         `value`, a text inside a list or table of several lines, is looked for from there on.
         """
         for length in range(len(path), 0, -1):
-            line = self._at.get(path[:length])
+            line = self._line_numbers.get(path[:length])
             if line is not None:
                 return line if length == len(path) else self._inside(line, value)
         return None
 
     def _inside(self, line: int, value: object) -> int:
-        later = [at for at in self._at.values() if at > line]
-        end = min(later) - 1 if later else len(self._lines)
-        wanted = (f'"{value}"', f"'{value}'")
-        found = (number for number in range(line, end + 1) if any(text in self._lines[number - 1] for text in wanted))
-        return next(found, line)
+        later_keys = [number for number in self._line_numbers.values() if number > line]
+        end = min(later_keys) - 1 if later_keys else len(self._lines)
+        quoted_values = (f'"{value}"', f"'{value}'")
+        matching_lines = (
+            number for number in range(line, end + 1) if any(text in self._lines[number - 1] for text in quoted_values)
+        )
+        return next(matching_lines, line)
 
 
 def _statements(lines: list[str]) -> Iterator[tuple[int, str]]:

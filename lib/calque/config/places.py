@@ -35,20 +35,20 @@ def registry(value: str) -> str:
     example = 'Write "http://host:8081"'
     try:
         parts = urlsplit(value)
-        named = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+        is_address = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError as error:
         raise Refused("it is not the address of a registry", str(error), example) from None
     if parts.username is not None:
         todo = 'Write registry_options = { user = "calque", password_env = "REGISTRY_PASSWORD" }'
         raise Refused("it has a user's name in it", "Addresses are shown in errors", todo)
-    if not named or parts.query or parts.fragment or re.search(r"\s", value):
+    if not is_address or parts.query or parts.fragment or re.search(r"\s", value):
         raise Refused(f'"{value}" is not the address of a registry', "One begins with http:// or https://", example)
     return value.rstrip("/")
 
 
-def one_metastore(these: tuple[str, ...], those: tuple[str, ...]) -> bool:
+def one_metastore(addresses: tuple[str, ...], other_addresses: tuple[str, ...]) -> bool:
     """Whether two lists share an address, all names of the local host being one. False does not prove two servers."""
-    return bool({_endpoint(address) for address in these} & {_endpoint(address) for address in those})
+    return bool({_endpoint(address) for address in addresses} & {_endpoint(address) for address in other_addresses})
 
 
 def folder(value: str, base: Path) -> str:
@@ -63,13 +63,13 @@ def location(value: str, base: Path) -> str:
         raise Refused(f'"{value}" is no path', "It is empty, or has blanks around it", "Write a path or a URI")
     if not SCHEME.match(value):
         return f"file://{_absolute(base / value)}"
-    scheme, _, rest = value.partition(":")
-    if ".." in PurePosixPath(rest).parts:
+    scheme, _, path_part = value.partition(":")
+    if ".." in PurePosixPath(path_part).parts:
         raise Refused(f'"{value}" steps upwards', "A URI is taken as it stands", "Write it without '..'")
     if scheme.lower() != "file":
-        return f"{scheme}:{rest}".rstrip("/")
-    path = rest.removeprefix("//localhost/") if rest.startswith("//localhost/") else rest.lstrip("/")
-    if rest.startswith("//") and not rest.startswith(("///", "//localhost/")):
+        return f"{scheme}:{path_part}".rstrip("/")
+    path = path_part.removeprefix("//localhost/") if path_part.startswith("//localhost/") else path_part.lstrip("/")
+    if path_part.startswith("//") and not path_part.startswith(("///", "//localhost/")):
         raise Refused(f'"{value}" names a host', "A file URI is of this host", f'Write "file:///{path}"')
     return f"file://{_absolute(Path('/') / path)}"
 

@@ -102,12 +102,12 @@ class Config:
 
     def select(self, names: Iterable[str]) -> tuple[str, ...]:
         """The named targets, each once, or all when none is named. Raises `Refused` for an unknown one."""
-        chosen = tuple(dict.fromkeys(names))
-        for name in chosen:
+        chosen_names = tuple(dict.fromkeys(names))
+        for name in chosen_names:
             if name not in self.targets:
                 todo = "Name a target of the configuration"
                 raise Refused(f'there is no target "{name}"', nearest(name, self.targets), todo)
-        return chosen or tuple(self.targets)
+        return chosen_names or tuple(self.targets)
 
 
 def config_of(file: sections.File) -> Config:

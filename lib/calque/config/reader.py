@@ -90,10 +90,10 @@ def _init(path: Path) -> str:
 
 
 def _syntax(error: tomllib.TOMLDecodeError) -> Problem:
-    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
-    if not found:
+    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
+    if not match:
         return Problem(None, "this is no TOML", str(error), "Mend the end of the file")
-    return Problem(int(found[2]), "this is no TOML", found[1], f"Mend it near column {found[3]}")
+    return Problem(int(match[2]), "this is no TOML", match[1], f"Mend it near column {match[3]}")
 
 
 def _refused(path: Path, problems: list[Problem]) -> Refused:
@@ -119,7 +119,7 @@ def _problem(details: ErrorDetails, lines: FileLines) -> Problem:
     wrong = details.get("ctx", {}).get("error")
     value = details["input"]
     if isinstance(wrong, WrongError):
-        inner = (*path, wrong.at) if wrong.at else path
+        inner = (*path, wrong.key) if wrong.key else path
         refused = wrong.refused
         return Problem(lines.find(inner, value), f"{_key(path)}: {refused.what}", refused.why, refused.todo)
     line = lines.find(path, value)
@@ -129,19 +129,19 @@ def _problem(details: ErrorDetails, lines: FileLines) -> Problem:
         case "missing":
             return Problem(line, f"{_key(path)} is missing", "It has no default", _add(path))
         case "literal_error":
-            known = re.findall(r"'([^']*)'", str(details["ctx"]["expected"]))
+            choices = re.findall(r"'([^']*)'", str(details["ctx"]["expected"]))
             shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
-            todo = f"Write one of {', '.join(known)}"
-            return Problem(line, f"{_key(path)}: {shown} is no choice", _nearest_text(value, known), todo)
+            todo = f"Write one of {', '.join(choices)}"
+            return Problem(line, f"{_key(path)}: {shown} is no choice", _nearest_text(value, choices), todo)
         case kind:
-            wanted = KINDS.get(kind.removesuffix("_type").removesuffix("_parsing"))
-            if wanted:
-                return Problem(line, f"{_key(path)} has the wrong type", f"It is {wanted}", "Write it so")
+            expected_type = KINDS.get(kind.removesuffix("_type").removesuffix("_parsing"))
+            if expected_type:
+                return Problem(line, f"{_key(path)} has the wrong type", f"It is {expected_type}", "Write it so")
             return Problem(line, f"{_key(path)} is not allowed", details["msg"], "Change the value")
 
 
-def _nearest_text(value: Any, known: list[str]) -> str:
-    return nearest(value, known) if isinstance(value, str) else ""
+def _nearest_text(value: Any, choices: list[str]) -> str:
+    return nearest(value, choices) if isinstance(value, str) else ""
 
 
 def _unknown(path: KeyPath) -> tuple[str, str]:

@@ -33,10 +33,10 @@ def seconds(value: object) -> float:
 
 def size(value: object) -> int:
     """Bytes of "64MB" (10^6 each), "64MiB" (2^20 each); a number without a unit is bytes."""
-    found = SIZE.fullmatch(_text(value))
-    if not found:
+    match = SIZE.fullmatch(_text(value))
+    if not match:
         raise Refused(f"{_shown(value)} is not a size", "Units are B, KB, MB, GB, TB and KiB to TiB", 'Write "64MB"')
-    number, unit = float(found[1]), (found[2] or "b").lower()
+    number, unit = float(match[1]), (match[2] or "b").lower()
     base = 1024 if "i" in unit else 1000
     power = POWERS.index(unit[0]) + 1 if unit[0] in POWERS else 0
     return math.floor(number * math.pow(base, power))
@@ -44,10 +44,10 @@ def size(value: object) -> int:
 
 def share(value: object) -> float:
     """0.1 of "10%"; from 0 to 1."""
-    found = SHARE.fullmatch(value) if isinstance(value, str) else None
-    if not found or float(found[1]) > 100:
+    match = SHARE.fullmatch(value) if isinstance(value, str) else None
+    if not match or float(match[1]) > 100:
         raise Refused(f"{_shown(value)} is not a percentage", "It goes from 0% to 100%", 'Write "10%"')
-    return float(found[1]) / 100
+    return float(match[1]) / 100
 
 
 def _text(value: object) -> str:

@@ -69,21 +69,21 @@ class Admission:
         For a database's name: the database it stands for, taken itself or only touched. Of colliding sources the one
         renamed most directly.
         """
-        wanted = table_name(*target_name)
-        for name in self._candidates(wanted):
+        normalized_name = table_name(*target_name)
+        for name in self._candidates(normalized_name):
             admitted = self.takes(name) if name.table else self.touches_database(name.database)
-            if admitted and self.name_at_target(name) == wanted:
+            if admitted and self.name_at_target(name) == normalized_name:
                 return name
         return None
 
     def collisions(self, names: Iterable[TableName]) -> list[tuple[TableName, TableName]]:
         """Admitted objects among `names` that share a name at the target: (the first in order, each later one)."""
         first: dict[TableName, TableName] = {}
-        found = []
+        collisions = []
         for name in dict.fromkeys(table_name(*name) for name in names):
             if self.takes(name) and first.setdefault(self.name_at_target(name), name) != name:
-                found.append((first[self.name_at_target(name)], name))
-        return found
+                collisions.append((first[self.name_at_target(name)], name))
+        return collisions
 
     def provable_collisions(self) -> list[tuple[TableName, TableName]]:
         """Collisions among the objects that the policy itself names; a wildcard proves nothing."""
@@ -94,10 +94,12 @@ class Admission:
         literals = [name for name in map(literal_name, self.include) if name]
         return [*literals, *self.tables, *map(TableName, self.databases)]
 
-    def _candidates(self, wanted: TableName) -> list[TableName]:
-        renamed = [old for old, new in self.tables.items() if new == wanted]
-        moved = [TableName(old, wanted.table) for old, new in self.databases.items() if new == wanted.database]
-        return [*renamed, *moved, wanted]
+    def _candidates(self, target_name: TableName) -> list[TableName]:
+        by_table_rename = [old for old, new in self.tables.items() if new == target_name]
+        by_database_rename = [
+            TableName(old, target_name.table) for old, new in self.databases.items() if new == target_name.database
+        ]
+        return [*by_table_rename, *by_database_rename, target_name]
 
 
 def _split(text: str) -> TableName:

@@ -26,12 +26,12 @@ def facets_of(
         for touch in stage.touches:
             for name, _, value in touch.parts:
                 (parts.discard if value is None else parts.add)((touch.lineage, name))
-    found: dict[TableName, list[tuple[str, Version]]] = {}
+    versions_by_table: dict[TableName, list[tuple[str, Version]]] = {}
     for (lineage, partition), version in problem.chain.facets.items():
-        there = lineage in shown and (not partition or (lineage, partition) in parts)
-        if there and version.event_id <= upto and version not in written:
-            found.setdefault(shown[lineage], []).append((partition, version))
-    return tuple((table, tuple(versions)) for table, versions in sorted(found.items()))
+        is_shown = lineage in shown and (not partition or (lineage, partition) in parts)
+        if is_shown and version.event_id <= upto and version not in written:
+            versions_by_table.setdefault(shown[lineage], []).append((partition, version))
+    return tuple((table, tuple(versions)) for table, versions in sorted(versions_by_table.items()))
 
 
 def counted(problem: Problem, reached: int) -> dict[Version, Version]:
@@ -40,12 +40,12 @@ def counted(problem: Problem, reached: int) -> dict[Version, Version]:
         return {}
     walk, upto = StateWalk(problem.chain), last_event(problem, reached)
     walk.to(reached)
-    found = {}
+    newer_versions = {}
     for (lineage, partition), version in problem.chain.facets.items():
         shown = walk.parts.get((lineage, partition)) if partition else walk.heads.get(lineage)
         if shown is not None and shown.version != BASE and version.event_id <= upto:
-            found[shown.version] = version
-    return found
+            newer_versions[shown.version] = version
+    return newer_versions
 
 
 def facet_events_of(problem: Problem, reached: int) -> tuple[FacetEvent, ...]:
@@ -53,11 +53,11 @@ def facet_events_of(problem: Problem, reached: int) -> tuple[FacetEvent, ...]:
     chain = problem.chain
     steps = chain.steps[: max(reached, 0)]
     upto = last_event(problem, reached)
-    due = [found for found in chain.facet_events if found[0] <= upto]
-    if not due:
+    changes = [change for change in chain.facet_events if change[0] <= upto]
+    if not changes:
         return ()
     walk, objects = StateWalk(chain), []
-    for event_id, lineage, partition in due:
+    for event_id, lineage, partition in changes:
         while walk.index < len(steps) and steps[walk.index].event_id < event_id:
             walk.to(walk.index + 1)
         part = walk.parts.get((lineage, partition))
@@ -66,15 +66,15 @@ def facet_events_of(problem: Problem, reached: int) -> tuple[FacetEvent, ...]:
     tables = shown_after(problem, len(steps))
     partitions = {(of, part.lineage): name for (of, name), part in walk.parts.items() if part is not None}
     newest = {(lineage, name): version.event_id for (lineage, name), version in chain.facets.items()}
-    found = []
+    facet_events = []
     for event_id, lineage, partition, part_lineage in objects:
         name = partitions.get((lineage, part_lineage)) if part_lineage else partition
         if lineage in tables and name is not None:
             part = walk.parts.get((lineage, name)) if name else None
             version = part.version if part is not None else BASE if name else walk.heads[lineage].version
             later = max(version.event_id, newest.get((lineage, name), 0))
-            found.append(FacetEvent(event_id, tables[lineage], name, event_id > later))
-    return tuple(found)
+            facet_events.append(FacetEvent(event_id, tables[lineage], name, event_id > later))
+    return tuple(facet_events)
 
 
 def shown_after(problem: Problem, index: int) -> dict[LineageId, TableName]:

@@ -45,16 +45,16 @@ def parameters_of(thing: Table | Partition) -> list[Mapping[str, str]]:
     """Where a URL may stand."""
     storage = thing.storage
     serde = storage.serde if storage is not None else None
-    found = [thing.parameters, storage.parameters if storage else None, serde.parameters if serde else None]
-    return [values for values in found if values]
+    parameter_maps = [thing.parameters, storage.parameters if storage else None, serde.parameters if serde else None]
+    return [values for values in parameter_maps if values]
 
 
-def pointing(thing: Thing, at: Callable[[str], str]) -> Thing:
+def pointing(thing: Thing, address_of: Callable[[str], str]) -> Thing:
     """The definition with each file's URL replaced by its address, the URL parked beside it."""
 
     def change(values: Mapping[str, str] | None) -> Mapping[str, str] | None:
         url = (values or {}).get(KEY, "")
-        return {**(values or {}), KEY: at(url), PARKED: url} if is_file(url) else values
+        return {**(values or {}), KEY: address_of(url), PARKED: url} if is_file(url) else values
 
     return changed(thing, change)
 
@@ -98,9 +98,10 @@ def changed_storage(
     return replace(storage, serde=serde, parameters=own)
 
 
-def function_pointing(function: Function, at: Callable[[str], str]) -> Function:
+def function_pointing(function: Function, address_of: Callable[[str], str]) -> Function:
     """The function with each file among its resources replaced by its address."""
     resources = tuple(
-        replace(one, uri=at(one.uri)) if one.uri and is_file(one.uri) else one for one in function.resources or ()
+        replace(one, uri=address_of(one.uri)) if one.uri and is_file(one.uri) else one
+        for one in function.resources or ()
     )
     return replace(function, resources=resources or function.resources)

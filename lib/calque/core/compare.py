@@ -89,70 +89,78 @@ def compare_table(
     name: TableName, source: TableSide, target: TableSide, imaging: ImageBuilder, head: EventId
 ) -> tuple[ComparedCounts, list[Difference]]:
     """Both ways, to the files' sizes where they were listed. `head` is an event id that no mark may pass."""
-    table, there = source.table, target.table
+    table, target_table = source.table, target.table
     if table is None:
-        if there is None or not is_ours(there.parameters, imaging.source) or imaging.admission.policy.drops == "keep":
+        if (
+            target_table is None
+            or not is_ours(target_table.parameters, imaging.source)
+            or imaging.admission.policy.drops == "keep"
+        ):
             return ComparedCounts(), []
-        return ComparedCounts(), [Difference(name, "", DifferenceKind.EXTRA, noun(there), None, called(there))]
+        return ComparedCounts(), [
+            Difference(name, "", DifferenceKind.EXTRA, noun(target_table), None, called(target_table))
+        ]
     counts = counted(source)
-    if there is None:
+    if target_table is None:
         return counts, [Difference(name, "", DifferenceKind.MISSING, noun(table), called(table), None)]
-    if not is_ours(there.parameters, imaging.source):
-        return counts, [foreign(name, TABLE, called(table), called(there))]
-    found = compare_header(name, table, there, imaging, head)
-    if not same_keys(table, there):
-        return counts, found
+    if not is_ours(target_table.parameters, imaging.source):
+        return counts, [foreign(name, TABLE, called(table), called(target_table))]
+    differences = compare_header(name, table, target_table, imaging, head)
+    if not same_keys(table, target_table):
+        return counts, differences
     for partition in sorted(source.partitions.keys() | target.partitions.keys()):
-        found += compare_partition(name, partition, source, target, imaging, head)
+        differences += compare_partition(name, partition, source, target, imaging, head)
     if not is_view(table) and not is_partitioned(table):
-        found += compare_files(name, "", source.listings.get(""), target.listings.get(""))
-    return counts, found
+        differences += compare_files(name, "", source.listings.get(""), target.listings.get(""))
+    return counts, differences
 
 
 def compare_header(
-    name: TableName, table: Table, there: Table, imaging: ImageBuilder, head: EventId
+    name: TableName, table: Table, target_table: Table, imaging: ImageBuilder, head: EventId
 ) -> list[Difference]:
-    wanted = imaging.table(table, NO_MARKS, location_of(there))
-    found = compare_definitions(name, "", wanted, there)
-    found += compare_marks(name, "", there.parameters, (EVENT, INCARNATION), head)
+    expected = imaging.table(table, NO_MARKS, location_of(target_table))
+    differences = compare_definitions(name, "", expected, target_table)
+    differences += compare_marks(name, "", target_table.parameters, (EVENT, INCARNATION), head)
     if imaging.admission.policy.data == "none" and not is_view(table):
-        found += compare_locations(name, "", table, there)
-    return found
+        differences += compare_locations(name, "", table, target_table)
+    return differences
 
 
 def compare_partition(
     name: TableName, partition: str, source: TableSide, target: TableSide, imaging: ImageBuilder, head: EventId
 ) -> list[Difference]:
-    here, there = source.partitions.get(partition), target.partitions.get(partition)
-    if there is None:
+    source_partition, target_partition = source.partitions.get(partition), target.partitions.get(partition)
+    if target_partition is None:
         return [Difference(name, partition, DifferenceKind.MISSING, "partition", partition, None)]
-    if here is None:
+    if source_partition is None:
         return [Difference(name, partition, DifferenceKind.EXTRA, "partition", None, partition)]
-    wanted = imaging.partition(here, name, NO_MARKS, location_of(there))
-    found = compare_definitions(name, partition, wanted, there)
-    found += compare_marks(name, partition, there.parameters, (EVENT, INCARNATION), head)
+    expected = imaging.partition(source_partition, name, NO_MARKS, location_of(target_partition))
+    differences = compare_definitions(name, partition, expected, target_partition)
+    differences += compare_marks(name, partition, target_partition.parameters, (EVENT, INCARNATION), head)
     if imaging.admission.policy.data == "none":
-        found += compare_locations(name, partition, here, there)
-    return found + compare_files(name, partition, source.listings.get(partition), target.listings.get(partition))
+        differences += compare_locations(name, partition, source_partition, target_partition)
+    return differences + compare_files(name, partition, source.listings.get(partition), target.listings.get(partition))
 
 
 def compare_database(
     name: TableName, source: Database, target: Database, imaging: ImageBuilder, head: EventId
 ) -> list[Difference]:
     """Of a database that is ours. For one without an owner Hive 4 puts the user that makes it."""
-    wanted = imaging.database(source, 0, target.location)
-    if not wanted.owner:
-        wanted = replace(wanted, owner=target.owner, owner_type=target.owner_type)
-    found = compare_definitions(name, "", wanted, target) + compare_marks(name, "", target.parameters, (EVENT,), head)
-    return [replace(difference, of=DATABASE) for difference in found]
+    expected = imaging.database(source, 0, target.location)
+    if not expected.owner:
+        expected = replace(expected, owner=target.owner, owner_type=target.owner_type)
+    differences = compare_definitions(name, "", expected, target) + compare_marks(
+        name, "", target.parameters, (EVENT,), head
+    )
+    return [replace(difference, of=DATABASE) for difference in differences]
 
 
 def compare_function(name: TableName, source: Function, target: Function, imaging: ImageBuilder) -> list[Difference]:
     """Class, type and resources: a function that was there before, and is the same, keeps its owner."""
     image = imaging.function(source)
-    wanted = replace(target, class_name=image.class_name, type=image.type, resources=image.resources)
-    found = compare_definitions(name, "", wanted, target)
-    return [replace(difference, what=f"function: {difference.what}", of=FUNCTION) for difference in found]
+    expected = replace(target, class_name=image.class_name, type=image.type, resources=image.resources)
+    differences = compare_definitions(name, "", expected, target)
+    return [replace(difference, what=f"function: {difference.what}", of=FUNCTION) for difference in differences]
 
 
 def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference:
@@ -164,16 +172,16 @@ def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference
 # Definitions
 
 
-def compare_definitions(name: TableName, partition: str, wanted: object, there: object) -> list[Difference]:
+def compare_definitions(name: TableName, partition: str, expected: object, actual: object) -> list[Difference]:
     """One difference for each differing field; none exactly when `core.image.same_definition`, the marks of `FORMS` and
     `calque.state` aside."""
-    ours, theirs = leaves(wanted), leaves(there)
-    found = []
-    for what in sorted(ours.keys() | theirs.keys()):
-        if ours.get(what, ABSENT) != theirs.get(what, ABSENT):
-            source, target = shortened(text_of(what, ours), text_of(what, theirs))
-            found.append(Difference(name, partition, DifferenceKind.DEFINITION, what, source, target))
-    return found
+    expected_values, actual_values = leaves(expected), leaves(actual)
+    differences = []
+    for what in sorted(expected_values.keys() | actual_values.keys()):
+        if expected_values.get(what, ABSENT) != actual_values.get(what, ABSENT):
+            source, target = shortened(text_of(what, expected_values), text_of(what, actual_values))
+            differences.append(Difference(name, partition, DifferenceKind.DEFINITION, what, source, target))
+    return differences
 
 
 NESTED = frozenset({"storage", "serde", "skew"})
@@ -184,7 +192,7 @@ ABSENT = object()
 def leaves(thing: object) -> dict[str, Any]:
     """The canonical form by the names of its fields: "owner", "columns", "partition keys", "parameters.k",
     "serde.parameters.k"."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
 
     def gather(form: Any, above: tuple[str, ...]) -> None:
         for name, value in form or ():
@@ -192,12 +200,12 @@ def leaves(thing: object) -> dict[str, Any]:
                 gather(value, (*above, name))
             elif name == "parameters":
                 prefix = ".".join([*(above[-1:]), name])
-                found.update({f"{prefix}.{key}": text for key, text in value})
+                values.update({f"{prefix}.{key}": text for key, text in value})
             else:
-                found[".".join([*(word for word in above[-1:] if word != "storage"), name.replace("_", " ")])] = value
+                values[".".join([*(word for word in above[-1:] if word != "storage"), name.replace("_", " ")])] = value
 
     gather(canonical(thing, frozenset({STATE, INCARNATION})), ())
-    return found
+    return values
 
 
 def text_of(what: str, values: Mapping[str, Any]) -> str | None:
@@ -218,8 +226,8 @@ def plain_text(value: Any) -> str:
 def shortened(source: str | None, target: str | None) -> tuple[str | None, str | None]:
     """Both texts cut to `WIDTH` around the first place where they differ."""
     pairs = zip(source or "", target or "", strict=False)
-    differ = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
-    start = max(differ - WIDTH // 3, 0) if max(len(source or ""), len(target or "")) > WIDTH else 0
+    first_difference = next((index for index, (one, other) in enumerate(pairs) if one != other), 0)
+    start = max(first_difference - WIDTH // 3, 0) if max(len(source or ""), len(target or "")) > WIDTH else 0
 
     def cut(text: str | None) -> str | None:
         if text is None:
@@ -234,29 +242,35 @@ def compare_marks(
     name: TableName, partition: str, parameters: Mapping[str, str] | None, keys: Iterable[str], head: EventId
 ) -> list[Difference]:
     """Marks of `FORMS`: present, well-formed, and not newer than `head`."""
-    found = []
+    differences = []
     for key in keys:
         value = (parameters or {}).get(key)
         form = FORMS[key].fullmatch(value or "")
         if form is None or int(form[1]) > head:
-            meant = f"an event id up to {head}"
-            found.append(Difference(name, partition, DifferenceKind.DEFINITION, f"parameters.{key}", meant, value))
-    return found
+            expected_form = f"an event id up to {head}"
+            differences.append(
+                Difference(name, partition, DifferenceKind.DEFINITION, f"parameters.{key}", expected_form, value)
+            )
+    return differences
 
 
 def compare_locations(
-    name: TableName, partition: str, here: Table | Partition, there: Table | Partition
+    name: TableName, partition: str, source: Table | Partition, target: Table | Partition
 ) -> list[Difference]:
     """Of metadata-only targets, whose locations point at the source."""
-    if same_place(here, there):
+    if same_place(source, target):
         return []
-    return [Difference(name, partition, DifferenceKind.DEFINITION, "location", location_of(here), location_of(there))]
+    return [
+        Difference(name, partition, DifferenceKind.DEFINITION, "location", location_of(source), location_of(target))
+    ]
 
 
-def same_place(here: Table | Partition, there: Table | Partition) -> bool:
+def same_place(source: Table | Partition, target: Table | Partition) -> bool:
     """Whether both point at one directory."""
-    source, target = location_of(here), location_of(there)
-    return source == target or bool(source and target and place_or_text(source) == place_or_text(target))
+    source_location, target_location = location_of(source), location_of(target)
+    return source_location == target_location or bool(
+        source_location and target_location and place_or_text(source_location) == place_or_text(target_location)
+    )
 
 
 def place_or_text(location: str) -> object:
@@ -273,17 +287,19 @@ def compare_files(name: TableName, partition: str, source: Listing | None, targe
     """Paths and sizes; times are not compared. What was listed at neither side is not compared."""
     if source is None and target is None:
         return []
-    here = {file.path: file.size for file in source.files} if source else {}
-    there = {file.path: file.size for file in target.files} if target else {}
+    source_sizes = {file.path: file.size for file in source.files} if source else {}
+    target_sizes = {file.path: file.size for file in target.files} if target else {}
     changes = {
-        "missing": sorted(here.keys() - there.keys()),
-        "extra": sorted(there.keys() - here.keys()),
-        "other size": sorted(path for path in here.keys() & there.keys() if here[path] != there[path]),
+        "missing": sorted(source_sizes.keys() - target_sizes.keys()),
+        "extra": sorted(target_sizes.keys() - source_sizes.keys()),
+        "other size": sorted(
+            path for path in source_sizes.keys() & target_sizes.keys() if source_sizes[path] != target_sizes[path]
+        ),
     }
     what = "; ".join(f"{change}: {some(paths)}" for change, paths in changes.items() if paths)
     if not what:
         return []
-    return [Difference(name, partition, DifferenceKind.FILES, what, amount(here), amount(there))]
+    return [Difference(name, partition, DifferenceKind.FILES, what, amount(source_sizes), amount(target_sizes))]
 
 
 def amount(sizes: Mapping[str, int]) -> str:
@@ -307,16 +323,18 @@ class FilePair:
 
 def file_pairs(source: TableSide, target: TableSide) -> list[FilePair]:
     """Files whose content remains to be compared."""
-    found = []
+    pairs = []
     for partition in sorted(source.listings.keys() & target.listings.keys()):
-        here, there = source.listings[partition], target.listings[partition]
-        sizes = {file.path: file.size for file in there.files}
-        found += [
-            FilePair(partition, file.path, join(here.location, file.path), join(there.location, file.path))
-            for file in here.files
+        source_listing, target_listing = source.listings[partition], target.listings[partition]
+        sizes = {file.path: file.size for file in target_listing.files}
+        pairs += [
+            FilePair(
+                partition, file.path, join(source_listing.location, file.path), join(target_listing.location, file.path)
+            )
+            for file in source_listing.files
             if sizes.get(file.path) == file.size
         ]
-    return found
+    return pairs
 
 
 def compare_contents(
@@ -332,11 +350,11 @@ def compare_contents(
             name,
             partition,
             DifferenceKind.CONTENT,
-            f"other content: {some([pair.path for pair in found])}",
-            source.get(found[0].source),
-            target.get(found[0].target),
+            f"other content: {some([pair.path for pair in differing_pairs])}",
+            source.get(differing_pairs[0].source),
+            target.get(differing_pairs[0].target),
         )
-        for partition, found in differing.items()
+        for partition, differing_pairs in differing.items()
     ]
 
 
@@ -353,10 +371,10 @@ def places_of(target: TableSide) -> list[tuple[str, str]]:
 
 def shared_places(places: Iterable[tuple[TableName, str, str]]) -> list[tuple[tuple[TableName, str], ...]]:
     """Objects (table, partition) that have one directory: each group sorted, from (table, partition, location)."""
-    found: dict[object, list[tuple[TableName, str]]] = {}
+    objects: dict[object, list[tuple[TableName, str]]] = {}
     for table, partition, location in places:
-        found.setdefault(place_or_text(location), []).append((table, partition))
-    return [tuple(sorted(group)) for group in found.values() if len(group) > 1]
+        objects.setdefault(place_or_text(location), []).append((table, partition))
+    return [tuple(sorted(group)) for group in objects.values() if len(group) > 1]
 
 
 def common_event(spans: Sequence[Span], newest: EventId) -> EventId:
@@ -378,10 +396,10 @@ def counted(source: TableSide) -> ComparedCounts:
     )
 
 
-def same_keys(table: Table, there: Table) -> bool:
-    """Whether their partitions can be told by the same names, and a view stands by a view."""
-    keys = [[key.name.lower() for key in side.partition_keys or ()] for side in (table, there)]
-    return keys[0] == keys[1] and is_view(table) == is_view(there)
+def same_keys(table: Table, target_table: Table) -> bool:
+    """Whether both have the same partition keys, and both are views or neither is."""
+    keys = [[key.name.lower() for key in side.partition_keys or ()] for side in (table, target_table)]
+    return keys[0] == keys[1] and is_view(table) == is_view(target_table)
 
 
 def noun(table: Table) -> str:

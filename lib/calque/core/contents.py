@@ -43,29 +43,29 @@ class Part:
     """A partition, or the table itself: the lines that say its files and its definition, and its renames."""
 
     files: Line | None = None
-    said: Line | None = None
-    told: list[Line] = field(default_factory=list)
+    definition: Line | None = None
+    history: list[Line] = field(default_factory=list)
 
     def lines(self) -> Iterator[Line]:
-        yield from self.told
-        for line in (self.files, self.said):
+        yield from self.history
+        for line in (self.files, self.definition):
             if line is not None:
                 yield line
 
 
 @dataclass(slots=True)
 class Content:
-    """One table. `whole`: everything in it is known."""
+    """One table. `is_complete`: everything in it is known."""
 
     incarnation: str
-    whole: bool
+    is_complete: bool
     table: Part = field(default_factory=Part)
     partitions: dict[str, Part] = field(default_factory=dict)
-    left: dict[tuple[str, int], Part] = field(default_factory=dict)
-    """Partitions that are between two names."""
+    between_names: dict[tuple[str, int], Part] = field(default_factory=dict)
+    """Partitions that were renamed away and have no other name yet."""
 
     def lines(self) -> Iterator[Line]:
-        for part in (self.table, *self.partitions.values(), *self.left.values()):
+        for part in (self.table, *self.partitions.values(), *self.between_names.values()):
             yield from part.lines()
 
 
@@ -84,35 +84,35 @@ def line_of(index: int, row: ObjectRow) -> Line:
 
 def contents(lines: Iterable[Line]) -> dict[TableName, Content]:
     """The tables that are there after these lines, which are in the order of epoch and step."""
-    there: dict[TableName, Content] = {}
-    away: dict[tuple[str, int], tuple[Content, Line]] = {}
+    tables: dict[TableName, Content] = {}
+    renamed_away: dict[tuple[str, int], tuple[Content, Line]] = {}
     for line in lines:
         if line.partition:
-            of_partition(there.setdefault(line.name, Content("", whole=False)), line)
+            of_partition(tables.setdefault(line.name, Content("", is_complete=False)), line)
         elif line.change == "drop_table":
-            there.pop(line.name, None)
+            tables.pop(line.name, None)
         elif line.change == "rename_away":
-            if line.name in there:
-                away[line.incarnation, line.event_id] = there.pop(line.name), line
+            if line.name in tables:
+                renamed_away[line.incarnation, line.event_id] = tables.pop(line.name), line
         elif line.change == UNSURE:
-            content = there.setdefault(line.name, Content("", whole=False))
-            content.whole = False
-            content.table.told.append(line)
+            content = tables.setdefault(line.name, Content("", is_complete=False))
+            content.is_complete = False
+            content.table.history.append(line)
         else:
-            there[line.name] = of_table(there.get(line.name), away, line)
-    return there
+            tables[line.name] = of_table(tables.get(line.name), renamed_away, line)
+    return tables
 
 
-def of_table(before: Content | None, away: dict[tuple[str, int], tuple[Content, Line]], line: Line) -> Content:
+def of_table(before: Content | None, renamed_away: dict[tuple[str, int], tuple[Content, Line]], line: Line) -> Content:
     if line.change in BEGINNINGS:
-        content = Content(line.incarnation, line.defines, Part(told=[line]))
+        content = Content(line.incarnation, line.defines, Part(history=[line]))
     elif before is not None and before.incarnation == line.incarnation:
         content = before
-    elif (renamed := away.pop((line.incarnation, line.event_id), None)) is not None:
-        content, left = renamed
-        content.table.told += [left, line]
+    elif (renamed := renamed_away.pop((line.incarnation, line.event_id), None)) is not None:
+        content, rename = renamed
+        content.table.history += [rename, line]
     else:
-        content = Content(line.incarnation, whole=False, table=Part(told=[line]))
+        content = Content(line.incarnation, is_complete=False, table=Part(history=[line]))
     put(content.table, line)
     return content
 
@@ -124,12 +124,12 @@ def of_partition(content: Content, line: Line) -> None:
     elif line.change == "rename_away":
         part = content.partitions.pop(line.partition, None)
         if part is not None:
-            part.told.append(line)
-            content.left[link] = part
+            part.history.append(line)
+            content.between_names[link] = part
     else:
-        if line.change == "rename_partition" and link in content.left:
-            part = content.partitions[line.partition] = content.left.pop(link)
-            part.told.append(line)
+        if line.change == "rename_partition" and link in content.between_names:
+            part = content.partitions[line.partition] = content.between_names.pop(link)
+            part.history.append(line)
         put(content.partitions.setdefault(line.partition, Part()), line)
 
 
@@ -137,7 +137,7 @@ def put(part: Part, line: Line) -> None:
     if line.files:
         part.files = line
     if line.defines:
-        part.said = line
+        part.definition = line
 
 
 def needed(lines: Iterable[Line]) -> set[int]:

@@ -28,11 +28,11 @@ def first_and_last(rows: pa.Table) -> tuple[EventId, EventId]:
     return ids[0], ids[-1]
 
 
-def check_continues(last: EventId | None, first: EventId, where: str) -> None:
+def check_continues(last: EventId | None, first: EventId, journal: str) -> None:
     """`Broken` unless rows that begin at `first` continue a journal that ends at `last`."""
     if last is not None and first != last + 1:
         raise Broken(
-            f"The journal {where} ends at event {last} and can't be continued at event {first}",
+            f"The journal {journal} ends at event {last} and can't be continued at event {first}",
             "Another process appended to it, or the log was read from another place than the journal's end",
             "Make sure that one calque only captures into this journal, then start it again",
         )
@@ -55,26 +55,29 @@ def check_there(first: EventId, upto: EventId, oldest: EventId, last: EventId) -
         )
 
 
-def next_gap(known: Sequence[Gap], gap: Gap) -> bool:
+def next_gap(known_gaps: Sequence[Gap], gap: Gap) -> bool:
     """Whether the gap is to be added to those that are known; not when it is there. `Broken` when its number does not
     follow, or is another gap's."""
-    if gap.number == len(known) + 1:
+    if gap.number == len(known_gaps) + 1:
         return True
-    if 0 < gap.number <= len(known) and replace(gap, found_at=known[gap.number - 1].found_at) == known[gap.number - 1]:
+    if (
+        0 < gap.number <= len(known_gaps)
+        and replace(gap, found_at=known_gaps[gap.number - 1].found_at) == known_gaps[gap.number - 1]
+    ):
         return False
     raise Broken(
-        f"Gap {gap.number} can't follow gap {len(known)}",
+        f"Gap {gap.number} can't follow gap {len(known_gaps)}",
         "Numbers rise one by one, so another process has captured into this state folder",
         "Make sure that one calque only captures, then start it again",
     )
 
 
-def settled_by(known: Sequence[Gap], settled: int, number: int) -> int:
+def settled_by(known_gaps: Sequence[Gap], settled: int, number: int) -> int:
     """What is settled with the gap of that number. `Broken` when there is none."""
-    if not 0 < number <= len(known):
+    if not 0 < number <= len(known_gaps):
         raise Broken(
             f"Gap {number} is not known",
-            f"{len(known)} gaps were recorded",
+            f"{len(known_gaps)} gaps were recorded",
             "Make sure that one calque only captures, then start it again",
         )
     return max(settled, number)
@@ -85,8 +88,8 @@ def next_epoch(last: Epoch | None, epoch: Epoch, objects: Sequence[ObjectRow]) -
     `Broken` when its number does not follow."""
     if last is None or epoch.epoch == last.epoch + 1:
         return sealed(epoch, objects, last)
-    again = replace(epoch, published_at=last.published_at, previous_digest=last.previous_digest)
-    if digest_of(again, objects) == last.digest:
+    republished = replace(epoch, published_at=last.published_at, previous_digest=last.previous_digest)
+    if digest_of(republished, objects) == last.digest:
         return None
     raise Broken(
         f"Epoch {epoch.epoch} can't be published after epoch {last.epoch}",

@@ -263,15 +263,15 @@ def thrift_object(cls: type[T], source: str | bytes | Fields) -> T:
     """The `cls` of `model.hive` in a TJSON text, or in one that is parsed already. Unknown field numbers are skipped;
     a field of another type than `FIELDS` says is `Undecodable`, as are numbers that don't fit."""
     struct = parsed(source, cls.__name__) if isinstance(source, (str, bytes)) else source
-    known: type = cls
-    read: Callable[[Fields], T] = struct_reader(known)
+    struct_type: type = cls
+    read: Callable[[Fields], T] = struct_reader(struct_type)
     return read(struct)
 
 
 @cache
 def struct_reader(cls: type) -> Read:
     declared = {field.name: (place, field.default) for place, field in enumerate(dataclasses.fields(cls))}
-    known = {str(number): (declared[name][0], *reader_of(kind)) for number, name, kind in FIELDS[cls]}
+    known_fields = {str(number): (declared[name][0], *reader_of(kind)) for number, name, kind in FIELDS[cls]}
     defaults = [default for _, default in declared.values()]
     # Columns repeat in every partition of a table: equal ones are one object.
     make: Callable[..., Any] = lru_cache(maxsize=65536)(Column) if cls is Column else cls
@@ -281,7 +281,7 @@ def struct_reader(cls: type) -> Read:
             raise Undecodable(f"{cls.__name__} is no object")
         arguments = defaults.copy()
         for number, typed in value.items():
-            field = known.get(number)
+            field = known_fields.get(number)
             if field is None:
                 continue
             place, tag, read_field = field

@@ -93,19 +93,19 @@ def text(record: dict[str, object]) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
-def definition_of(said: str) -> Definition:
-    """What `text_of_table` said."""
-    record = json.loads(said)
+def definition_of(text: str) -> Definition:
+    """The definition in a text that `text_of_table` wrote."""
+    record = json.loads(text)
     return Definition(
         record["type"],
         tuple((name, kind) for name, kind in record["columns"]),
         tuple((name, kind) for name, kind in record["partition_keys"]),
         record["parameters"],
-        format_of(said),
+        format_of(text),
     )
 
 
-def format_of(said: str) -> Format:
+def format_of(text: str) -> Format:
     """How files are read, of a table or a partition."""
-    record = json.loads(said)
+    record = json.loads(text)
     return Format(record["input_format"], record["serde"], record["serde_parameters"])

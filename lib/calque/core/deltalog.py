@@ -66,7 +66,7 @@ class Log:
 
     def checkpoint(self, upto: int) -> Checkpoint | None:
         """The newest that a reader of version `upto` can begin with."""
-        return next((found for found in reversed(self.checkpoints) if found.version <= upto), None)
+        return next((checkpoint for checkpoint in reversed(self.checkpoints) if checkpoint.version <= upto), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,12 @@ def log_of(names: Iterable[str]) -> Log:
             parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(name)
         elif match := _CHECKPOINT_2.fullmatch(name):
             parts[int(match[1]), 1] = [name]
-    found: dict[int, Checkpoint] = {}
+    checkpoints: dict[int, Checkpoint] = {}
     for (version, count), files in sorted(parts.items(), reverse=True):
-        whole = files[:1] if count == 1 else files
-        if len(whole) == count:
-            found[version] = Checkpoint(version, tuple(f"{LOG}/{name}" for name in whole))
-    return Log(commits, tuple(found[version] for version in sorted(found)))
+        checkpoint_files = files[:1] if count == 1 else files
+        if len(checkpoint_files) == count:
+            checkpoints[version] = Checkpoint(version, tuple(f"{LOG}/{name}" for name in checkpoint_files))
+    return Log(commits, tuple(checkpoints[version] for version in sorted(checkpoints)))
 
 
 def replayed(checkpoint: Iterable[Actions], commits: Iterable[Actions]) -> set[DataFile]:
@@ -151,8 +151,8 @@ def checkpoint_actions(content: bytes) -> Actions:
 
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        wanted = [name for name in ("add", "protocol", "sidecar") if name in file.schema_arrow.names]
-        columns = [f"{name}.{leaf}" for name in wanted for leaf in _LEAVES[name]]
+        action_names = [name for name in ("add", "protocol", "sidecar") if name in file.schema_arrow.names]
+        columns = [f"{name}.{leaf}" for name in action_names for leaf in _LEAVES[name]]
         rows = file.read(columns).to_pylist()
     except pa.ArrowException as error:
         raise Refused("A checkpoint of the Delta log can't be read", str(error), "Look at the table's log") from error
@@ -162,11 +162,13 @@ def checkpoint_actions(content: bytes) -> Actions:
 def starts_with(last_checkpoint: bytes | None, checkpoint: Checkpoint) -> bool:
     """Whether the content of `_last_checkpoint` points to that checkpoint."""
     try:
-        said = json.loads(last_checkpoint or b"{}")
+        pointer = json.loads(last_checkpoint or b"{}")
     except ValueError:
         return False
-    parts = said.get("parts") if type(said) is dict else None
-    return type(said) is dict and said.get("version") == checkpoint.version and (parts or 1) == len(checkpoint.files)
+    parts = pointer.get("parts") if type(pointer) is dict else None
+    return (
+        type(pointer) is dict and pointer.get("version") == checkpoint.version and (parts or 1) == len(checkpoint.files)
+    )
 
 
 _LEAVES = {
@@ -212,13 +214,13 @@ def _data_file(action: Mapping[str, Any]) -> DataFile:
     vector = action.get("deletionVector")
     if not vector or not vector.get("storageType"):
         return DataFile(path)
-    kind, where = vector["storageType"], vector["pathOrInlineDv"]
-    identity = f"{kind}{where}@{vector.get('offset')}"
+    kind, path_or_inline = vector["storageType"], vector["pathOrInlineDv"]
+    identity = f"{kind}{path_or_inline}@{vector.get('offset')}"
     if kind == "i":
         return DataFile(path, identity)
     if kind != "u":
-        raise _outside(where)
-    return DataFile(path, identity, vector_path(where))
+        raise _outside(path_or_inline)
+    return DataFile(path, identity, vector_path(path_or_inline))
 
 
 def vector_path(encoded: str) -> str:

@@ -49,8 +49,8 @@ def in_order(objects: Sequence[ObjectRow]) -> tuple[ObjectRow, ...]:
 
 def record_of(row: ObjectRow) -> dict[str, object]:
     """The row's columns; those that the first ledgers had not are left out where they say nothing."""
-    found = {name: value for name in COLUMNS if (value := getattr(row, name)) or name not in ("definition", "step")}
-    return found | {"files": [asdict(file) for file in row.files]}
+    values = {name: value for name in COLUMNS if (value := getattr(row, name)) or name not in ("definition", "step")}
+    return values | {"files": [asdict(file) for file in row.files]}
 
 
 def line(record: dict[str, object]) -> bytes:

@@ -79,25 +79,25 @@ def grown(count: int, size: int, touch: LineageChange) -> tuple[int, int]:
 
 def edge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
     """The one operation that crosses the difference to the state `later`, if there is one."""
-    only = difference.only()
-    if only is None:
+    single_delta = difference.only()
+    if single_delta is None:
         return None
-    lineage, delta = only
+    lineage, delta = single_delta
     if delta.was is None:
         return appearing(ground, lineage, delta, totals, later)
     if delta.now is None:
         return DropTableEdge(delta.table, ONE_CALL)
     if delta.unknown or delta.two_columns():
         return None
-    beside = delta.beside_partitions()
+    differs_beside = delta.beside_partitions()
     if not delta.touches_partitions():
         return header_edge(ground, lineage, delta)
-    edge = None if beside else partition_edge(ground, lineage, delta)
+    edge = None if differs_beside else partition_edge(ground, lineage, delta)
     if (edge is None or edge.cost.in_parts > 1) and ground.abilities.any_difference:
         head_bytes = delta.head.size if delta.head is not None and delta.content else 0
         size = head_bytes + delta.bytes_added + delta.bytes_changed
         return CommitTableEdge(lineage, delta, EdgeCost(objects_of(delta), size))
-    if edge is None and ground.rows and not beside:
+    if edge is None and ground.rows and not differs_beside:
         return flip_edge(ground, lineage, delta, bridge=False)
     if edge is None and delta.vanished:
         return rebuild_edge(lineage, delta, bridge=False)
@@ -176,10 +176,10 @@ def flip_edge(ground: EdgeRules, lineage: LineageId, delta: Delta, *, bridge: bo
 
 def bridge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
     """The last resort where the chain has a hole (design §1)."""
-    only = difference.only()
-    if only is None:
+    single_delta = difference.only()
+    if single_delta is None:
         return replacement(ground, difference, totals, later)
-    lineage, delta = only
+    lineage, delta = single_delta
     if delta.was is None or delta.now is None or delta.unknown or delta.two_columns():
         return None
     if not delta.beside_partitions():
@@ -197,9 +197,9 @@ def replacement(ground: EdgeRules, difference: Difference, totals: LineageTotals
     """Another incarnation under the same name, with no state between in which there is none."""
     if len(difference.differing) != 2:
         return None
-    gone = next((delta for delta in difference.differing.values() if delta.now is None), None)
+    old = next((delta for delta in difference.differing.values() if delta.now is None), None)
     lineage, new = next(((key, delta) for key, delta in difference.differing.items() if delta.was is None), (0, None))
-    if gone is None or new is None or gone.was != new.now:
+    if old is None or new is None or old.was != new.now:
         return None
     edge = appearing(ground, lineage, new, totals, later)
     if edge is None:

@@ -89,10 +89,10 @@ def added(event: Event) -> Iterator[Constraint]:
 
 def by_name(rows: Iterable[Constraint]) -> dict[str, Rows]:
     """A constraint's rows, its columns in their order. Names are lower-case, as metastores keep them."""
-    found: dict[str, list[Constraint]] = {}
+    rows_by_name: dict[str, list[Constraint]] = {}
     for row in rows:
-        found.setdefault((row.name or "").lower(), []).append(row)
-    return {name: tuple(sorted(rows, key=position)) for name, rows in found.items()}
+        rows_by_name.setdefault((row.name or "").lower(), []).append(row)
+    return {name: tuple(sorted(rows, key=position)) for name, rows in rows_by_name.items()}
 
 
 def position(row: Constraint) -> tuple[int, str]:
@@ -102,19 +102,19 @@ def position(row: Constraint) -> tuple[int, str]:
 def constraint_image(rows: Rows, child: TableName, admission: Admission) -> Rows | None:
     """Rows as the target has them, on the table that `child` is called at the source now; None for a foreign key to a
     table that the policy does not take."""
-    found = []
+    images = []
     for row in rows:
-        to = admission.name_at_target(child)
-        image: Constraint = replace(row, database=to.database, table=to.table, catalog="hive")
+        child_at_target = admission.name_at_target(child)
+        image: Constraint = replace(row, database=child_at_target.database, table=child_at_target.table, catalog="hive")
         if isinstance(image, ForeignKey):
             own = image.parent == table_name(row.database, row.table)
             parent = child if own else image.parent
             if not admission.takes(parent):
                 return None
-            at = admission.name_at_target(parent)
-            image = replace(image, parent_database=at.database, parent_table=at.table)
-        found.append(image)
-    return tuple(found)
+            parent_at_target = admission.name_at_target(parent)
+            image = replace(image, parent_database=parent_at_target.database, parent_table=parent_at_target.table)
+        images.append(image)
+    return tuple(images)
 
 
 def same_constraint(one: Rows, other: Rows) -> bool:
@@ -170,28 +170,34 @@ def plain(value: object) -> object:
 
 
 def compare_columns(
-    name: TableName, partition: str, source: Table, here: Statistics, there: Statistics
+    name: TableName, partition: str, source: Table, source_statistics: Statistics, target_statistics: Statistics
 ) -> list[Difference]:
     """Of the columns that the source's table has, with the type that it has: others are not carried over."""
-    wanted = of_columns(here, source)
+    expected = of_columns(source_statistics, source)
     return [
         Difference(
             name,
             partition,
             DifferenceKind.DEFINITION,
             f"statistics of column {column}",
-            text_of_statistics(wanted.get(column)),
-            text_of_statistics(there.get(column)),
+            text_of_statistics(expected.get(column)),
+            text_of_statistics(target_statistics.get(column)),
         )
-        for column in sorted(wanted.keys() | (there.keys() - here.keys()))
-        if column not in wanted or column not in there or not same_statistics(wanted[column], there[column])
+        for column in sorted(expected.keys() | (target_statistics.keys() - source_statistics.keys()))
+        if column not in expected
+        or column not in target_statistics
+        or not same_statistics(expected[column], target_statistics[column])
     ]
 
 
-def compare_constraint(name: TableName, constraint: str, here: Rows | None, there: Rows | None) -> list[Difference]:
-    if here == there or (here is not None and there is not None and same_constraint(here, there)):
+def compare_constraint(
+    name: TableName, constraint: str, source_rows: Rows | None, target_rows: Rows | None
+) -> list[Difference]:
+    if source_rows == target_rows or (
+        source_rows is not None and target_rows is not None and same_constraint(source_rows, target_rows)
+    ):
         return []
-    what, source, target = f"constraint {constraint}", text_of_constraint(here), text_of_constraint(there)
+    what, source, target = f"constraint {constraint}", text_of_constraint(source_rows), text_of_constraint(target_rows)
     return [Difference(name, "", DifferenceKind.DEFINITION, what, source, target)]
 
 
@@ -204,9 +210,9 @@ def text_of_constraint(rows: Rows | None) -> str | None:
     if rows is None:
         return None
     kind, columns = type(rows[0]).__name__, ", ".join(str(row.column) for row in rows)
-    said = [str(value) for item in fields(rows[0]) if (value := getattr(rows[0], item.name)) and item.name in SAID]
+    values = [str(value) for item in fields(rows[0]) if (value := getattr(rows[0], item.name)) and item.name in SAID]
     flags = [flag for flag in FLAGS if getattr(rows[0], flag)]
-    return " ".join([f"{kind} ({columns})", *said, *flags])
+    return " ".join([f"{kind} ({columns})", *values, *flags])
 
 
 SAID = frozenset({"parent_database", "parent_table", "parent_key", "value", "expression"})

@@ -87,23 +87,23 @@ def linked(entries: Sequence[Entry], place: Callable[[TableName], TableName]) ->
     parent: dict[TableName, TableName] = {}
 
     def root(name: TableName) -> TableName:
-        at = place(name)
-        parent.setdefault(at, at)
-        while parent[at] != at:
-            parent[at] = parent[parent[at]]
-            at = parent[at]
-        return at
+        node = place(name)
+        parent.setdefault(node, node)
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
 
     for entry in entries:
         if entry.keys.table is not None:
             first = root(entry.keys.table)
             if entry.keys.other is not None:
                 parent[root(entry.keys.other)] = first
-    found: dict[TableName, list[Entry]] = {}
+    groups: dict[TableName, list[Entry]] = {}
     for entry in entries:
         if entry.keys.table is not None:
-            found.setdefault(root(entry.keys.table), []).append(entry)
-    return list(found.values())
+            groups.setdefault(root(entry.keys.table), []).append(entry)
+    return list(groups.values())
 
 
 RUNS = frozenset({"ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION"})
@@ -153,7 +153,7 @@ def defining(entries: Sequence[Entry]) -> list[Entry]:
     """Those of a group's entries that say something to whom contents are the same in all states; one at least. What
     only counts rows says nothing of a content either."""
     bare: dict[Keys, Keys] = {}
-    found = []
+    defining_entries = []
     for entry in entries:
         keys = entry.keys
         if keys.kind in CONTENT:
@@ -162,8 +162,8 @@ def defining(entries: Sequence[Entry]) -> list[Entry]:
             if keys not in bare:
                 bare[keys] = replace(keys, locations=())
             entry = replace(entry, keys=bare[keys])
-        found.append(entry)
-    return found or list(entries[-1:])
+        defining_entries.append(entry)
+    return defining_entries or list(entries[-1:])
 
 
 CONTENT = frozenset({EventKind.INSERT, EventKind.SCAN})
@@ -443,4 +443,8 @@ def names_of(entry: Entry) -> list[TableName]:
 
 def links_of(renames: Iterable[Entry]) -> dict[TableName, TableName]:
     """For each name that a rename links to others, one name that stands for all of them."""
-    return {name: linked[0].keys.table or name for linked in groups(list(renames)) for name in names_in(linked)}
+    return {
+        name: linked_group[0].keys.table or name
+        for linked_group in groups(list(renames))
+        for name in names_in(linked_group)
+    }

@@ -42,21 +42,22 @@ class LineFormat:
     escape: str = ""
 
 
-def kind_of(table: str, how: Format) -> FileFormat:
+def kind_of(table: str, file_format: Format) -> FileFormat:
     """`Refused` for a SerDe that calque has no reader for."""
-    kind = SERDES.get(how.serde)
-    if kind is None or (kind in OF_TEXT and how.input_format != TEXT_INPUT):
+    kind = SERDES.get(file_format.serde)
+    if kind is None or (kind in OF_TEXT and file_format.input_format != TEXT_INPUT):
         raise Refused(
             f"{table} can't be read by its files",
-            f"calque has no reader for {how.serde or 'a table without a SerDe'} with {how.input_format}",
+            f"calque has no reader for {file_format.serde or 'a table without a SerDe'}"
+            f" with {file_format.input_format}",
             "Read it through the metastore",
         )
     return kind
 
 
-def lines_of(definition: Definition, how: Format) -> LineFormat:
-    own, header = how.serde_parameters, int(definition.parameters.get("skip.header.line.count", "0") or 0)
-    if SERDES.get(how.serde) is FileFormat.CSV:
+def lines_of(definition: Definition, file_format: Format) -> LineFormat:
+    own, header = file_format.serde_parameters, int(definition.parameters.get("skip.header.line.count", "0") or 0)
+    if SERDES.get(file_format.serde) is FileFormat.CSV:
         quote, escape = own.get("quoteChar", '"'), own.get("escapeChar", "\\")
         return LineFormat(own.get("separatorChar", ","), "", header, quote, escape)
     delimiter = character(own.get("field.delim", own.get("serialization.format", "\x01")))
@@ -64,6 +65,6 @@ def lines_of(definition: Definition, how: Format) -> LineFormat:
     return LineFormat(delimiter, null, header, escape=own.get("escape.delim", ""))
 
 
-def character(said: str) -> str:
+def character(text: str) -> str:
     """A delimiter may be given by its number."""
-    return chr(int(said)) if said.isdigit() else said[:1] or "\x01"
+    return chr(int(text)) if text.isdigit() else text[:1] or "\x01"

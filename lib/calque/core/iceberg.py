@@ -40,14 +40,14 @@ def is_iceberg(table: Table) -> bool:
 
 def metadata_of(table: Table) -> str:
     """The path of its metadata file. `Refused` where the definition names none."""
-    found = (table.parameters or {}).get(METADATA, "")
-    if not found:
+    path = (table.parameters or {}).get(METADATA, "")
+    if not path:
         raise Refused(
             f"{table.database}.{table.name} is no readable Iceberg table",
             f"its definition has no {METADATA}",
             "Register it with its newest metadata file, or drop it",
         )
-    return found
+    return path
 
 
 def name_of(path: str) -> str:
@@ -56,10 +56,10 @@ def name_of(path: str) -> str:
 
 def comparable(parameters: Mapping[str, str]) -> dict[str, str]:
     """Parameters of an Iceberg table in which places do not differ, and versions do: a metadata file keeps its name."""
-    found = {key: value for key, value in parameters.items() if key != PREVIOUS}
-    if METADATA in found:
-        found[METADATA] = name_of(found[METADATA])
-    return found
+    kept_parameters = {key: value for key, value in parameters.items() if key != PREVIOUS}
+    if METADATA in kept_parameters:
+        kept_parameters[METADATA] = name_of(kept_parameters[METADATA])
+    return kept_parameters
 
 
 def pointing(table: Table, metadata: str, previous: str | None) -> Table:
@@ -74,8 +74,10 @@ def pointing(table: Table, metadata: str, previous: str | None) -> Table:
 def is_displaced(table: Table) -> bool:
     """Whether an Iceberg table at a target names metadata outside of its own directory, as one does that was made by
     hand: calque never writes there."""
-    shown, location = (table.parameters or {}).get(METADATA), location_of(table)
-    return is_iceberg(table) and bool(shown and location) and not place(location or "").contains(place(shown or ""))
+    metadata, location = (table.parameters or {}).get(METADATA), location_of(table)
+    return (
+        is_iceberg(table) and bool(metadata and location) and not place(location or "").contains(place(metadata or ""))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,10 @@ class PathMapping:
 
     def at_target(self, path: str) -> str:
         """The same path below the target's location; what lies outside of the source's gets a directory of its own."""
-        base, found = place(self.source), place(path)
-        if base.contains(found):
-            return join(self.target, found.path[len(base.path) :].lstrip("/"))
-        directory, name = str(found).rsplit("/", 1)
+        base, source_path = place(self.source), place(path)
+        if base.contains(source_path):
+            return join(self.target, source_path.path[len(base.path) :].lstrip("/"))
+        directory, name = str(source_path).rsplit("/", 1)
         return join(self.target, f"{ELSEWHERE}/{xxh3_64_hexdigest(directory)}/{name}")
 
 
@@ -105,19 +107,19 @@ class PathMapping:
 def parse_metadata(path: str, content: bytes) -> Json:
     """A metadata file. `Refused` for what calque does not know."""
     try:
-        found = json.loads(gzip.decompress(content) if is_compressed(path) else content)
-        version, location = found["format-version"], found["location"]
+        metadata = json.loads(gzip.decompress(content) if is_compressed(path) else content)
+        version, location = metadata["format-version"], metadata["location"]
     except (ValueError, KeyError, TypeError, OSError, EOFError) as error:
         raise unreadable(path, error) from error
     if version not in range(1, NEWEST_FORMAT + 1):
         raise Refused(f"{path} has Iceberg format {version}", f"calque knows 1 to {NEWEST_FORMAT}")
-    if type(location) is not str or any("manifest-list" not in snapshot for snapshot in snapshots_of(found)):
+    if type(location) is not str or any("manifest-list" not in snapshot for snapshot in snapshots_of(metadata)):
         raise Refused(
             f"{path} has snapshots without manifest lists",
             "the first Iceberg writers made such",
             "Rewrite the table's metadata with a newer one",
         )
-    return dict(found)
+    return dict(metadata)
 
 
 def metadata_file(path: str, metadata: Json) -> bytes:
@@ -142,8 +144,8 @@ def unreadable(path: str, error: Exception) -> Refused:
 def snapshots_of(metadata: Json) -> list[Json]:
     """The current one first: without it nothing else matters."""
     current = metadata.get("current-snapshot-id")
-    found: list[Json] = list(metadata.get("snapshots") or ())
-    return sorted(found, key=lambda snapshot: snapshot["snapshot-id"] != current)
+    snapshots: list[Json] = list(metadata.get("snapshots") or ())
+    return sorted(snapshots, key=lambda snapshot: snapshot["snapshot-id"] != current)
 
 
 def current_of(metadata: Json) -> Json | None:
@@ -162,50 +164,54 @@ def moved_metadata(
 ) -> Json:
     """The metadata at the target, with the kept `snapshots` alone. `files` are the statistics that were copied, `log`
     the older metadata files that are there, both by their paths at the target."""
-    found = dict(metadata)
-    found["location"] = paths.target
-    if "snapshots" in found:
-        found["snapshots"] = [
+    target_metadata = dict(metadata)
+    target_metadata["location"] = paths.target
+    if "snapshots" in target_metadata:
+        target_metadata["snapshots"] = [
             {**snapshot, "manifest-list": paths.at_target(snapshot["manifest-list"])}
             for snapshot in metadata["snapshots"] or ()
             if snapshot["snapshot-id"] in snapshots
         ]
     if metadata.get("refs"):
-        found["refs"] = {name: ref for name, ref in metadata["refs"].items() if ref["snapshot-id"] in snapshots}
+        target_metadata["refs"] = {
+            name: ref for name, ref in metadata["refs"].items() if ref["snapshot-id"] in snapshots
+        }
     if metadata.get("snapshot-log"):
-        found["snapshot-log"] = unbroken(metadata["snapshot-log"], snapshots)
+        target_metadata["snapshot-log"] = unbroken(metadata["snapshot-log"], snapshots)
     if metadata.get("metadata-log"):
-        moved = [
+        entries = [
             {**entry, "metadata-file": paths.at_target(entry["metadata-file"])} for entry in metadata["metadata-log"]
         ]
-        found["metadata-log"] = [entry for entry in moved if entry["metadata-file"] in log]
+        target_metadata["metadata-log"] = [entry for entry in entries if entry["metadata-file"] in log]
     for key in ("statistics", "partition-statistics"):
         if metadata.get(key):
-            moved = [{**one, "statistics-path": paths.at_target(one["statistics-path"])} for one in metadata[key]]
-            found[key] = [one for one in moved if one["statistics-path"] in files and one["snapshot-id"] in snapshots]
+            statistics = [{**one, "statistics-path": paths.at_target(one["statistics-path"])} for one in metadata[key]]
+            target_metadata[key] = [
+                one for one in statistics if one["statistics-path"] in files and one["snapshot-id"] in snapshots
+            ]
     if metadata.get("properties"):
-        found["properties"] = moved_properties(metadata["properties"], paths)
-    return found
+        target_metadata["properties"] = moved_properties(metadata["properties"], paths)
+    return target_metadata
 
 
 def unbroken(log: list[Json], snapshots: Collection[int]) -> list[Json]:
     """The log's newest entries, back to the last one of a snapshot that is not there (as Iceberg itself expires)."""
-    kept: list[Json] = []
+    kept_entries: list[Json] = []
     for entry in log:
-        kept = [*kept, entry] if entry["snapshot-id"] in snapshots else []
-    return kept
+        kept_entries = [*kept_entries, entry] if entry["snapshot-id"] in snapshots else []
+    return kept_entries
 
 
 def moved_properties(properties: Mapping[str, str], paths: PathMapping) -> dict[str, str]:
     """Places for new files, below the new location; those outside of the old one are left out."""
     base = place(paths.source)
-    found = dict(properties)
+    target_properties = dict(properties)
     for key in PLACES:
-        if key in found:
-            where = found.pop(key)
-            if base.contains(place(where)):
-                found[key] = paths.at_target(where)
-    return found
+        if key in target_properties:
+            location = target_properties.pop(key)
+            if base.contains(place(location)):
+                target_properties[key] = paths.at_target(location)
+    return target_properties
 
 
 def metadata_log(path: str, metadata: Json) -> set[str]:

@@ -60,11 +60,11 @@ def is_parked(key: str) -> bool:
 
 def parked(parameters: Mapping[str, str] | None) -> dict[str, str]:
     """Parameters without marks of another calque, the dangerous ones under `calque.source.`."""
-    found: dict[str, str] = {}
+    parked_parameters: dict[str, str] = {}
     for key, value in (parameters or {}).items():
         if key not in MARKS and key != attached.PARKED:
-            found[f"{SOURCE}.{key}" if is_parked(key) else key] = value
-    return found
+            parked_parameters[f"{SOURCE}.{key}" if is_parked(key) else key] = value
+    return parked_parameters
 
 
 def origin_of(parameters: Mapping[str, str] | None, source: str) -> str:
@@ -183,13 +183,13 @@ def canonical(thing: object, ignore: frozenset[str] = frozenset()) -> object:
     if thing is None or isinstance(thing, (str, int)):
         return thing or None
     if names := _compared(type(thing)):  # type: ignore[arg-type]  # mypy: no type is hashable
-        found = []
+        named_forms = []
         for name in names:
             value = getattr(thing, name)
             form = canonical(_cleaned(value, ignore) if name == "parameters" else value, ignore)
             if form is not None:
-                found.append((name, form))
-        return tuple(found) or None
+                named_forms.append((name, form))
+        return tuple(named_forms) or None
     if isinstance(thing, Mapping):
         return tuple(sorted((key, canonical(value)) for key, value in thing.items())) or None
     if isinstance(thing, tuple | list):

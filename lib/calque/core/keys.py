@@ -299,10 +299,10 @@ def analyzed_partition(event: Event) -> tuple[str, ...]:
 
 
 def name_in(thing: Fields, database: str = "2", name: str = "1") -> TableName:
-    found = table_name(string(thing, database), string(thing, name))
-    if not found.database or not found.table:
+    qualified_name = table_name(string(thing, database), string(thing, name))
+    if not qualified_name.database or not qualified_name.table:
         raise Undecodable("an object has no name")
-    return found
+    return qualified_name
 
 
 def database_name(database: Fields) -> TableName:

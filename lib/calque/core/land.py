@@ -27,55 +27,63 @@ def landing(
     partitions: Mapping[str, Partition],
     locations: Mapping[str, str],
     imaging: ImageBuilder,
-    there: Table | None,
-    there_partitions: Mapping[str, Partition],
+    target_table: Table | None,
+    target_partitions: Mapping[str, Partition],
 ) -> Chain:
-    """The chain. `locations` are the source's directories by partition (`""`: a plain table's own); `there` is the
-    target's table, `there_partitions` all of its partitions. Versions are (exact_at, index of the partition in
+    """The chain. `locations` are the source's directories by partition (`""`: a plain table's own); `target_table` is
+    the target's table, `target_partitions` all of its partitions. Versions are (exact_at, index of the partition in
     `partitions`); the table's index is -1."""
     chain = Chain((name,), events=1)
     if table is None:
-        if there is not None:
+        if target_table is not None:
             chain.names[name] = OLD
             chain.heads[OLD] = Head(OLD, BASE, data=BASE_DATA)
             chain.steps.append(Step((exact_at,), names={name: None}))
         return chain
-    same_table = there is not None and same_incarnation(there, table, imaging)
+    same_table = target_table is not None and same_incarnation(target_table, table, imaging)
     lineage = OLD if same_table else NEW
     data = Data(exact_at, locations[""]) if "" in locations else None
-    fresh = f"r{exact_at}"
-    again = there is not None and is_ahead_incarnation(there.parameters, exact_at)
-    head = Head(lineage, Version(exact_at, -1), "" if same_table and not again else fresh, data, exact_at)
+    fresh_incarnation = f"r{exact_at}"
+    has_ahead_incarnation = target_table is not None and is_ahead_incarnation(target_table.parameters, exact_at)
+    head = Head(
+        lineage,
+        Version(exact_at, -1),
+        "" if same_table and not has_ahead_incarnation else fresh_incarnation,
+        data,
+        exact_at,
+    )
     names: dict[TableName, int | None] = {}
     heads: dict[int, Head] = {}
     parts: dict[PartCell, Part | None] = {}
-    if there is None:
+    if target_table is None:
         chain.names[name] = None
     else:
         chain.names[name] = OLD
         chain.heads[OLD] = Head(OLD, BASE, data=BASE_DATA)
-    if same_table and there is not None:
-        wanted = imaging.table(table, Marks(exact_at, ""), None)
-        if stays(there, table, wanted, imaging) and not is_ahead(there.parameters, exact_at):
+    if same_table and target_table is not None:
+        expected = imaging.table(table, Marks(exact_at, ""), None)
+        if stays(target_table, table, expected, imaging) and not is_ahead(target_table.parameters, exact_at):
             head = Head(OLD, BASE, "", data or BASE_DATA, exact_at)
-        for gone in there_partitions.keys() - partitions.keys():
-            chain.parts[OLD, gone] = Part(gone, BASE, BASE_DATA)
-            parts[OLD, gone] = None
+        for dropped_partition in target_partitions.keys() - partitions.keys():
+            chain.parts[OLD, dropped_partition] = Part(dropped_partition, BASE, BASE_DATA)
+            parts[OLD, dropped_partition] = None
     else:
         names[name] = NEW
         chain.complete.add(NEW)
     heads[lineage] = head
     for index, (partition, definition) in enumerate(partitions.items()):
-        old = there_partitions.get(partition) if same_table else None
+        old = target_partitions.get(partition) if same_table else None
         content = Data(exact_at, locations.get(partition, ""))
         chain.parts[lineage, partition] = Part(partition, BASE, BASE_DATA) if old is not None else None
-        wanted_part = imaging.partition(definition, name, Marks(exact_at, ""), None)
-        same = old is not None and stays(old, definition, wanted_part, imaging)
+        expected_part = imaging.partition(definition, name, Marks(exact_at, ""), None)
+        same = old is not None and stays(old, definition, expected_part, imaging)
         if same and old is not None and not is_ahead(old.parameters, exact_at):
             parts[lineage, partition] = Part(partition, BASE, content, "", exact_at)
         else:
-            kept = old is not None and has_incarnation(old) and not is_ahead_incarnation(old.parameters, exact_at)
-            incarnation = "" if kept else fresh
+            keeps_incarnation = (
+                old is not None and has_incarnation(old) and not is_ahead_incarnation(old.parameters, exact_at)
+            )
+            incarnation = "" if keeps_incarnation else fresh_incarnation
             part_lineage = partition if old is not None else f"{partition}@{exact_at}"
             parts[lineage, partition] = Part(part_lineage, Version(exact_at, index), content, incarnation, exact_at)
     chain.shapes[lineage] = shape_of(table)
@@ -89,17 +97,17 @@ def shape_of(table: Table) -> TableShape:
     return TableShape.PARTITIONED if is_partitioned(table) else TableShape.PLAIN
 
 
-def same_incarnation(there: Table, table: Table, imaging: ImageBuilder) -> bool:
+def same_incarnation(target_table: Table, table: Table, imaging: ImageBuilder) -> bool:
     """Whether the target's table may go on as this one: ours, of the same name, shape and partition keys,
     its columns at most extended (in doubt it is another). An Iceberg table's metadata keeps track of its columns."""
-    if is_iceberg(there) or is_iceberg(table):
-        return is_ours(there.parameters, imaging.source) and is_iceberg(there) and is_iceberg(table)
-    old, new = column_types(there), column_types(table)
+    if is_iceberg(target_table) or is_iceberg(table):
+        return is_ours(target_table.parameters, imaging.source) and is_iceberg(target_table) and is_iceberg(table)
+    old, new = column_types(target_table), column_types(table)
     return (
-        is_ours(there.parameters, imaging.source)
+        is_ours(target_table.parameters, imaging.source)
         and old == new[: len(old)]
-        and shape_of(there) == shape_of(table)
-        and partition_keys(there) == partition_keys(table)
+        and shape_of(target_table) == shape_of(table)
+        and partition_keys(target_table) == partition_keys(table)
     )
 
 
@@ -113,18 +121,18 @@ def partition_keys(table: Table) -> list[tuple[str, str]]:
 
 
 def stays(
-    there: Table | Partition, source: Table | Partition, wanted: Table | Partition, imaging: ImageBuilder
+    target: Table | Partition, source: Table | Partition, expected: Table | Partition, imaging: ImageBuilder
 ) -> bool:
-    """Whether the definition at the target is the wanted one, and in its place where files stay at the source."""
+    """Whether the definition at the target is the expected one, and in its place where files stay at the source."""
     if imaging.admission.policy.data == "none" and not (isinstance(source, Table) and is_view(source)):
-        return unchanged(there, wanted) and same_place(source, there)
-    displaced = isinstance(there, Table) and imaging.admission.policy.data != "none" and is_displaced(there)
-    return not displaced and unchanged(there, wanted)
+        return unchanged(target, expected) and same_place(source, target)
+    displaced = isinstance(target, Table) and imaging.admission.policy.data != "none" and is_displaced(target)
+    return not displaced and unchanged(target, expected)
 
 
-def unchanged(there: Table | Partition, wanted: Table | Partition) -> bool:
-    """Whether the definition at the target is the wanted one, its incarnation and position aside."""
-    return same_definition(without_incarnation(there), without_incarnation(wanted))
+def unchanged(target: Table | Partition, expected: Table | Partition) -> bool:
+    """Whether the definition at the target is the expected one, its incarnation and position aside."""
+    return same_definition(without_incarnation(target), without_incarnation(expected))
 
 
 def has_incarnation(thing: Table | Partition) -> bool:

@@ -49,13 +49,13 @@ class FirstSight:
     """What was seen first, and when the look at it had ended."""
 
     generation: Generation
-    at: float
+    seen_at: float
 
 
-def next_step(me: Writer, held: int, newest: Generation | None, first: FirstSight | None, began: float) -> Step:
-    """What a writer does that holds nothing just now. `held` is the last generation that it had, 0 for none; `newest`
-    was found by a look that began at `began`."""
-    if held and (newest is None or newest.writer.id != me.id):
+def next_step(me: Writer, held_number: int, newest: Generation | None, first: FirstSight | None, began: float) -> Step:
+    """What a writer does that holds nothing just now. `held_number` is the last generation that it had, 0 for none;
+    `newest` was found by a look that began at `began`."""
+    if held_number and (newest is None or newest.writer.id != me.id):
         return LeaseLost(newest)
     if newest is None:
         return TakeGeneration(1)
@@ -66,7 +66,7 @@ def next_step(me: Writer, held: int, newest: Generation | None, first: FirstSigh
         return Watch(newest, 0.0)
     if newest != first.generation:
         return Living(newest)
-    idle = began - first.at
+    idle = began - first.seen_at
     return TakeGeneration(newest.number + 1) if idle >= newest.seconds else Watch(newest, idle)
 
 

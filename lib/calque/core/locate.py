@@ -61,12 +61,12 @@ def locate(
         first_stop = next((index for index, stage in enumerate(stages, 1) if stage.event_id >= newest), len(stages))
     difference = Difference()
     difference.forward(departure(start, first))
-    found = 0 if not difference.differing and first_stop == 0 else None
+    located_index = 0 if not difference.differing and first_stop == 0 else None
     for index, stage in enumerate(stages, start=1):
         difference.forward(stage)
         if index >= first_stop and not difference.differing:
-            found = index
-    return LocatedState(found, first_stop)
+            located_index = index
+    return LocatedState(located_index, first_stop)
 
 
 def marks(table: ObservedTable) -> list[EventId]:
@@ -100,9 +100,9 @@ def observed_cells(chain: Chain, observed: Mapping[TableName, ObservedTable | No
         version = newest_at(heads.get(lineage, []), table.event) if table.event > cursor else BASE
         cells.heads[lineage] = HeadValue(version, table.content, table.size)
         for partition, part_seen in table.parts.items():
-            known = [row for row in parts.get((lineage, partition), []) if row[0] <= part_seen.event]
-            if part_seen.event > cursor and known:
-                _, part_lineage, part_version = known[-1]
+            known_parts = [row for row in parts.get((lineage, partition), []) if row[0] <= part_seen.event]
+            if part_seen.event > cursor and known_parts:
+                _, part_lineage, part_version = known_parts[-1]
             else:
                 part_lineage, part_version = partition, BASE
             cells.parts[lineage, partition] = PartValue(part_lineage, part_version, part_seen.content, part_seen.size)
@@ -136,5 +136,5 @@ def lineage_of(
 
 
 def newest_at(rows: list[tuple[EventId, Version, str]], event: EventId) -> Version:
-    found = [version for since, version, _ in rows if since <= event]
-    return found[-1] if found else BASE
+    versions = [version for since, version, _ in rows if since <= event]
+    return versions[-1] if versions else BASE

@@ -134,24 +134,24 @@ def rewritten_as(file: ListedFile, content: bytes) -> RewrittenDeleteFile:
         paths = parquet(file.path, content).column("file_path")
     else:
         paths = pa.chunked_array([[row["file_path"] for row in records(file.path, content)]], pa.string())
-    found = pc.min_max(paths.cast(pa.string())).as_py()
-    if found["min"] is None:
+    bounds = pc.min_max(paths.cast(pa.string())).as_py()
+    if bounds["min"] is None:
         return RewrittenDeleteFile(len(content))
-    return RewrittenDeleteFile(len(content), (found["min"].encode(), found["max"].encode()))
+    return RewrittenDeleteFile(len(content), (bounds["min"].encode(), bounds["max"].encode()))
 
 
 def moved_parquet(path: str, content: bytes, at_target: Callable[[str], str]) -> bytes:
     """Rows are sorted by path and position, as the specification wants them."""
     table = parquet(path, content)
-    at = table.schema.get_field_index("file_path")
-    paths = table.column(at).cast(pa.string()).combine_chunks().dictionary_encode()
+    column_index = table.schema.get_field_index("file_path")
+    paths = table.column(column_index).cast(pa.string()).combine_chunks().dictionary_encode()
     names = pa.array([at_target(name) for name in paths.dictionary.to_pylist()], pa.string())
-    column = names.take(paths.indices).cast(table.schema.field(at).type)
+    column = names.take(paths.indices).cast(table.schema.field(column_index).type)
     order = [("file_path", "ascending"), ("pos", "ascending")]
-    moved = table.set_column(at, table.schema.field(at), column).sort_by(order)
+    moved_table = table.set_column(column_index, table.schema.field(column_index), column).sort_by(order)
     codec = parquet_codec(content)
     buffer = io.BytesIO()
-    pq.write_table(moved, buffer, compression=codec, store_schema=False)
+    pq.write_table(moved_table, buffer, compression=codec, store_schema=False)
     return buffer.getvalue()
 
 
@@ -228,14 +228,14 @@ def taken_apart(path: str, content: bytes) -> tuple[bytes, Mapping[str, bytes], 
     """The header as it is, what it says, and the blocks."""
     try:
         length = header_length(content)
-        found = fastavro.schemaless_reader(io.BytesIO(content), HEADER_SCHEMA, None)
-        assert isinstance(found, dict)
-        if found["magic"] != b"Obj\x01":
+        header = fastavro.schemaless_reader(io.BytesIO(content), HEADER_SCHEMA, None)
+        assert isinstance(header, dict)
+        if header["magic"] != b"Obj\x01":
             raise ValueError("it is no Avro file")
-        json.loads(found["meta"]["avro.schema"])
+        json.loads(header["meta"]["avro.schema"])
     except (ValueError, KeyError, TypeError, EOFError, IndexError) as error:
         raise unreadable(path, error) from error
-    return content[:length], found["meta"], content[length:]
+    return content[:length], header["meta"], content[length:]
 
 
 def header_length(content: bytes) -> int:

@@ -36,8 +36,8 @@ class TargetGaps:
         """What became of the target's newest gap."""
         if self.is_under_way():
             return GapState.REPAIRING
-        held = self.recovery is not None and self.recovery.drops is DropReview.HELD
-        return GapState.HELD if held else GapState.REPAIRED
+        is_held = self.recovery is not None and self.recovery.drops is DropReview.HELD
+        return GapState.HELD if is_held else GapState.REPAIRED
 
     def state_of_own(self, gap: Gap, gaps: Sequence[Gap]) -> GapState:
         """What became of a gap of the target's own: it is of no account behind the log's next one."""
@@ -65,9 +65,9 @@ def states_of(gaps: Sequence[Gap], targets: Iterable[TargetGaps]) -> Mapping[int
     targets = list(targets)
     states = {}
     for gap in gaps:
-        late = any((target.recovery.newest_gap if target.recovery else 0) < gap.number for target in targets)
+        is_late = any((target.recovery.newest_gap if target.recovery else 0) < gap.number for target in targets)
         last = [target for target in targets if gap.number == len(gaps) > number_of(target.own)]
-        states[gap.number] = GapState.REPAIRING if late else worst(target.state() for target in last)
+        states[gap.number] = GapState.REPAIRING if is_late else worst(target.state() for target in last)
     return states
 
 
@@ -84,5 +84,5 @@ def number_of(gap: Gap | None) -> int:
 
 
 def worst(states: Iterable[GapState]) -> GapState:
-    found = {*states}
-    return next((one for one in (GapState.REPAIRING, GapState.HELD) if one in found), GapState.REPAIRED)
+    distinct_states = {*states}
+    return next((one for one in (GapState.REPAIRING, GapState.HELD) if one in distinct_states), GapState.REPAIRED)

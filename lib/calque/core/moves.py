@@ -43,8 +43,8 @@ def move_of(event: Event) -> Move | None:
 
 def places(event_id: EventId, location: str, moves: Iterable[Move]) -> Sequence[str]:
     """Where a directory of `event_id` was in turn; the last is where it is after all moves."""
-    found = [location]
+    locations = [location]
     for move in moves:
-        if move.event_id > event_id and (followed := move.follow(found[-1])) != found[-1]:
-            found.append(followed)
-    return found
+        if move.event_id > event_id and (followed := move.follow(locations[-1])) != locations[-1]:
+            locations.append(followed)
+    return locations

@@ -201,8 +201,8 @@ def switched(delta: Delta) -> frozenset[str]:
 
 
 def touched(walk: StateWalk, lineage: LineageId, delta: Delta) -> tuple[tuple[str, Part | None], ...]:
-    found = dict(named_before(walk.some(lineage, {*delta.added, *delta.changed}), delta))
-    return tuple((name, found.get(name)) for name in sorted({*found, *delta.removed}))
+    parts_by_name = dict(named_before(walk.some(lineage, {*delta.added, *delta.changed}), delta))
+    return tuple((name, parts_by_name.get(name)) for name in sorted({*parts_by_name, *delta.removed}))
 
 
 def named_before(parts: tuple[tuple[str, Part], ...], delta: Delta) -> tuple[tuple[str, Part], ...]:

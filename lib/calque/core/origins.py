@@ -43,61 +43,61 @@ def path_after(event: Event) -> frozenset[str]:
 
 def to_ask(
     entries: Iterable[Entry],
-    there: Callable[[TableName], bool],
-    shown: Callable[[TableName], EventId],
+    existed: Callable[[TableName], bool],
+    shown_event: Callable[[TableName], EventId],
     takes: Callable[[TableName], bool],
 ) -> list[EventId]:
     """The events whose paths `as_carried` needs: those of headers, and the first of each table that is not there."""
-    asked: list[EventId] = []
-    met: set[TableName] = set()
+    event_ids: list[EventId] = []
+    visited_tables: set[TableName] = set()
     for entry in entries:
         name, kind = entry.keys.table, entry.keys.kind
-        if name is None or kind not in TELLING or not concerns(entry, takes) or entry.event_id <= shown(name):
+        if name is None or kind not in TELLING or not concerns(entry, takes) or entry.event_id <= shown_event(name):
             continue
-        if kind in HEADERS or (name not in met and not there(name)):
-            asked.append(entry.event_id)
-        met.add(name)
-    return asked
+        if kind in HEADERS or (name not in visited_tables and not existed(name)):
+            event_ids.append(entry.event_id)
+        visited_tables.add(name)
+    return event_ids
 
 
 def as_carried(
     entries: Sequence[Entry],
-    there: Callable[[TableName], bool],
-    shown: Callable[[TableName], EventId],
+    existed: Callable[[TableName], bool],
+    shown_event: Callable[[TableName], EventId],
     back: Collection[EventId],
     takes: Callable[[TableName], bool],
 ) -> list[Entry]:
-    """The entries as they concern the target. `there` says which tables are there before, each at the event that it is
-    `shown` at; `back` are the events of `to_ask` that leave their table with a path to the target. Tables that the
-    policy does not take are left as they are."""
+    """The entries as they concern the target. `existed` says which tables are there before, each at the event that it
+    is `shown_event` at; `back` are the events of `to_ask` that leave their table with a path to the target. Tables that
+    the policy does not take are left as they are."""
     now: dict[TableName, bool] = {}
-    found = []
+    carried_entries = []
 
     def is_there(name: TableName) -> bool:
-        return now[name] if name in now else there(name)
+        return now[name] if name in now else existed(name)
 
     for entry in entries:
         keys = entry.keys
         name, was, kind = keys.table, keys.other, keys.kind
-        if name is None or not concerns(entry, takes) or entry.event_id <= shown(name):
-            found.append(entry)
+        if name is None or not concerns(entry, takes) or entry.event_id <= shown_event(name):
+            carried_entries.append(entry)
             continue
         before = was if was is not None else name
         if entry.event_id in back:
             if is_there(before) and (was is None or takes(was)):
-                found.append(replace(entry, keys=Keys(EventKind.DROP_TABLE, before, shape=keys.shape)))
+                carried_entries.append(replace(entry, keys=Keys(EventKind.DROP_TABLE, before, shape=keys.shape)))
             now[before] = now[name] = False
         elif kind in HEADERS:
             appears = kind is not EventKind.CREATE_TABLE and takes(before) and not is_there(before)
-            found.append(replace(entry, keys=Keys(EventKind.UNKNOWN, name)) if appears else entry)
+            carried_entries.append(replace(entry, keys=Keys(EventKind.UNKNOWN, name)) if appears else entry)
             now[before], now[name] = False, True
         elif (kind in DOUBTFUL or (name in now and kind in TELLING)) and not is_there(name):
             continue
         else:
-            found.append(entry)
+            carried_entries.append(entry)
             if kind in TELLING or kind is EventKind.DROP_TABLE:
                 now[name] = kind is not EventKind.DROP_TABLE
-    return found
+    return carried_entries
 
 
 def concerns(entry: Entry, takes: Callable[[TableName], bool]) -> bool:

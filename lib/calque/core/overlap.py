@@ -81,15 +81,17 @@ def _meet(one: tuple[Symbol, ...], other: tuple[Symbol, ...]) -> str | None:
 
     @cache
     def walk(left: int, right: int) -> str | None:
-        if left < len(one) and one[left] is None and (rest := walk(left + 1, right)) is not None:
-            return rest
-        if right < len(other) and other[right] is None and (rest := walk(left, right + 1)) is not None:
-            return rest
+        if left < len(one) and one[left] is None and (suffix := walk(left + 1, right)) is not None:
+            return suffix
+        if right < len(other) and other[right] is None and (suffix := walk(left, right + 1)) is not None:
+            return suffix
         if left == len(one) or right == len(other):
             return "" if left == len(one) and right == len(other) else None
-        here, there = one[left], other[right]
-        both = there if here is None else here if there is None else here & there
-        rest = walk(left + (here is not None), right + (there is not None)) if both else None
-        return max(both) + rest if both and rest is not None else None
+        left_symbol, right_symbol = one[left], other[right]
+        common = (
+            right_symbol if left_symbol is None else left_symbol if right_symbol is None else left_symbol & right_symbol
+        )
+        suffix = walk(left + (left_symbol is not None), right + (right_symbol is not None)) if common else None
+        return max(common) + suffix if common and suffix is not None else None
 
     return walk(0, 0)

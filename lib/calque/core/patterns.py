@@ -152,10 +152,10 @@ def _begins(head: re.Pattern[str], text: str) -> bool:
 
 def _alternatives(expression: str) -> list[str]:
     """The expression split at each `|` that stands in no parentheses and no class; a leading `^` goes."""
-    parts, depth, at = [""], 0, 0
-    while at < len(expression):
-        token = _token(expression, at)
-        at += len(token)
+    parts, depth, position = [""], 0, 0
+    while position < len(expression):
+        token = _token(expression, position)
+        position += len(token)
         depth += {"(": 1, ")": -1}.get(token, 0)
         if token == "|" and depth == 0:
             parts.append("")
@@ -164,29 +164,29 @@ def _alternatives(expression: str) -> list[str]:
     return [part.removeprefix("^") for part in parts]
 
 
-def _token(expression: str, at: int) -> str:
+def _token(expression: str, position: int) -> str:
     """One character, one escaped character, or one whole class."""
-    if expression[at] == "\\":
-        return expression[at : at + 2]
-    if expression[at] != "[":
-        return expression[at]
-    end = at + 1 + expression.startswith("^", at + 1)
+    if expression[position] == "\\":
+        return expression[position : position + 2]
+    if expression[position] != "[":
+        return expression[position]
+    end = position + 1 + expression.startswith("^", position + 1)
     end += expression.startswith("]", end)
     while expression[end] != "]":
         end += 2 if expression[end] == "\\" else 1
-    return expression[at : end + 1]
+    return expression[position : end + 1]
 
 
 def _literal_prefix(expression: str) -> str:
     """Lower-case characters that every match begins with."""
-    prefix, at = "", 0
-    while at < len(expression):
-        token = _token(expression, at)
-        at += len(token)
+    prefix, position = "", 0
+    while position < len(expression):
+        token = _token(expression, position)
+        position += len(token)
         literal = LITERAL.fullmatch(token)
-        if not literal or expression.startswith(("*", "?", "{"), at):
+        if not literal or expression.startswith(("*", "?", "{"), position):
             break
         prefix += literal[literal.lastindex or 0].lower()
-        if expression.startswith("+", at):
+        if expression.startswith("+", position):
             break
     return prefix

@@ -78,7 +78,7 @@ def visitable_states(problem: Problem) -> set[int]:
         if value is not None and value.content == UNLISTED:
             parts.setdefault(lineage, set()).add(name)
     doubtful: set[LineageId] = set()
-    found = set()
+    indices = set()
     for index in range(problem.last + 1):
         if index:
             stage = problem.stages[index - 1]
@@ -101,23 +101,23 @@ def visitable_states(problem: Problem) -> set[int]:
                         if not parts[lineage]:
                             del parts[lineage]
         if not any(lineage in shown for unknown in (heads, parts, doubtful) for lineage in unknown):
-            found.add(index)
-    return found
+            indices.add(index)
+    return indices
 
 
 def kept_stops(problem: Problem, stops: set[int]) -> set[int]:
     """Without those inside a run of stages that write the same one thing anew: the run's end is never worse than they
     are (no definition and no content ever comes back)."""
-    kept, later, key_after = set(), False, None
+    remaining_stops, later, key_after = set(), False, None
     for index in range(problem.last, -1, -1):
         key = overwritten(problem.stages[index - 1]) if index else None
         if index == problem.last or key is None or key != key_after:
             later = False
         if index in stops and not (later and index != problem.origin):
-            kept.add(index)
+            remaining_stops.add(index)
             later = True
         key_after = key
-    return kept
+    return remaining_stops
 
 
 def overwritten(stage: Stage) -> tuple[LineageId, str, bool] | None:
@@ -168,18 +168,18 @@ class ChainSearch:
 
     def edges_to_goal(self) -> dict[int, Edge | None]:
         """The edge to the goal from each state that has one; None where both are the same."""
-        found: dict[int, Edge | None] = {}
+        edges: dict[int, Edge | None] = {}
         difference = Difference()
         for index in range(self.goal - 1, self.origin - 1, -1):
             difference.backward(self.stages[index + 1])
             if index in self.stops or index == self.origin:
                 if not difference.differing:
-                    found[index] = None
+                    edges[index] = None
                 elif (edge := self.edge(difference, self.goal)) is not None:
-                    found[index] = edge
+                    edges[index] = edge
             if index >= self.problem.first_stop:
                 difference.see()
-        return found
+        return edges
 
     def ahead(self, index: int, upto: int) -> Iterator[tuple[int, Difference]]:
         """Each later state, with its difference from the one at `index`."""
@@ -220,8 +220,8 @@ class ChainSearch:
         cost = self.labels[index].cost
         if edge is not None:
             cost = add(cost, edge.cost)
-        known = self.labels.get(later)
-        if known is None or cost < known.cost:
+        label = self.labels.get(later)
+        if label is None or cost < label.cost:
             self.labels[later] = _PathLabel(cost, index, twin=edge is None)
 
     def stuck(self, difference: Difference, later: int) -> bool:
@@ -266,19 +266,19 @@ class ChainSearch:
 
 def presences(stages: list[Stage]) -> dict[LineageId, tuple[int, int]]:
     """Of each lineage that a stage touches: the last state that shows it, and the last that does not (-1: none)."""
-    found: dict[LineageId, tuple[int, int]] = {}
+    last_states: dict[LineageId, tuple[int, int]] = {}
     end = len(stages) - 1
     for index in range(end, -1, -1):
         for touch in stages[index].touches:
-            if touch.lineage not in found:
-                found[touch.lineage] = (-1, end) if touch.named is None else (end, -1)
-            shown, absent = found[touch.lineage]
+            if touch.lineage not in last_states:
+                last_states[touch.lineage] = (-1, end) if touch.named is None else (end, -1)
+            shown, absent = last_states[touch.lineage]
             if touch.was_named is not None:
                 shown = max(shown, index - 1)
             else:
                 absent = max(absent, index - 1)
-            found[touch.lineage] = (shown, absent)
-    return found
+            last_states[touch.lineage] = (shown, absent)
+    return last_states
 
 
 def add(cost: Cost, edge: EdgeCost) -> Cost:

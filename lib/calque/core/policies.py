@@ -55,26 +55,28 @@ class Change:
     def is_new_function(self, name: TableName) -> bool:
         return self.now.takes_function(name) and not all(one.takes_function(name) for one in self.before)
 
-    def concerns(self, at: TableName) -> bool:
+    def concerns(self, target_name: TableName) -> bool:
         """Whether a table that stands at the target under this name may have to go, or to be written anew."""
-        names = [one.source_of(at) for one in self.before]
+        names = [one.source_of(target_name) for one in self.before]
         if not any(names):
             return False
-        return self.differs("properties") or self.renames or any(name != self.now.source_of(at) for name in names)
+        return (
+            self.differs("properties") or self.renames or any(name != self.now.source_of(target_name) for name in names)
+        )
 
-    def was_put(self, name: TableName, at: TableName) -> bool:
+    def was_put(self, name: TableName, target_name: TableName) -> bool:
         """Whether one of the policies put the source's table there."""
-        return any(one.takes(name) and one.name_at_target(name) == at for one in self.before)
+        return any(one.takes(name) and one.name_at_target(name) == target_name for one in self.before)
 
-    def was_made(self, database: str, at: str) -> bool:
-        """Whether one of the policies had the target's database `at` made for the source's `database`."""
-        return any(at in databases_of(one, database) for one in self.before)
+    def was_made(self, database: str, target_database: str) -> bool:
+        """Whether one of the policies had the target's database `target_database` made for the source's `database`."""
+        return any(target_database in databases_of(one, database) for one in self.before)
 
     def is_elsewhere(self, database: str) -> bool:
         """Whether the database is taken now, and one of the policies called it by another name."""
         name = TableName(database)
-        at = self.now.name_at_target(name)
-        return self.now.takes(name) and any(one.name_at_target(name) != at for one in self.before)
+        target_name = self.now.name_at_target(name)
+        return self.now.takes(name) and any(one.name_at_target(name) != target_name for one in self.before)
 
 
 def databases_of(admission: Admission, database: str) -> set[str]:
@@ -94,13 +96,13 @@ def marked(mark: str, source: str) -> TableName | None:
 def ordered(moves: Mapping[TableName, TableName], aside: Callable[[TableName], TableName]) -> Steps:
     """The moves one after the other, none onto a name that is still to be left. A ring is opened by moving one of its
     tables aside first."""
-    left, steps = dict(moves), Steps()
-    while left:
-        free = sorted(was for was, to in left.items() if to not in left)
-        steps += [(was, left.pop(was)) for was in free]
-        if not free:
-            was = min(left)
-            hidden, to = aside(was), left.pop(was)
+    remaining, steps = dict(moves), Steps()
+    while remaining:
+        free_names = sorted(was for was, to in remaining.items() if to not in remaining)
+        steps += [(was, remaining.pop(was)) for was in free_names]
+        if not free_names:
+            was = min(remaining)
+            hidden, to = aside(was), remaining.pop(was)
             steps.append((was, hidden))
-            left[hidden] = to
+            remaining[hidden] = to
     return steps

@@ -52,8 +52,8 @@ def problem_of(
             return "", 0
         if not data.event_id:
             return base.get((lineage, part_lineage), ("", 0))
-        found = listed(data) if data.location else ("", 0)
-        return (UNLISTED, 0) if found is None else found
+        listed_content = listed(data) if data.location else ("", 0)
+        return (UNLISTED, 0) if listed_content is None else listed_content
 
     first, stages = stages_of(chain, takes, content)
     located = locate(start, first, stages, observed, cursor)
@@ -62,10 +62,10 @@ def problem_of(
     )
 
 
-def base_contents(seen: Cells) -> dict[PartCell, tuple[Content, int]]:
+def base_contents(cells: Cells) -> dict[PartCell, tuple[Content, int]]:
     """What the target shows of lineages that were there before the window, by lineage and the partition's lineage."""
-    found = {(lineage, ""): (value.content, value.size) for lineage, value in seen.heads.items()}
-    for (lineage, _), value in seen.parts.items():
+    contents = {(lineage, ""): (value.content, value.size) for lineage, value in cells.heads.items()}
+    for (lineage, _), value in cells.parts.items():
         if value is not None:
-            found[lineage, value.lineage] = (value.content, value.size)
-    return found
+            contents[lineage, value.lineage] = (value.content, value.size)
+    return contents

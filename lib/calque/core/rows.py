@@ -82,12 +82,12 @@ def storable(text: str) -> str:
 def entries_of(rows: pa.Table) -> Iterator[Entry]:
     """Each row as an entry; message columns may be left out of `rows`. Equal keys are one object."""
     ids, times = rows["event_id"].to_pylist(), rows["event_time"].to_pylist()
-    known: dict[tuple[Any, ...], Keys] = {}
+    keys_by_row: dict[tuple[Any, ...], Keys] = {}
     keyed = zip(*key_columns(rows), strict=True)
     for event_id, event_time, event_type, row in zip(ids, times, texts(rows["event_type"]), keyed, strict=True):
-        keys = known.get(row)
+        keys = keys_by_row.get(row)
         if keys is None:
-            keys = known[row] = keys_of_row(*row)
+            keys = keys_by_row[row] = keys_of_row(*row)
         yield Entry(event_id, event_time, event_type or "", keys)
 
 
@@ -103,9 +103,9 @@ def key_columns(rows: pa.Table) -> Iterator[list[Any]]:
 
 def texts(column: pa.ChunkedArray) -> list[str | None]:
     """The values; equal ones are one object."""
-    found = column.combine_chunks().dictionary_encode()
-    values = found.dictionary.to_pylist()
-    return [None if index is None else values[index] for index in found.indices.to_pylist()]
+    encoded_column = column.combine_chunks().dictionary_encode()
+    values = encoded_column.dictionary.to_pylist()
+    return [None if index is None else values[index] for index in encoded_column.indices.to_pylist()]
 
 
 def lists(column: pa.ChunkedArray) -> list[tuple[str | None, ...]]:

@@ -92,17 +92,19 @@ def stages_of(chain: Chain, takes: Callable[[TableName], bool], content_of: Cont
     def head_value(head: Head) -> HeadValue:
         return HeadValue(head.version, *content_of(head.lineage, "", head.data))
 
-    gone = {cell: index for index, step in enumerate(chain.steps) for cell, part in step.parts.items() if part is None}
+    last_absent = {
+        cell: index for index, step in enumerate(chain.steps) for cell, part in step.parts.items() if part is None
+    }
 
     def part_value(cell: PartCell, part: Part | None, index: int = -1) -> PartValue | None:
         if part is None:
             return None
         content, size = content_of(cell[0], part.lineage, part.data)
-        return PartValue(part.lineage, part.version, content, size, gone.get(cell, -1) < index)
+        return PartValue(part.lineage, part.version, content, size, last_absent.get(cell, -1) < index)
 
-    taken = {name for name in chain.tables if takes(name)}
+    taken_names = {name for name in chain.tables if takes(name)}
     first = Cells(
-        {name: lineage for name, lineage in chain.names.items() if name in taken},
+        {name: lineage for name, lineage in chain.names.items() if name in taken_names},
         {lineage: head_value(head) for lineage, head in chain.heads.items()},
         {cell: part_value(cell, part) for cell, part in chain.parts.items()},
     )
@@ -117,7 +119,7 @@ def stages_of(chain: Chain, takes: Callable[[TableName], bool], content_of: Cont
             parts[cell] = after
             was.setdefault(cell[0], shown.get(cell[0]))
         if step.names:
-            rename(bound, shown, was, {name: to for name, to in step.names.items() if name in taken})
+            rename(bound, shown, was, {name: to for name, to in step.names.items() if name in taken_names})
         touches = []
         for lineage, was_named in was.items():
             was_head = heads.get(lineage)
@@ -324,8 +326,8 @@ class Difference:
             if touch.columns:
                 delta.columns = stage.event_id
             for name, was, now in touch.parts:
-                known = delta.pairs.get(name)
-                delta.pair(name, was if known is None else known[0], now)
+                known_pair = delta.pairs.get(name)
+                delta.pair(name, was if known_pair is None else known_pair[0], now)
             self.note(touch.lineage, delta)
 
     def backward(self, stage: Stage) -> None:
@@ -344,8 +346,8 @@ class Difference:
             if touch.columns and not delta.columns:
                 delta.columns = stage.event_id
             for name, was, now in touch.parts:
-                known = delta.pairs.get(name)
-                delta.pair(name, was, now if known is None else known[1])
+                known_pair = delta.pairs.get(name)
+                delta.pair(name, was, now if known_pair is None else known_pair[1])
             self.note(touch.lineage, delta)
 
     def note(self, lineage: LineageId, delta: Delta) -> None:

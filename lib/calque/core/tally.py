@@ -44,11 +44,11 @@ class Cost:
 
 def costs(hops: Sequence[Hop], held: Held, listings: Mapping[Data, Listing], limits: Limits) -> list[Cost]:
     """The cost of each hop, in order. `held` is what the target has before the first."""
-    held, found = dict(held), []
+    held, hop_costs = dict(held), []
     for hop in hops:
         files = copied(hop.operation, held, listings)
-        found.append(Cost(calls_of(hop.operation, limits), len(files), sum(file.size for file in files)))
-    return found
+        hop_costs.append(Cost(calls_of(hop.operation, limits), len(files), sum(file.size for file in files)))
+    return hop_costs
 
 
 def statistics_calls(plan: GroupPlan, limits: Limits) -> int:
@@ -82,8 +82,8 @@ def calls_of(operation: Operation, limits: Limits) -> int:
             calls = pieces(len(added), limits.add_partitions) + pieces(flipped, limits.alter_partitions)
             return calls + pieces(len(doomed), limits.drop_partitions)
         case Rebuild(_, was, _, partitions):
-            there = sum(part is not None for _, part in partitions)
-            return 2 + pieces(there, limits.add_partitions) + (2 if was is not None else 0)
+            present_count = sum(part is not None for _, part in partitions)
+            return 2 + pieces(present_count, limits.add_partitions) + (2 if was is not None else 0)
         case _:
             assert_never(operation)
 
@@ -95,7 +95,7 @@ def pieces(count: int, limit: int) -> int:
 def copied(operation: Operation, held: Held, listings: Mapping[Data, Listing]) -> list[File]:
     """The files that the operation needs and the target does not have where they are shown. Takes `held` on."""
     follow_names(operation, held)
-    found: list[File] = []
+    files: list[File] = []
     for partition, data in contents(operation):
         cell = (operation.table, partition)
         if data is None or data not in listings:
@@ -103,34 +103,34 @@ def copied(operation: Operation, held: Held, listings: Mapping[Data, Listing]) -
         now, was = listings[data], held.get(cell)
         held[cell] = now
         if was is not None and isinstance(operation, Publish):
-            there = {file.path for file in was.files}
-            found += [file for file in now.files if file.path not in there]
+            held_paths = {file.path for file in was.files}
+            files += [file for file in now.files if file.path not in held_paths]
         elif was is None or was.fingerprint() != now.fingerprint():
-            found += now.files
-    return found
+            files += now.files
+    return files
 
 
 def follow_names(operation: Operation, held: Held) -> None:
     """What is renamed keeps its files; what is dropped or made anew has none."""
     match operation:
         case DropTable(table) | CreateTable(table) | HiddenBuild(table) | Rebuild(table, whole=True):
-            gone = [cell for cell in held if cell[0] == table]
+            dropped_cells = [cell for cell in held if cell[0] == table]
         case AlterTable(table, was) | CommitTable(table, was) | Rebuild(table, was) if was != table:
             for cell in [cell for cell in held if cell[0] == was]:
                 held[table, cell[1]] = held.pop(cell)
-            gone = []
+            dropped_cells = []
         case RenamePartition(table, was, name) if (table, was) in held:
             held[table, name] = held.pop((table, was))
-            gone = []
+            dropped_cells = []
         case DropPartitions(table, names) | PrepareFlipSweep(table, doomed=names):
-            gone = [(table, name) for name in names]
+            dropped_cells = [(table, name) for name in names]
         case _:
-            gone = []
+            dropped_cells = []
     if isinstance(operation, CommitTable):
         follow_partitions(operation, held)
     if isinstance(operation, CommitTable | Rebuild):
-        gone += [(operation.table, name) for name, part in operation.partitions if part is None]
-    for cell in gone:
+        dropped_cells += [(operation.table, name) for name, part in operation.partitions if part is None]
+    for cell in dropped_cells:
         held.pop(cell, None)
 
 

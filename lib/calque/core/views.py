@@ -102,8 +102,8 @@ class QueryRewrite:
                 if source.alias_or_name.lower() != words[-1]:
                     continue
                 if isinstance(source, exp.Table) and not source.alias:
-                    known = [one_catalog(source.catalog), source.db.lower() or self.database, words[-1]]
-                    if known[-len(words) :] == words:
+                    qualified_name = [one_catalog(source.catalog), source.db.lower() or self.database, words[-1]]
+                    if qualified_name[-len(words) :] == words:
                         return source
                 elif len(words) == 1:
                     return None
@@ -138,10 +138,10 @@ def place(identifier: exp.Expr) -> tuple[int, int]:
 
 def enclosing_selects(node: exp.Expr) -> Iterator[exp.Select]:
     """From the innermost outwards."""
-    found = node.find_ancestor(exp.Select)
-    while found is not None:
-        yield found
-        found = found.find_ancestor(exp.Select)
+    select = node.find_ancestor(exp.Select)
+    while select is not None:
+        yield select
+        select = select.find_ancestor(exp.Select)
 
 
 def sources(select: exp.Select) -> Iterator[exp.Expr]:

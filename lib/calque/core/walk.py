@@ -42,8 +42,8 @@ class StateWalk:
     def at(self, lineage: LineageId, name: str) -> Part | None:
         """A partition with the columns that it has."""
         part, cascade = self.parts[lineage, name], self.cascades.get(lineage, 0)
-        there = part if part is None or part.version.event_id > cascade else replace(part, columns=cascade)
-        return None if there is None else self.newest(there)
+        current_part = part if part is None or part.version.event_id > cascade else replace(part, columns=cascade)
+        return None if current_part is None else self.newest(current_part)
 
     def head(self, lineage: LineageId) -> Head:
         """The definition of a table."""
@@ -52,8 +52,8 @@ class StateWalk:
     def newest(self, thing: Thing) -> Thing:
         """The same with its newest statistics, if there are any by now."""
         newer = self.counted.get(thing.version)
-        at = self.chain.steps[self.index - 1].event_id if self.index else 0
-        if newer is None or (newer.event_id > at and self.index != self.end):
+        current_event = self.chain.steps[self.index - 1].event_id if self.index else 0
+        if newer is None or (newer.event_id > current_event and self.index != self.end):
             return thing
         self.written.add(newer)
         return replace(thing, version=newer, since=max(thing.since, newer.event_id))

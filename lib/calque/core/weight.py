@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 def first_ones(things: Iterable[T], weight: Callable[[T], int], most: int | None) -> Iterator[T]:
     """Up to the one with which they come to weigh `most`, so one at least; all of them where that is None."""
-    whole = 0
+    total = 0
     for thing in things:
         yield thing
-        whole += weight(thing)
-        if most is not None and whole >= most:
+        total += weight(thing)
+        if most is not None and total >= most:
             return

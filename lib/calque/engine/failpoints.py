@@ -97,10 +97,10 @@ def passing(name: str) -> None:
 
 def from_environment() -> Hit:
     """The hit that `CALQUE_FAILPOINT` asks for."""
-    wanted = os.environ.get("CALQUE_FAILPOINT", "")
-    if not wanted:
+    failpoint = os.environ.get("CALQUE_FAILPOINT", "")
+    if not failpoint:
         return passing
-    name, _, count = wanted.partition("@")
+    name, _, count = failpoint.partition("@")
     effect, _, side = name.rpartition(".")
     return Lose(effect, int(count or 1)) if side == LOST else Kill(name, int(count or 1))
 
@@ -115,14 +115,14 @@ class Countdown:
     """True at the `count`-th time that it is asked of `name`, once. Safe from several threads."""
 
     def __init__(self, name: str, count: int) -> None:
-        self.name, self.left, self.lock = name, count, threading.Lock()
+        self.name, self.remaining, self.lock = name, count, threading.Lock()
 
     def is_over(self, name: str) -> bool:
         if name != self.name:
             return False
         with self.lock:
-            self.left -= 1
-            return self.left == 0
+            self.remaining -= 1
+            return self.remaining == 0
 
 
 class Kill:

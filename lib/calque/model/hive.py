@@ -283,5 +283,5 @@ def location_of(thing: Table | Partition) -> str | None:
 def root_of(table_type: str, location: str, path: str) -> str:
     """Where a Delta table's log lies. A metastore moves a managed table's directory with its name and leaves the
     parameter `path` behind; of other tables, and beside a placeholder, the path is what readers use."""
-    said = "" if location.endswith(PLACEHOLDER) else location
-    return said or path if table_type == "MANAGED_TABLE" else path or said
+    own_location = "" if location.endswith(PLACEHOLDER) else location
+    return own_location or path if table_type == "MANAGED_TABLE" else path or own_location

@@ -38,7 +38,7 @@ class ScannedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Directories as they were when everything up to event `seen` was looked at."""
+    """Directories as they were when everything up to event `event_id` was looked at."""
 
-    seen: EventId = 0
+    event_id: EventId = 0
     watched: Mapping[ObjectKey, ScannedDirectory] = field(default_factory=dict)

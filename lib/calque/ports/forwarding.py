@@ -261,8 +261,8 @@ class ForwardingJournal:
     def forget(self, upto: EventId) -> int:
         return self._intercept("forget", self._journal.forget, upto)
 
-    def restart(self, at: EventId) -> None:
-        self._intercept("restart", self._journal.restart, at)
+    def restart(self, event_id: EventId) -> None:
+        self._intercept("restart", self._journal.restart, event_id)
 
 
 class ForwardingGaps:
@@ -298,8 +298,8 @@ class ForwardingEvidenceStore:
     def forget(self, upto: EventId) -> int:
         return self._intercept("forget", self._store.forget, upto)
 
-    def restart(self, at: EventId) -> None:
-        self._intercept("restart", self._store.restart, at)
+    def restart(self, event_id: EventId) -> None:
+        self._intercept("restart", self._store.restart, event_id)
 
 
 class ForwardingPins:

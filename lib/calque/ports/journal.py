@@ -38,9 +38,9 @@ class Journal(Protocol):
         """Remove rows at or below `upto`; how many went, 0 where the store keeps rows by a retention of its own.
         `last()` stays, also when no row is left."""
 
-    def restart(self, at: EventId) -> None:
-        """Remove all rows and begin anew after event `at`, above or below `last()`: after a gap in the log, or a log
-        that went back."""
+    def restart(self, event_id: EventId) -> None:
+        """Remove all rows and begin anew after event `event_id`, above or below `last()`: after a gap in the log, or a
+        log that went back."""
 
 
 class Gaps(Protocol):
@@ -75,8 +75,9 @@ class EvidenceStore(Protocol):
     def forget(self, upto: EventId) -> int:
         """As `Journal.forget`; `considered()` stays."""
 
-    def restart(self, at: EventId) -> None:
-        """Remove all listings; `considered()` is `at` then, above or below what it was. With `Journal.restart`."""
+    def restart(self, event_id: EventId) -> None:
+        """Remove all listings; `considered()` is `event_id` then, above or below what it was. With
+        `Journal.restart`."""
 
 
 class Pins(Protocol):

@@ -14,10 +14,10 @@ TOPIC_OPERATIONS = ("DESCRIBE", "READ", "WRITE")
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """What a metastore says of what writes its log. `told` is False when it does not say; `others` are listeners of
-    names that are not known."""
+    """What a metastore says of what writes its log. `is_reported` is False when it does not say; `others` are listeners
+    of names that are not known."""
 
-    told: bool
+    is_reported: bool
     transactional: bool = False
     afterwards: bool = False
     others: tuple[str, ...] = ()

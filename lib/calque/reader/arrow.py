@@ -42,22 +42,29 @@ def dataset_of(table: TableFiles, systems: FileSystems) -> ds.Dataset:
     for directory in table.directories:
         if directory.format not in formats:
             formats.append(directory.format)
-    found = [
-        of_format(table, [at for at in table.directories if at.format == how], how, columns, keys, systems)
-        for how in formats or [definition.format]
+    datasets = [
+        of_format(
+            table,
+            [directory for directory in table.directories if directory.format == file_format],
+            file_format,
+            columns,
+            keys,
+            systems,
+        )
+        for file_format in formats or [definition.format]
     ]
-    return found[0] if len(found) == 1 else ds.UnionDataset(schema, found)
+    return datasets[0] if len(datasets) == 1 else ds.UnionDataset(schema, datasets)
 
 
 def of_format(
     table: TableFiles,
     directories: Sequence[Directory],
-    how: Format,
+    file_format: Format,
     columns: Sequence[pa.Field],
     keys: Sequence[pa.Field],
     systems: FileSystems,
 ) -> ds.Dataset:
-    reader = reader_of(table, how, columns)
+    reader = reader_of(table, file_format, columns)
     filesystem = filesystem_of(directories[0].location if directories else "/", systems)
     fragments = [
         reader.make_fragment(path_of(file), filesystem, partition_expression=values_are(keys, directory.values))
@@ -69,11 +76,11 @@ def of_format(
 
 def values_are(keys: Sequence[pa.Field], values: Sequence[str | None]) -> ds.Expression | None:
     """What is true of all rows of a partition."""
-    found: ds.Expression | None = None
+    expression: ds.Expression | None = None
     for key, value in zip(keys, values, strict=True):
-        one = pc.field(key.name).is_null() if value is None else pc.field(key.name) == scalar(key, value)
-        found = one if found is None else found & one
-    return found
+        condition = pc.field(key.name).is_null() if value is None else pc.field(key.name) == scalar(key, value)
+        expression = condition if expression is None else expression & condition
+    return expression
 
 
 def scalar(key: pa.Field, value: str) -> pa.Scalar:
@@ -84,8 +91,8 @@ def scalar(key: pa.Field, value: str) -> pa.Scalar:
         raise Refused(f"{value!r} is no value of the partition key {key.name}", why, "Rename the partition") from error
 
 
-def reader_of(table: TableFiles, how: Format, columns: Sequence[pa.Field]) -> ds.FileFormat:
-    match kind_of(table.name, how):
+def reader_of(table: TableFiles, file_format: Format, columns: Sequence[pa.Field]) -> ds.FileFormat:
+    match kind_of(table.name, file_format):
         case FileFormat.PARQUET:
             return ds.ParquetFileFormat()
         case FileFormat.ORC:
@@ -93,7 +100,7 @@ def reader_of(table: TableFiles, how: Format, columns: Sequence[pa.Field]) -> ds
         case FileFormat.JSON:
             return ds.JsonFileFormat()
         case FileFormat.TEXT | FileFormat.CSV:
-            return text_reader(table.name, lines_of(table.definition, how), columns)
+            return text_reader(table.name, lines_of(table.definition, file_format), columns)
 
 
 def text_reader(table: str, lines: LineFormat, columns: Sequence[pa.Field]) -> ds.FileFormat:
@@ -119,20 +126,22 @@ def text_reader(table: str, lines: LineFormat, columns: Sequence[pa.Field]) -> d
 def version_of(table: TableFiles, version: int) -> ds.Dataset:
     from deltalake import DeltaTable
 
-    at = place(table.directories[0].location)
-    if at.scheme != "file":
+    directory = place(table.directories[0].location)
+    if directory.scheme != "file":
         what = f"{table.name} is a Delta table in a store"
-        raise Refused(what, "calque opens local ones with Arrow", f"Open version {version} at {at} with a Delta reader")
-    return DeltaTable(at.path, version=version).to_pyarrow_dataset()
+        raise Refused(
+            what, "calque opens local ones with Arrow", f"Open version {version} at {directory} with a Delta reader"
+        )
+    return DeltaTable(directory.path, version=version).to_pyarrow_dataset()
 
 
 def filesystem_of(location: str, systems: FileSystems) -> pafs.FileSystem:
-    at = place(location)
-    if at.scheme == "file":
+    parts = place(location)
+    if parts.scheme == "file":
         return pafs.LocalFileSystem()
     return pafs.PyFileSystem(pafs.FSSpecHandler(systems.fsspec(location)))
 
 
 def path_of(location: str) -> str:
-    at = place(location)
-    return f"{at.authority}{at.path}" if at.scheme in OBJECT_STORES else at.path
+    parts = place(location)
+    return f"{parts.authority}{parts.path}" if parts.scheme in OBJECT_STORES else parts.path

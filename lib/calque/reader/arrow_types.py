@@ -32,8 +32,8 @@ def arrow_type(column: str, kind: str) -> pa.DataType:
     text = kind.strip().lower()
     if text in PLAIN:
         return PLAIN[text]
-    if found := PARAMETRIC.fullmatch(text):
-        name, precision, scale = found.groups()
+    if match := PARAMETRIC.fullmatch(text):
+        name, precision, scale = match.groups()
         if name in ("decimal", "numeric"):
             return pa.decimal128(int(precision or 10), int(scale or 0))
         return pa.string()

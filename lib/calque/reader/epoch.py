@@ -72,14 +72,14 @@ class OpenEpoch:
     _headers: dict[TableName, Content] = field(default_factory=dict)
 
     @staticmethod
-    def of(wiring: Wiring, target: str, tables: Set[str], at: EventId | None, seconds: float) -> OpenEpoch:
+    def of(wiring: Wiring, target: str, tables: Set[str], event_id: EventId | None, seconds: float) -> OpenEpoch:
         now = time.time_ns()
         # Everything is held until it is known which epoch it is.
         record = hold(wiring.control, target, 0, now + int(seconds * 1e9)) if seconds else ""
         try:
             ledger = wiring.ledger(target)
             epochs = ledger.epochs()
-            epoch = chosen(epochs, target, tables, at, now - int(wiring.config.target(target).keys.grace * 1e9))
+            epoch = chosen(epochs, target, tables, event_id, now - int(wiring.config.target(target).keys.grace * 1e9))
             if record:
                 wiring.control.put(record, {"since": published_ns(epoch), "until": now + int(seconds * 1e9)})
             rows = ledger.headers(epoch.epoch)
@@ -88,9 +88,9 @@ class OpenEpoch:
                 wiring.control.remove(record)
             raise
         admission = wiring.config.target(target).admission()
-        found = contents(line_of(index, row) for index, row in enumerate(rows))
-        taken = {name: content for name, content in found.items() if admission.takes(name)}
-        return OpenEpoch(wiring, target, epoch, record, taken)
+        all_contents = contents(line_of(index, row) for index, row in enumerate(rows))
+        taken_contents = {name: content for name, content in all_contents.items() if admission.takes(name)}
+        return OpenEpoch(wiring, target, epoch, record, taken_contents)
 
     def __enter__(self) -> OpenEpoch:
         return self
@@ -127,7 +127,7 @@ class OpenEpoch:
         header = self._headers.get(name)
         self._require_covered(name, header)
         assert header is not None
-        names = {line.name for line in header.table.told} | {name}
+        names = {line.name for line in header.table.history} | {name}
         rows = self.wiring.ledger(self.target).rows_of(names, self.number)
         content = contents(line_of(index, row) for index, row in enumerate(rows)).get(name)
         policy = self.wiring.config.target(self.target).policy()
@@ -137,7 +137,7 @@ class OpenEpoch:
                 'with data = "none" its files stay at the source, where they change',
                 "Read it through the metastore",
             )
-        if content is None or not content.whole or content.table.said is None:
+        if content is None or not content.is_complete or content.table.definition is None:
             raise Refused(
                 f"Which files {name} has at event {self.event_id} is not recorded",
                 "the target had it before calque came, or an earlier version wrote the ledger, or a crash met a gap",
@@ -173,29 +173,29 @@ class OpenEpoch:
             )
 
 
-def chosen(epochs: Sequence[Epoch], target: str, tables: Set[str], at: EventId | None, before_ns: int) -> Epoch:
+def chosen(epochs: Sequence[Epoch], target: str, tables: Set[str], event_id: EventId | None, before_ns: int) -> Epoch:
     """Of those that `sweep` leaves: what was replaced before `before_ns` may be gone."""
     if not epochs:
         raise Unavailable(f"{target} has no epochs yet", "Its bootstrap is not through", "Wait for it: calque wait")
     last = epochs[-1]
-    if at is not None and at > last.event_id:
+    if event_id is not None and event_id > last.event_id:
         raise Unavailable(
-            f"{target} has not reached event {at}",
+            f"{target} has not reached event {event_id}",
             f"Its newest epoch is of event {last.event_id}",
-            f"Say calque wait --target {target} --event-id {at}",
+            f"Say calque wait --target {target} --event-id {event_id}",
         )
-    kept = [epoch for epoch, after in pairwise(epochs) if published_ns(after) > before_ns] + [last]
-    early = [epoch for epoch in kept if at is None or epoch.event_id <= at]
-    if not early:
+    kept_epochs = [epoch for epoch, after in pairwise(epochs) if published_ns(after) > before_ns] + [last]
+    early_epochs = [epoch for epoch in kept_epochs if event_id is None or epoch.event_id <= event_id]
+    if not early_epochs:
         raise Refused(
-            f"{target} has no epoch at or below event {at} any more",
+            f"{target} has no epoch at or below event {event_id} any more",
             "Replaced files are removed after `grace`",
-            f"Open one of event {kept[0].event_id} or later, or give the target a longer grace",
+            f"Open one of event {kept_epochs[0].event_id} or later, or give the target a longer grace",
         )
-    for epoch in reversed(early):
+    for epoch in reversed(early_epochs):
         if not tables & {*epoch.quarantined, *epoch.set_aside}:
             return epoch
-    missing = sorted(tables & {*early[-1].quarantined, *early[-1].set_aside})
+    missing = sorted(tables & {*early_epochs[-1].quarantined, *early_epochs[-1].set_aside})
     raise Unavailable(
         f"{target} keeps no epoch that covers all of {', '.join(sorted(tables))}",
         f"In the newest one these showed another event: {', '.join(missing)}",
@@ -204,9 +204,9 @@ def chosen(epochs: Sequence[Epoch], target: str, tables: Set[str], at: EventId |
 
 
 def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) -> TableFiles:
-    assert content.table.said is not None
-    said = rows[content.table.said.index].definition
-    definition = definition_of(said)
+    assert content.table.definition is not None
+    definition_text = rows[content.table.definition.index].definition
+    definition = definition_of(definition_text)
     if definition.type in VIEW_TYPES:
         raise Refused(f"{name} is a view", "It has a text instead of files", "Read the tables that it shows")
     if metadata := definition.parameters.get(METADATA):
@@ -216,7 +216,7 @@ def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) ->
     parts = content.partitions.items() if definition.keys else [("", content.table)]
     directories = []
     for partition, part in sorted(parts):
-        if part.files is None or part.said is None:
+        if part.files is None or part.definition is None:
             raise Refused(
                 f"Which files {name} {partition} has is not recorded",
                 "An earlier version of calque wrote it",
@@ -230,6 +230,6 @@ def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) ->
         )
         files = () if row.delta_version is not None else tuple(join(row.location, file.path) for file in row.files)
         directories.append(
-            Directory(row.location, values, files, format_of(rows[part.said.index].definition), row.delta_version)
+            Directory(row.location, values, files, format_of(rows[part.definition.index].definition), row.delta_version)
         )
     return TableFiles(str(name), definition, tuple(directories))

@@ -22,27 +22,37 @@ FILE, POSITION = "_calque_file", "_calque_directory"
 def frame_of(table: TableFiles, session: SparkSession) -> DataFrame:
     """Raises `Refused` for formats that Spark's own readers do not know."""
     if table.version is not None:
-        at = str(place(table.directories[0].location))
-        return session.read.format("delta").option("versionAsOf", table.version).load(at)
+        directory_path = str(place(table.directories[0].location))
+        return session.read.format("delta").option("versionAsOf", table.version).load(directory_path)
     formats: list[Format] = []
     for directory in table.directories:
         if directory.files and directory.format not in formats:
             formats.append(directory.format)
     names = [name for name, _ in (*table.definition.columns, *table.definition.keys)]
-    frames = [of_format(table, [at for at in table.directories if at.format == how], how, session) for how in formats]
+    frames = [
+        of_format(
+            table,
+            [directory for directory in table.directories if directory.format == file_format],
+            file_format,
+            session,
+        )
+        for file_format in formats
+    ]
     if not frames:
         return session.createDataFrame([], schema_of((*table.definition.columns, *table.definition.keys)))
     return reduce(DataFrame.unionByName, frames).select(*(f.col(quoted(name)) for name in names))
 
 
-def of_format(table: TableFiles, directories: Sequence[Directory], how: Format, session: SparkSession) -> DataFrame:
-    definition, kind = table.definition, kind_of(table.name, how)
+def of_format(
+    table: TableFiles, directories: Sequence[Directory], file_format: Format, session: SparkSession
+) -> DataFrame:
+    definition, kind = table.definition, kind_of(table.name, file_format)
     strings = [(name, "string") for name, _ in definition.columns]
     reader = session.read.schema(schema_of(strings if kind is FileFormat.CSV else definition.columns))
     # Names of files are no patterns.
     reader = reader.option("__globPaths__", "false")
     if kind in (FileFormat.TEXT, FileFormat.CSV):
-        lines = lines_of(definition, how)
+        lines = lines_of(definition, file_format)
         reader = reader.options(
             sep=lines.delimiter,
             quote=lines.quote,
@@ -54,12 +64,12 @@ def of_format(table: TableFiles, directories: Sequence[Directory], how: Format, 
     frame = reader.format("csv" if kind in (FileFormat.TEXT, FileFormat.CSV) else kind.value).load(files)
     if not definition.keys:
         return frame
-    rows = [(spelled(file), *at.values) for at in directories for file in at.files]
+    rows = [(spelled(file), *directory.values) for directory in directories for file in directory.files]
     keys = [StructField(name, StringType()) for name, _ in definition.keys]
     values = session.createDataFrame(rows, StructType([StructField(FILE, StringType()), *keys]))
     typed = [f.col(quoted(name)).cast(kind).alias(name) for name, kind in definition.keys]
-    found = frame.withColumn(FILE, f.regexp_replace(f.col("_metadata.file_path"), "^file:/+", "file:/"))
-    return found.join(f.broadcast(values.select(FILE, *typed)), FILE).drop(FILE)
+    frame_with_paths = frame.withColumn(FILE, f.regexp_replace(f.col("_metadata.file_path"), "^file:/+", "file:/"))
+    return frame_with_paths.join(f.broadcast(values.select(FILE, *typed)), FILE).drop(FILE)
 
 
 def schema_of(columns: Sequence[tuple[str, str]]) -> str:
@@ -72,6 +82,6 @@ def quoted(name: str) -> str:
 
 def spelled(location: str) -> str:
     """As Spark says a file's path: as a URI, in which Java quotes what is no letter of a path."""
-    at = place(location)
-    path = "".join(one if one > "\x7f" else quote(one, safe=UNQUOTED) for one in at.path)
-    return f"{at.scheme}://{at.authority}{path}" if at.authority else f"{at.scheme}:{path}"
+    parts = place(location)
+    path = "".join(one if one > "\x7f" else quote(one, safe=UNQUOTED) for one in parts.path)
+    return f"{parts.scheme}://{parts.authority}{path}" if parts.authority else f"{parts.scheme}:{path}"

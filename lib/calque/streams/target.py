@@ -171,7 +171,7 @@ class TargetPart(Part):
         )
         self.rules = stamp_of(self.wiring.control, self.name)
         self.replica.pause_rules.takes = chosen_by(rules_of(self.wiring.control, self.name))
-        self.replica.pause_rules.whole = self.paused
+        self.replica.pause_rules.is_target_paused = self.paused
         self.replica.open()
         self.replica.epochs.passed = position_of(self.wiring, self.name, self.replica.epoch) or 0
         if self.replica.epoch is None:

@@ -32,10 +32,10 @@ def unlike(world: World, name: TableName, epoch: int) -> str:
     stored = dict(world.stored_at_target()).get(at)
     if content is None or stored is None:
         return "" if content is stored else f"said {content}, there {stored}"
-    if not content.whole:
+    if not content.is_complete:
         return UNKNOWN
-    if said_of(content.table.said, rows) != text_of_table(stored.table):
-        return f"it is not {content.table.said}"
+    if said_of(content.table.definition, rows) != text_of_table(stored.table):
+        return f"it is not {content.table.definition}"
     if is_view(stored.table):
         return ""
     keys = [key.name for key in stored.table.partition_keys or ()]
@@ -53,8 +53,8 @@ def unlike(world: World, name: TableName, epoch: int) -> str:
         found = world.storage.list([location])[location].files if location else ()
         if {(file.path, file.size) for file in files.files} != {(file.path, file.size) for file in found}:
             return f"{files} has {found}"
-        if said_of(part.said, rows) != text:
-            return f"{part.said} is not {text}"
+        if said_of(part.definition, rows) != text:
+            return f"{part.definition} is not {text}"
     return ""
 
 

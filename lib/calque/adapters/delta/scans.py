@@ -107,7 +107,7 @@ class DeltaScans:
 
     def remember(self, memory: Memory) -> None:
         rows = pa.Table.from_pylist([memory_record(key, item) for key, item in memory.watched.items()], schema=MEMORY)
-        rows = rows.replace_schema_metadata({SEEN: str(memory.seen).encode()})
+        rows = rows.replace_schema_metadata({SEEN: str(memory.event_id).encode()})
         draft = self._memory.with_name(f".{token_hex(8)}")
         try:
             self._memory.parent.mkdir(parents=True, exist_ok=True)

@@ -76,8 +76,8 @@ class Capture:
         """Append rows that follow one another, at once."""
         last = self.last()
         ids = rows.column("event_id").to_pylist()
-        known = sum(event_id <= last for event_id in ids)
-        rows, ids = rows.slice(known), ids[known:]
+        known_count = sum(event_id <= last for event_id in ids)
+        rows, ids = rows.slice(known_count), ids[known_count:]
         if not ids:
             return 0
         check_contiguous(last, ids)
@@ -92,13 +92,13 @@ def pieces(rows: pa.Table) -> Iterator[pa.Table]:
     Raises `Interrupted` where ids do not ascend."""
     ids, weights = rows["event_id"].to_pylist(), pc.binary_length(rows["message"]).to_pylist()
     start = weight = 0
-    for at, event_id in enumerate(ids):
-        if at and event_id <= ids[at - 1]:
-            raise Interrupted(f"After event {ids[at - 1]} it goes on with event {event_id}")
-        weight += weights[at]
-        if at > start and (event_id > ids[at - 1] + 1 or weight > PIECE_BYTES):
-            yield rows.slice(start, at - start)
-            start, weight = at, weights[at]
+    for index, event_id in enumerate(ids):
+        if index and event_id <= ids[index - 1]:
+            raise Interrupted(f"After event {ids[index - 1]} it goes on with event {event_id}")
+        weight += weights[index]
+        if index > start and (event_id > ids[index - 1] + 1 or weight > PIECE_BYTES):
+            yield rows.slice(start, index - start)
+            start, weight = index, weights[index]
     if ids:
         yield rows.slice(start)
 

@@ -47,12 +47,12 @@ class Interrupted(Exception):
 
 
 class Continuity:
-    """Watches over the seam between the log and the journal, which begins after event `begun` when nothing else is
-    known. With `stop` a gap is refused; in a `weak` log second events of an id may come late."""
+    """Watches over the seam between the log and the journal, which begins after event `start_event` when nothing else
+    is known. With `stop` a gap is refused; in a `weak` log second events of an id may come late."""
 
-    def __init__(self, source: SourceSide, begun: EventId, *, stop: bool = False, weak: bool = False) -> None:
+    def __init__(self, source: SourceSide, start_event: EventId, *, stop: bool = False, weak: bool = False) -> None:
         assert source.gaps is not None
-        self.source, self.gaps, self.begun, self.stop = source, source.gaps, begun, stop
+        self.source, self.gaps, self.start_event, self.stop = source, source.gaps, start_event, stop
         self.tail = WEAK_TAIL if weak else TAIL
         self.before: Mapping[EventId, Sequence[Sign]] = {}
         """The log's last events when the journal began anew. Nothing outlives the process."""
@@ -60,7 +60,7 @@ class Continuity:
     def last(self) -> EventId:
         """The newest event id in the journal, or where it begins."""
         last = self.source.journal.last()
-        return begin_of(self.gaps, self.begun) if last is None else last
+        return begin_of(self.gaps, self.start_event) if last is None else last
 
     def look(self, *, far: bool = False) -> LogBreak | None:
         """What is wrong now: at the seam, or with `far` anywhere up to the log's end. Raises `Unavailable`."""
@@ -71,14 +71,14 @@ class Continuity:
 
     def compare(self, last: EventId) -> LogBreak | None:
         """What was read last with what the log has in its place, where it still has some."""
-        known = self.known(last)
+        known_signs = self.known(last)
         for events in of_one_id(events_after(self.source.log, max(last - self.tail, 0), last)):
-            event_id, found = events[0].event_id, [sign_of(event) for event in events]
-            if event_id not in known:
+            event_id, log_signs = events[0].event_id, [sign_of(event) for event in events]
+            if event_id not in known_signs:
                 continue
-            if not set(known[event_id]) <= set(found):
+            if not set(known_signs[event_id]) <= set(log_signs):
                 return went_back(f"event {event_id} is not the one that was read before")
-            if len(found) > len(known[event_id]):
+            if len(log_signs) > len(known_signs[event_id]):
                 return came_twice(event_id)
         return None
 
@@ -89,28 +89,28 @@ class Continuity:
             return self.before
         tail = range(max(last - self.tail + 1, oldest), last + 1)
         try:
-            found = {event.event_id: [sign_of(event)] for event in messages(self.source.journal, tail)}
+            journal_signs = {event.event_id: [sign_of(event)] for event in messages(self.source.journal, tail)}
         except Refused:
             return self.before
-        return {**self.before, **found}
+        return {**self.before, **journal_signs}
 
     def next_to(self, last: EventId, current: EventId) -> LogBreak | None:
         """Whether the event behind the journal's last is the log's next one."""
         if last >= current:
             return None
         rows = self.source.log.read(last, 1)
-        found = rows[0].event_id if rows else current + 1
-        return purged(last + 1, found - 1) if found > last + 1 else None
+        next_id = rows[0].event_id if rows else current + 1
+        return purged(last + 1, next_id - 1) if next_id > last + 1 else None
 
     def follow(self, last: EventId, current: EventId) -> LogBreak | None:
         """The same of all events up to `current`, and whether one comes twice."""
         for events in of_one_id(events_after(self.source.log, last, current)):
-            found = events[0].event_id
-            if found > last + 1:
-                return purged(last + 1, found - 1)
+            event_id = events[0].event_id
+            if event_id > last + 1:
+                return purged(last + 1, event_id - 1)
             if len(events) > 1:
-                return came_twice(found)
-            last = found
+                return came_twice(event_id)
+            last = event_id
         return purged(last + 1, current) if last < current else None
 
     def read(self, upto: EventId) -> Iterator[pa.Table]:
@@ -135,8 +135,8 @@ class Continuity:
 
     def require(self) -> None:
         """Raise `Interrupted` unless the log goes on where the journal ends."""
-        if (found := self.look()) is not None:
-            raise Interrupted(found.what)
+        if (log_break := self.look()) is not None:
+            raise Interrupted(log_break.what)
 
     def mend(self, suspected: str = "") -> Gap | None:
         """Let the journal begin anew where the log does not continue it; None where it does. Nothing else may append to
@@ -146,33 +146,33 @@ class Continuity:
         self.heal()
         if self.look(far=bool(suspected)) is not None:
             self.source.clock.sleep(AGAIN_SECONDS)
-            found = self.look(far=True)
-            if found is not None:
-                return self.pass_over(found)
+            log_break = self.look(far=True)
+            if log_break is not None:
+                return self.pass_over(log_break)
         if suspected:
             raise Unavailable(
                 "The log seemed not to continue", f"{suspected}, and it does when it is read again", "It is tried again"
             )
         return None
 
-    def pass_over(self, found: LogBreak) -> Gap:
+    def pass_over(self, log_break: LogBreak) -> Gap:
         if self.stop:
-            raise Refused(found.what, found.why, CURE)
+            raise Refused(log_break.what, log_break.why, CURE)
         number = len(self.gaps.found()) + 1
         now = datetime.fromtimestamp(self.source.clock.now_ns() / 1e9, UTC).isoformat(timespec="seconds")
-        gap = Gap(number, self.last(), self.source.log.current(), found.cause, now)
+        gap = Gap(number, self.last(), self.source.log.current(), log_break.cause, now)
         rows = of_one_id(events_after(self.source.log, max(gap.at - self.tail, 0), gap.at))
         self.before = {events[0].event_id: [sign_of(event) for event in events] for events in rows}
-        LOG.warning("%s. %s. The journal begins anew behind event %d", found.what, found.why, gap.at)
+        LOG.warning("%s. %s. The journal begins anew behind event %d", log_break.what, log_break.why, gap.at)
         self.gaps.add(gap)
         self.begin_anew(gap)
         return gap
 
     def heal(self) -> None:
         """Finish what a death left half done."""
-        found = self.gaps.found()
-        if found and self.gaps.settled() < found[-1].number:
-            self.begin_anew(found[-1])
+        known_gaps = self.gaps.found()
+        if known_gaps and self.gaps.settled() < known_gaps[-1].number:
+            self.begin_anew(known_gaps[-1])
 
     def begin_anew(self, gap: Gap) -> None:
         """Drop what was captured: targets that need it meet the gap first. May be done again."""
@@ -193,10 +193,10 @@ def rows_of(events: Iterable[Event]) -> pa.Table:
 
 
 def purged(first: EventId, last: EventId) -> LogBreak:
-    gone = f"event {first} is" if first == last else f"events {first} to {last} are"
+    missing_events = f"event {first} is" if first == last else f"events {first} to {last} are"
     return LogBreak(
         GapCause.PURGED,
-        f"The log has a gap: {gone} missing",
+        f"The log has a gap: {missing_events} missing",
         "They were removed before they were read (metastore.event.db.listener.timetolive says when that happens)",
     )
 

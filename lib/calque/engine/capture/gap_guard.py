@@ -21,8 +21,8 @@ def fenced(source: SourceSide) -> SourceSide:
     `Unavailable`, and stays so."""
     if source.gaps is None:
         return source
-    known = KnownGaps(source.gaps, newest(source.gaps))
-    return replace(source, journal=ForwardingJournal(source.journal, known))
+    known_gaps = KnownGaps(source.gaps, newest(source.gaps))
+    return replace(source, journal=ForwardingJournal(source.journal, known_gaps))
 
 
 @dataclass(frozen=True, slots=True)

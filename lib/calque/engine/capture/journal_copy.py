@@ -80,12 +80,12 @@ def move(
 
 def prepare(old: JournalStore, new: JournalStore, owner: JournalOwner, needed: EventId) -> None:
     """Let `new` end where events of `old` continue it. Evidence goes first: none is left of rows that went."""
-    last, there = old.journal.last() or 0, new.journal.last()
-    oldest = first_of(old.journal, last)
-    if there is None:
+    old_last, new_last = old.journal.last() or 0, new.journal.last()
+    oldest = first_of(old.journal, old_last)
+    if new_last is None:
         new.evidence.restart(oldest - 1)
-        if oldest > last:
-            new.journal.restart(last)
+        if oldest > old_last:
+            new.journal.restart(old_last)
     elif not continues(old.journal, new.journal, needed):
         if owner is JournalOwner.ANYBODY:
             raise Refused(
@@ -100,15 +100,15 @@ def prepare(old: JournalStore, new: JournalStore, owner: JournalOwner, needed: E
 def continues(old: Journal, new: Journal, needed: EventId) -> bool:
     """Whether the rows of `old` go on where `new`, which has begun, ends: both have some event in common, and the same
     in its place, or nothing is left in `new` but its end."""
-    last, there = old.last() or 0, new.last() or 0
-    oldest, begin = first_of(old, last), first_of(new, there)
-    if begin > there and there == oldest - 1:
+    old_last, new_last = old.last() or 0, new.last() or 0
+    oldest, begin = first_of(old, old_last), first_of(new, new_last)
+    if begin > new_last and new_last == oldest - 1:
         return True
-    low, high = max(oldest, begin), min(last, there)
-    both = range(max(low, high - TAIL + 1), high + 1)
+    low, high = max(oldest, begin), min(old_last, new_last)
+    shared_ids = range(max(low, high - TAIL + 1), high + 1)
     reaches_back = begin <= max(oldest, needed + 1)
-    pairs = zip(messages(old, both), messages(new, both), strict=True)
-    return bool(both) and reaches_back and all(one == other for one, other in pairs)
+    pairs = zip(messages(old, shared_ids), messages(new, shared_ids), strict=True)
+    return bool(shared_ids) and reaches_back and all(one == other for one, other in pairs)
 
 
 def copy_rows(old: Journal, new: Journal, span: Span) -> tuple[int, int]:
@@ -130,11 +130,11 @@ def copy_rows(old: Journal, new: Journal, span: Span) -> tuple[int, int]:
 def copy_evidence(old: EvidenceStore, new: EvidenceStore, span: Span) -> int:
     """Append what `new` lacks of the events: how many listings."""
     ids = range(span.after + 1, span.upto + 1)
-    there = new.evidence(ids)
+    new_listings = new.evidence(ids)
     missing = [
         Evidence(event_id, listing)
         for (event_id, location), listing in old.evidence(ids).items()
-        if there.get((event_id, location)) != listing
+        if new_listings.get((event_id, location)) != listing
     ]
     considered = min(old.considered(), span.upto)
     if missing or considered > new.considered():

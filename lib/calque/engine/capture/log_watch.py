@@ -19,10 +19,10 @@ def watch(
     """Until `stopping`, or until `noticed` was called with what is wrong."""
     while not stopping.wait(seconds):
         try:
-            found = seam.look()
+            log_break = seam.look()
         except CalqueError as error:
             LOG.info("the log is not looked at: %s", error)
         else:
-            if found is not None and not stopping.is_set():
-                noticed(found.what)
+            if log_break is not None and not stopping.is_set():
+                noticed(log_break.what)
                 return

@@ -22,7 +22,7 @@ def weakness(server: MetastoreInfo) -> tuple[str, str, str] | None:
             "Move the source to Hive 3.0 or later",
         )
     listeners = server.listeners()
-    if not listeners.told or listeners.transactional or (listeners.others and not listeners.afterwards):
+    if not listeners.is_reported or listeners.transactional or (listeners.others and not listeners.afterwards):
         return None
     cure = (
         "Set metastore.transactional.event.listeners = org.apache.hive.hcatalog.listener.DbNotificationListener at the "
@@ -55,7 +55,7 @@ def check_log(source: Source, findings: Findings) -> None:
             findings.add("source", Severity.ERROR, what, why, f"{todo}; or accept it by source.allow_weak_log = true")
     elif listeners.transactional:
         findings.add("source", Severity.INFO, "The log is written with each change (a transactional listener)")
-    elif listeners.told:
+    elif listeners.is_reported:
         names = ", ".join(listeners.others)
         todo = "Make sure that it does; then this can be left as it is"
         findings.add(

@@ -40,7 +40,7 @@ def compare_pages(
     """Compare the table with what the target has of it, `batch` partitions at a time; `beside` reads the target
     meanwhile. None where the target's table can't go on as this one, or is asked to be looked into. Raises as
     `read_exact`."""
-    if side.asked.adopts(name) or side.asked.looks(name):
+    if side.read_requests.adopts(name) or side.read_requests.looks(name):
         return None
     for _ in range(ROUNDS):
         low = source.log.current()

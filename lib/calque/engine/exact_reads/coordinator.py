@@ -119,7 +119,7 @@ class ExactReads:
         """The tables must be read again: now, or as soon as they are back from where they are copied, read or held."""
         passed_by = self.tables.passed_by()
         kept = names if how is not ReadMode.READ else [name for name in names if name in passed_by]
-        self.side.asked.add(self.side.ledger, how, kept, reason)
+        self.side.read_requests.add(self.side.ledger, how, kept, reason)
         for name in names:
             if name not in passed_by:
                 self.need(name, reason, self.tables.cursor)
@@ -130,7 +130,9 @@ class ExactReads:
         held, passed_by = {*self.comparing.held()}, self.tables.passed_by()
         names = [name for name in self.tables.in_state(*SETTLED) if name not in held]
         self.comparing.begin_all()
-        self.side.asked.add(self.side.ledger, ReadMode.COUNT, [name for name in names if name in passed_by], reason)
+        self.side.read_requests.add(
+            self.side.ledger, ReadMode.COUNT, [name for name in names if name in passed_by], reason
+        )
         free = [name for name in names if name not in passed_by]
         for name in free:
             self.take_out(name, reason, self.tables.cursor, NotLiveReason.ALL)
@@ -139,12 +141,12 @@ class ExactReads:
 
     def read_asked(self) -> None:
         """What operators asked for is begun with, but of tables that windows pass by, or whose drops wait."""
-        asked = self.side.asked.reasons()
+        asked = self.side.read_requests.reasons()
         not_now = {*self.tables.passed_by(), *self.comparing.held()} if asked else ()
         for name, reason in asked.items():
             if name in not_now:
                 continue
-            if self.side.asked.counts(name):
+            if self.side.read_requests.counts(name):
                 self.need_counted(name, reason)
             else:
                 self.need(name, reason, self.tables.cursor)
@@ -206,7 +208,7 @@ class ExactReads:
                 self.land(outcome, window)
             if not self.tables.is_(name, UNREAD):
                 ended |= outcome.asked
-        self.side.asked.done(self.side.ledger, ended)
+        self.side.read_requests.done(self.side.ledger, ended)
 
     def land(self, outcome: ReadOutcome, window: Window) -> None:
         """The table joins the windows at the event that its read is exact at, or is paused there."""

@@ -29,7 +29,7 @@ def land(side: TargetSide, exact: ExactTable, page: int = PAGE) -> GroupOutcome:
     Raises `NotOurReplica`, `Unreachable`, `Refused`."""
     applied = AppliedChanges()
     for _ in range(ATTEMPTS):
-        if side.asked.adopts(exact.name):
+        if side.read_requests.adopts(exact.name):
             try:
                 take_over(side, exact)
             except Conflict:
@@ -54,7 +54,7 @@ def as_landed(side: TargetSide, exact: ExactTable, shown: ShownTable | None, pag
     """Rows of all that the table has, whatever was recorded of it before."""
     if exact.only is not None:
         return as_it_is(side, exact.name, exact.exact_at, page)
-    return whole(exact.name, shown, exact.exact_at, ADOPT if side.asked.adopts(exact.name) else READ)
+    return whole(exact.name, shown, exact.exact_at, ADOPT if side.read_requests.adopts(exact.name) else READ)
 
 
 def goes_on(side: TargetSide, exact: ExactTable, there: ShownTable | None) -> bool:

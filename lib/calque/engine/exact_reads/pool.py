@@ -200,7 +200,7 @@ class ReaderPool:
         """Read the table and land it, unless it is held back."""
         if self.stopping.is_set():
             return
-        asked = self.side.asked.of(name)
+        asked = self.side.read_requests.of(name)
         try:
             outcome = ReadOutcome(name, held=True) if self.held(name) else self.read_and_land(name)
         except FAILURES as error:

@@ -91,7 +91,7 @@ def own_root(side: TargetSide, at: TableName, there: Table, source: Table) -> st
 def look(side: TargetSide, exact: ExactTable, shown: ShownTable) -> None:
     """Find out which files of the table are those of the source, where it was asked for; what an adopted table has in
     the source's own directory is no copy. Raises `Unavailable`, `Refused`."""
-    if not side.asked.looks(exact.name):
+    if not side.read_requests.looks(exact.name):
         return
     pairs = [(listing, shown.listings[key]) for key, listing in exact.listings.items() if key in shown.listings]
     times = prove(side, pairs, also_known=True)
@@ -129,7 +129,7 @@ def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | Non
     if shown is None or exact.table is None or not shown.partitions:
         return
     at, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")
-    adopted = side.asked.adopts(exact.name)
+    adopted = side.read_requests.adopts(exact.name)
     found = {name: part for name, part in shown.partitions.items() if lacks_marks(part, marks, adopted)}
     places = {name: location_of(part) for name, part in exact.partitions.items()} if side.policy.data == "none" else {}
     marked = {name: with_marks(part, marks, places.get(name)) for name, part in found.items()}

@@ -48,14 +48,14 @@ class CatalogLeases:
         return None
 
     def take(self, generation: Generation) -> None:
-        made = self._table(generation)
+        table = self._table(generation)
         try:
-            self._catalog.create_table(made)
+            self._catalog.create_table(table)
         except Conflict:
             if self._catalog.database(OURS) is not None:
                 raise
             ensure_own_database(self._catalog, self._warehouse)
-            self._catalog.create_table(made)
+            self._catalog.create_table(table)
 
     def renew(self, generation: Generation) -> None:
         self._catalog.alter_table(self._name(generation.number), self._table(generation))
@@ -95,15 +95,17 @@ def parameters_of(generation: Generation) -> dict[str, str]:
 
 def generation_of(number: int, parameters: Mapping[str, str]) -> Generation:
     """Raises `Broken` where they are not what `parameters_of` gives."""
-    found = {key.removeprefix(PARAMETER): value for key, value in parameters.items() if key.startswith(PARAMETER)}
+    values = {key.removeprefix(PARAMETER): value for key, value in parameters.items() if key.startswith(PARAMETER)}
     try:
         # Some databases keep no empty texts.
-        writer = Writer(found["writer"], found["host"], int(found["pid"]), found["state"], found.get("proof") or "")
-        seconds, renewals = float(found["seconds"]), int(found["renewals"])
+        writer = Writer(
+            values["writer"], values["host"], int(values["pid"]), values["state"], values.get("proof") or ""
+        )
+        seconds, renewals = float(values["seconds"]), int(values["renewals"])
     except (KeyError, ValueError) as error:
         raise Broken(
             f"Generation {number} of the lease can't be read",
             f"{OURS} holds it with {error}",
             "Stop every writer of this target, drop it, and start one",
         ) from error
-    return Generation(number, writer, seconds, renewals, found.get("released") == "true")
+    return Generation(number, writer, seconds, renewals, values.get("released") == "true")

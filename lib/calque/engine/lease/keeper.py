@@ -77,8 +77,8 @@ class Lease:
         another's; `Unavailable`."""
         began = self.clock()
         newest = self.leases.newest()
-        held = self.mine.number if self.mine is not None else 0
-        step = next_step(writer, held, newest, self.first, began)
+        held_number = self.mine.number if self.mine is not None else 0
+        step = next_step(writer, held_number, newest, self.first, began)
         match step:
             case TakeGeneration(number):
                 return None if self.take(number, writer) else self.attempt(writer)
@@ -103,9 +103,9 @@ class Lease:
     def take(self, number: int, writer: Writer) -> bool:
         """Whether the generation is made, and the newest. Whoever is late may make one that others have passed."""
         sent = self.clock()
-        made = Generation(number, writer, self.seconds)
+        generation = Generation(number, writer, self.seconds)
         try:
-            self.leases.take(made)
+            self.leases.take(generation)
         except Conflict:
             return False
         newest = self.leases.newest()
@@ -113,7 +113,7 @@ class Lease:
             if newest is not None:
                 self.leases.forget(newest.number)
             return False
-        self.mine, self.until = made, sent + usable(self.seconds)
+        self.mine, self.until = generation, sent + usable(self.seconds)
         LOG.info("%s: generation %d of the lease is taken", self.target, number)
         # Those that stay are found by the next taking.
         with suppress(Unavailable):

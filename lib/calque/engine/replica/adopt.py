@@ -42,9 +42,11 @@ class Adoption:
                 if covers(name):
                     self.adopt_database(name)
                 self.adopt_functions(name, takes)
-        known = [name for name in self.tables_known.rows if takes(name)]
+        known_tables = [name for name in self.tables_known.rows if takes(name)]
         foreign = [
-            name for name, is_foreign in zip(known, self.pool.map(self.is_foreign, known), strict=True) if is_foreign
+            name
+            for name, is_foreign in zip(known_tables, self.pool.map(self.is_foreign, known_tables), strict=True)
+            if is_foreign
         ]
         self.reads.ask(foreign, reason, ReadMode.ADOPT)
         return foreign
@@ -57,14 +59,16 @@ class Adoption:
         """The database is the source's from now on; what it lacks of the newest definition is brought by the next
         window where events are still to come."""
         side = self.side
-        at = side.admission.name_at_target(table_name(name)).database
-        at_source, at_target = self.source.catalog.database(name), side.catalog.database(at)
+        target_name = side.admission.name_at_target(table_name(name)).database
+        at_source, at_target = self.source.catalog.database(name), side.catalog.database(target_name)
         if at_source is None or at_target is None or is_ours(at_target.parameters, side.policy.source):
             return
         pending = self.is_pending(lambda entry: is_of_database(entry) and entry.keys.table == table_name(name))
         cursor = self.tables_known.cursor
         shape, event_id = (replace(at_target, name=name), NOT_YET) if pending else (at_source, cursor)
-        side.catalog.alter_database(at, owned(self.databases.image(shape, event_id, at_target.location), at_target))
+        side.catalog.alter_database(
+            target_name, owned(self.databases.image(shape, event_id, at_target.location), at_target)
+        )
 
     def adopt_functions(self, database: str, takes: Callable[[TableName], bool]) -> None:
         side, cursor = self.side, self.tables_known.cursor

@@ -115,8 +115,8 @@ def explain_next_window(
 
 def end_of_window(source: SourceSide, low: EventId, cursor: EventId, upto: EventId | None, most: int) -> EventId:
     """Where a window ends that begins at `cursor`. The journal has events after `low`."""
-    wanted = min(source.journal.last() or 0, cursor + most) if upto is None else upto
-    return RunBoundaries().end(source, low, cursor, max(wanted, cursor), lambda: False)
+    requested_end = min(source.journal.last() or 0, cursor + most) if upto is None else upto
+    return RunBoundaries().end(source, low, cursor, max(requested_end, cursor), lambda: False)
 
 
 class Explainer:

@@ -39,7 +39,7 @@ class DryRunCatalog(ForwardingCatalog):
         self._databases: dict[str, Database | None] = {}
         self._functions: dict[TableName, Function | None] = {}
         self._tables: dict[TableName, Table | None] = {}
-        self._stands: dict[TableName, TableName] = {}
+        self._stored_names: dict[TableName, TableName] = {}
         """Where the target has a table that was renamed."""
         self._partitions: dict[tuple[TableName, tuple[str, ...]], Partition] = {}
         """By the name under which the target has the table."""
@@ -72,42 +72,44 @@ class DryRunCatalog(ForwardingCatalog):
         return self._tables[name] if name in self._tables else self._catalog.table(name)
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        found = {name: self.table(TableName(database, name)) for name in names}
-        return {name: table for name, table in found.items() if table is not None}
+        tables = {name: self.table(TableName(database, name)) for name in names}
+        return {name: table for name, table in tables.items() if table is not None}
 
     def function(self, name: TableName) -> Function | None:
         return self._functions[name] if name in self._functions else self._catalog.function(name)
 
     def partition_names(self, name: TableName) -> Sequence[str]:
-        return self._catalog.partition_names(self._stands.get(name, name))
+        return self._catalog.partition_names(self._stored_names.get(name, name))
 
     def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
         name = table_name(table.database, table.name)
-        stands = self._stands.get(name, name)
-        found = self._catalog.few_partitions(replace(table, database=stands.database, name=stands.table), most)
-        return None if found is None else self._as_altered(name, found)
+        stored_name = self._stored_names.get(name, name)
+        partitions = self._catalog.few_partitions(
+            replace(table, database=stored_name.database, name=stored_name.table), most
+        )
+        return None if partitions is None else self._as_altered(name, partitions)
 
     def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
-        return self._as_altered(name, self._catalog.partitions(self._stands.get(name, name), names))
+        return self._as_altered(name, self._catalog.partitions(self._stored_names.get(name, name), names))
 
-    def _as_altered(self, name: TableName, found: Mapping[str, Partition]) -> Mapping[str, Partition]:
-        stands = self._stands.get(name, name)
-        rows = {key: self._partitions.get((stands, part.values), part) for key, part in found.items()}
+    def _as_altered(self, name: TableName, partitions: Mapping[str, Partition]) -> Mapping[str, Partition]:
+        stored_name = self._stored_names.get(name, name)
+        rows = {key: self._partitions.get((stored_name, part.values), part) for key, part in partitions.items()}
         return {key: replace(part, database=name.database, table=name.table) for key, part in rows.items()}
 
     def constraints(self, name: TableName) -> Sequence[Constraint]:
-        return self._catalog.constraints(self._stands.get(name, name))
+        return self._catalog.constraints(self._stored_names.get(name, name))
 
     def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
-        return self._catalog.foreign_keys_to(self._stands.get(name, name))
+        return self._catalog.foreign_keys_to(self._stored_names.get(name, name))
 
     def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
-        return self._catalog.table_statistics(self._stands.get(name, name), columns)
+        return self._catalog.table_statistics(self._stored_names.get(name, name), columns)
 
     def partition_statistics(
         self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
     ) -> Mapping[str, Statistics]:
-        return self._catalog.partition_statistics(self._stands.get(name, name), columns, partitions)
+        return self._catalog.partition_statistics(self._stored_names.get(name, name), columns, partitions)
 
     # Databases and functions
 
@@ -144,18 +146,18 @@ class DryRunCatalog(ForwardingCatalog):
         cascade: bool = False,  # noqa: ARG002
         expected_event: str = "",  # noqa: ARG002
     ) -> None:
-        to, stands = table_name(table.database, table.name), self._stands.get(name, name)
+        new_name, stored_name = table_name(table.database, table.name), self._stored_names.get(name, name)
         self._note(TableCall("alter_table", name), self._tables, name, None)
         with self._lock:
-            self._tables[to], self._stands[to] = table, stands
+            self._tables[new_name], self._stored_names[new_name] = table, stored_name
 
     def drop_table(self, name: TableName) -> None:
         self._note(TableCall("drop_table", name), self._tables, name, None)
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        stands = self._stands.get(name, name)
+        stored_name = self._stored_names.get(name, name)
         for partition in partitions:
-            self._partitions[stands, tuple(partition.values)] = partition
+            self._partitions[stored_name, tuple(partition.values)] = partition
         self._call(TableCall("alter_partitions", name))
 
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:  # noqa: ARG002
@@ -254,8 +256,8 @@ class DryRunStorage(ForwardingStorage):
         self._times: dict[str, int] = {}
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        found = self._storage.list(locations)
-        return {location: self._dated(listing) for location, listing in found.items()} if self._times else found
+        listings = self._storage.list(locations)
+        return {location: self._dated(listing) for location, listing in listings.items()} if self._times else listings
 
     def _dated(self, listing: Listing) -> Listing:
         times = {file.path: self._times.get(join(listing.location, file.path)) for file in listing.files}
@@ -305,5 +307,5 @@ class DryRunEvidence:
     def forget(self, upto: EventId) -> int:  # noqa: ARG002
         return 0
 
-    def restart(self, at: EventId) -> None:
+    def restart(self, event_id: EventId) -> None:
         pass

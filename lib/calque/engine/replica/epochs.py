@@ -78,12 +78,12 @@ class Epochs:
             self.passed_events += window.events
             return
 
-        def write(kept: list[TableRow], gone: list[StateKey]) -> None:
-            self.record_states([], gone)
+        def write(kept_rows: list[TableRow], removed_keys: list[StateKey]) -> None:
+            self.record_states([], removed_keys)
             epoch = self.following(window, upto)
             self.unheard = epoch, window.announced
             objects = [replace(row, step=step) for step, row in enumerate(self.unpublished)]
-            self.side.ledger.publish(epoch, objects, kept)
+            self.side.ledger.publish(epoch, objects, kept_rows)
 
         self.tables.record(self.record_states if bootstrapping else write)
         if bootstrapping:
@@ -97,16 +97,16 @@ class Epochs:
         number would be another's."""
         if self.unheard is None:
             return None
-        wanted, announced = self.unheard
-        found = self.side.ledger.last_epoch()
+        expected, announced = self.unheard
+        last_epoch = self.side.ledger.last_epoch()
         self.unheard = None
-        if found is None or not is_same(found, wanted):
+        if last_epoch is None or not is_same(last_epoch, expected):
             return None
-        self.last, self.tables.cursor, self.unpublished = found, found.event_id, []
+        self.last, self.tables.cursor, self.unpublished = last_epoch, last_epoch.event_id, []
         self.passed, self.passed_events, self.published_ns = self.tables.cursor, 0, self.clock.elapsed_ns()
         self.comparing.told()
         self.side.announced.told(self.side.ledger, list(filter(self.has_ended, announced)), self.tables.cursor)
-        return found
+        return last_epoch
 
     def has_ended(self, announced: Announcement) -> bool:
         """Whether what was announced is not still being done beside the windows: the next epoch tells of that too."""
@@ -114,9 +114,11 @@ class Epochs:
 
     def is_idle(self) -> bool:
         """Whether there is nothing to tell but that time goes on."""
-        told = self.comparing.mended.unpublished is None and not self.unpublished and not self.tables.changed
-        recent = self.clock.elapsed_ns() - self.published_ns < IDLE_SECONDS * 1e9
-        return self.last is not None and told and recent and not self.side.announced.waiting()
+        is_all_published = (
+            self.comparing.mended.unpublished is None and not self.unpublished and not self.tables.changed
+        )
+        is_recent = self.clock.elapsed_ns() - self.published_ns < IDLE_SECONDS * 1e9
+        return self.last is not None and is_all_published and is_recent and not self.side.announced.waiting()
 
     def rest(self) -> None:
         """The ledger says what the position is, though nothing else is to be said."""
@@ -126,12 +128,12 @@ class Epochs:
             self.side.ledger.publish(epoch, [], [])
             self.hear()
 
-    def record_states(self, kept: list[TableRow], gone: list[StateKey]) -> None:
+    def record_states(self, kept_rows: list[TableRow], removed_keys: list[StateKey]) -> None:
         """Write states of tables between epochs."""
-        if gone:
-            self.side.ledger.remove_tables(gone)
-        if kept:
-            self.side.ledger.put_tables(kept)
+        if removed_keys:
+            self.side.ledger.remove_tables(removed_keys)
+        if kept_rows:
+            self.side.ledger.put_tables(kept_rows)
 
     def following(self, window: Window, upto: EventId) -> Epoch:
         """The epoch after the last one."""
@@ -161,7 +163,7 @@ class Epochs:
         return sorted({*self.tables.in_state(*BEHIND, *UNREAD), *self.tables.positions})
 
 
-def is_same(found: Epoch, wanted: Epoch) -> bool:
+def is_same(epoch: Epoch, expected: Epoch) -> bool:
     """Whether a ledger's epoch is the one that was to be published, whenever that was."""
-    at, digest, previous = found.published_at, found.digest, found.previous_digest
-    return found == replace(wanted, published_at=at, digest=digest, previous_digest=previous)
+    published_at, digest, previous = epoch.published_at, epoch.digest, epoch.previous_digest
+    return epoch == replace(expected, published_at=published_at, digest=digest, previous_digest=previous)

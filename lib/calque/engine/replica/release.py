@@ -63,7 +63,7 @@ def entry_of(journal: Journal, row: DatabaseRow | FunctionRow) -> Entry | None:
     """The event that the thing was set aside at; None where the journal does not have it."""
     since = row.since_event or 0
     try:
-        found = journal.entries(Span(since - 1, since)) if since else ()
+        entries = journal.entries(Span(since - 1, since)) if since else ()
     except Refused:
         return None
-    return next((entry for entry in found if entry.keys.table == row.name and entry.keys.kind in KINDS), None)
+    return next((entry for entry in entries if entry.keys.table == row.name and entry.keys.kind in KINDS), None)

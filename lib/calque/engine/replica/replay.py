@@ -37,11 +37,13 @@ class Replay:
         between windows. Raises `Refused` where the journal does not reach back."""
         cursor = self.reads.tables.cursor
         entries = touched(self.source, after, max(cursor, self.source.journal.last() or 0))
-        shown = [entry for entry in entries if entry.event_id <= cursor]
-        not_tables = [entry for entry in shown if is_of_database(entry) or entry.keys.kind in FUNCTION_KINDS]
-        chosen = [entry for entry in not_tables if entry.keys.table is not None and is_chosen(entry.keys.table, takes)]
-        self.databases.before(chosen, AppliedChanges())
-        self.functions.apply(chosen, AppliedChanges())
+        shown_entries = [entry for entry in entries if entry.event_id <= cursor]
+        not_tables = [entry for entry in shown_entries if is_of_database(entry) or entry.keys.kind in FUNCTION_KINDS]
+        chosen_entries = [
+            entry for entry in not_tables if entry.keys.table is not None and is_chosen(entry.keys.table, takes)
+        ]
+        self.databases.before(chosen_entries, AppliedChanges())
+        self.functions.apply(chosen_entries, AppliedChanges())
         names = self.side.admission.taken(tables_of(entries, takes))
         self.reads.ask(names, reason, ReadMode.LOOK)
         return names
@@ -55,9 +57,9 @@ def is_chosen(name: TableName, takes: Callable[[TableName], bool]) -> bool:
 def tables_of(entries: Sequence[Entry], takes: Callable[[TableName], bool]) -> set[TableName]:
     """Tables that the entries touch; those that renames link are chosen together."""
     of_tables = [entry for entry in entries if entry.keys.kind not in BESIDE and not is_of_database(entry)]
-    named = [entry for entry in of_tables if entry.keys.table is not None]
-    linked = (names_in(group) for group in groups(named))
-    return {name for names in linked if any(map(takes, names)) for name in names}
+    named_entries = [entry for entry in of_tables if entry.keys.table is not None]
+    linked_names = (names_in(group) for group in groups(named_entries))
+    return {name for names in linked_names if any(map(takes, names)) for name in names}
 
 
 def touched(source: SourceSide, after: EventId, upto: EventId) -> list[Entry]:

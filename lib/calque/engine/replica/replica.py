@@ -161,7 +161,7 @@ class Replica:
         """The same without a word to the target as long as it need not be asked."""
         self.find_beginning()
         records, rows = self.side.ledger.records(), self.side.ledger.tables()
-        self.side.asked.load(records)
+        self.side.read_requests.load(records)
         self.attempts.tried = self.source.journal.last() or 0
         self.attempts.unrecorded = max(self.attempts.tried, self.newest())
         self.tables.load(rows.values(), self.cursor)
@@ -180,8 +180,8 @@ class Replica:
         self.epochs.last = self.side.ledger.last_epoch()
         mended = self.comparing.mended = gap_recovery.recovery_of(records, self.epoch)
         recorded = one_of(records, BootstrapBeginning)
-        begun = self.epoch is not None or recorded is not None
-        start = self.side.policy.start if not begun else None
+        has_begun = self.epoch is not None or recorded is not None
+        start = self.side.policy.start if not has_begun else None
         self.scanned.open(records)
         self.databases.adopt(rows.values())
         self.functions.adopt(rows.values())
@@ -189,25 +189,25 @@ class Replica:
         if recorded is not None and (self.epoch is None or mended.unpublished is not None):
             self.epochs.listed = recorded.listed_by or 0
         before = self.cursor
-        if not begun or self.gaps_behind() or self.own_gap():
+        if not has_begun or self.gaps_behind() or self.own_gap():
             self.origins.learn_once()
         if start is not None:
             self.start(start)
         self.side.announced.load(records, self.cursor)
         self.epochs.unpublished += self.policies.open(records, rows, self.cursor)
-        if not begun and start is None:
+        if not has_begun and start is None:
             self.begin_at(beginning := self.bootstrap.bootstrap())
             LOG.info("%s: bootstrap of %d tables from event %d", self.name, beginning.tables, beginning.low)
         elif gaps := self.gaps_behind() or self.own_gap():
-            again = self.side.ledger.tables()
+            current_rows = self.side.ledger.tables()
             reached = max(max(gap.after, self.source.journal.last() or 0) for gap in gaps)
-            self.epochs.unpublished += unsure(again.values(), self.cursor, reached)
-            self.begin_at(beginning := self.bootstrap.again(again, gaps, mended, self.cursor, self.epoch))
+            self.epochs.unpublished += unsure(current_rows.values(), self.cursor, reached)
+            self.begin_at(beginning := self.bootstrap.again(current_rows, gaps, mended, self.cursor, self.epoch))
             text = "%s starts again at event %d: %s; %d tables may have changed"
             LOG.warning(text, self.name, beginning.low, gap_recovery.said(gaps[-1]), beginning.tables)
         elif mended.unpublished is not None:
             self.epochs.unpublished += unsure(rows.values(), self.cursor, self.source.journal.last() or 0)
-        if self.origins.is_done and not (begun and self.cursor == before):
+        if self.origins.is_done and not (has_begun and self.cursor == before):
             # What was written down at the source since then, up to the cursor, comes in no window.
             self.origins.learn()
 
@@ -217,16 +217,16 @@ class Replica:
         self.consistency.open(ahead, bootstrapping=self.epochs.bootstrapping(self.cursor))
         first = self.epoch is None and self.side.policy.start is None
         landed = self.tables.rejoin(nothing_was_published=first)
-        if not first and (early := [name for name in ahead if self.tables.is_(name, UNREAD)]):
+        if not first and (early_names := [name for name in ahead if self.tables.is_(name, UNREAD)]):
             # A death after their rows and before the epoch: the next epochs are not theirs until they join.
-            self.side.ledger.put_tables(self.tables.recorded(early))
-        asked = self.side.asked.reasons()
+            self.side.ledger.put_tables(self.tables.recorded(early_names))
+        requested_reasons = self.side.read_requests.reasons()
         unread = self.tables.in_state(*UNREAD)
         for name in unread:
             self.consistency.rebase(name.database)
-            if name in landed and name not in asked:
+            if name in landed and name not in requested_reasons:
                 self.reading.rejoin(name, landed[name])
-        self.reads.read([name for name in unread if name not in landed or name in asked])
+        self.reads.read([name for name in unread if name not in landed or name in requested_reasons])
 
     def start(self, event_id: EventId) -> None:
         """Take the target as the source was at the event; it has nothing to do with gaps before that."""

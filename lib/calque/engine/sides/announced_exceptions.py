@@ -53,10 +53,10 @@ class AnnouncedExceptions:
         """An epoch lists `records` now, which are done; live tables show `cursor`. What grew meanwhile stays."""
         with self.lock:
             self.cursor = cursor
-            gone = [record_key(one) for one in records if self.records.get(record_key(one)) == one]
-            if gone:
-                ledger.remove_records(gone)
-            for key in gone:
+            removed_keys = [record_key(one) for one in records if self.records.get(record_key(one)) == one]
+            if removed_keys:
+                ledger.remove_records(removed_keys)
+            for key in removed_keys:
                 del self.records[key]
 
 

@@ -31,10 +31,10 @@ class Progress:
     def ends_ns(self) -> int | None:
         """When all is done if it goes on as fast as it went; None before anything was really copied."""
         copied = weight(self.files_done - self.files_kept, self.bytes_done - self.bytes_kept)
-        left = weight(self.files - self.files_done, self.bytes - self.bytes_done)
-        if not left:
+        remaining = weight(self.files - self.files_done, self.bytes - self.bytes_done)
+        if not remaining:
             return self.at_ns
-        return self.at_ns + (self.at_ns - self.began_ns) * left // copied if copied else None
+        return self.at_ns + (self.at_ns - self.began_ns) * remaining // copied if copied else None
 
 
 def weight(files: int, size: int) -> int:
@@ -54,7 +54,7 @@ class CopyProgress:
     @contextmanager
     def of(self, tasks: Sequence[CopyTask]) -> Iterator[Callable[[CopiedFile], None]]:
         """For as long as these are copied; gives what `Storage.copy` takes as `progress`."""
-        done: list[CopiedFile] = []
+        copied_files: list[CopiedFile] = []
         size = sum(task.size for task in tasks)
         with self._lock:
             if not self._under_way:
@@ -63,14 +63,14 @@ class CopyProgress:
             self._add(files=len(tasks), bytes=size)
 
         def report(copied: CopiedFile) -> None:
-            kept = not copied.bytes_moved and copied.task.size > 0 and not copied.problem
+            was_kept = not copied.bytes_moved and copied.task.size > 0 and not copied.problem
             with self._lock:
-                done.append(copied)
+                copied_files.append(copied)
                 self._add(
                     files_done=1,
                     bytes_done=copied.task.size,
-                    files_kept=int(kept),
-                    bytes_kept=copied.task.size if kept else 0,
+                    files_kept=int(was_kept),
+                    bytes_kept=copied.task.size if was_kept else 0,
                 )
 
         try:
@@ -79,7 +79,9 @@ class CopyProgress:
             with self._lock:
                 self._under_way -= 1
                 # What was given up is not to be waited for.
-                self._add(files=len(done) - len(tasks), bytes=sum(copied.task.size for copied in done) - size)
+                self._add(
+                    files=len(copied_files) - len(tasks), bytes=sum(copied.task.size for copied in copied_files) - size
+                )
 
     def look(self) -> Progress | None:
         """None while nothing is copied."""

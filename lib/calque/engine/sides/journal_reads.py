@@ -16,24 +16,26 @@ AT_ONCE = 32 << 20
 
 def messages(journal: Journal, ids: Iterable[EventId], most: int = AT_ONCE) -> Iterator[Event]:
     """The events with these ids, ascending. Few or light ones are one call."""
-    wanted = sorted(set(ids))
-    while wanted:
-        found = journal.events(wanted, most)
-        yield from found.values()
-        wanted = wanted[len(found) :]
+    event_ids = sorted(set(ids))
+    while event_ids:
+        events = journal.events(event_ids, most)
+        yield from events.values()
+        event_ids = event_ids[len(events) :]
 
 
-def begin_of(gaps: Gaps | None, begun: EventId) -> EventId:
-    """Where the journal begins: behind the newest gap, else after event `begun`. `Unavailable` while capture has not
-    begun it anew."""
-    found = gaps.found() if gaps is not None else ()
-    if gaps is None or not found:
-        return begun
-    if gaps.settled() < found[-1].number:
+def begin_of(gaps: Gaps | None, start_event: EventId) -> EventId:
+    """Where the journal begins: behind the newest gap, else after event `start_event`. `Unavailable` while capture has
+    not begun it anew."""
+    known_gaps = gaps.found() if gaps is not None else ()
+    if gaps is None or not known_gaps:
+        return start_event
+    if gaps.settled() < known_gaps[-1].number:
         raise Unavailable(
-            "The journal has not begun anew behind a gap yet", f"{found[-1].cause.value}", "Let `calque run` capture"
+            "The journal has not begun anew behind a gap yet",
+            f"{known_gaps[-1].cause.value}",
+            "Let `calque run` capture",
         )
-    return found[-1].at
+    return known_gaps[-1].at
 
 
 def reach(journal: Journal) -> EventId:

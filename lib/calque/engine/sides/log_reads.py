@@ -34,4 +34,4 @@ def events_after(log: EventLog, after: EventId, upto: EventId, page: int = PAGE)
 
 def of_one_id(events: Iterable[Event]) -> Iterator[list[Event]]:
     """Events by id, in their order."""
-    return (list(found) for _, found in groupby(events, key=lambda event: event.event_id))
+    return (list(same_id_events) for _, same_id_events in groupby(events, key=lambda event: event.event_id))

@@ -64,8 +64,8 @@ class ReadRequests:
     def done(self, ledger: Ledger, requests: Collection[ReadRequest]) -> None:
         """Reads that began when these were asked for have ended."""
         with self.lock:
-            gone = [record_key(one) for one in requests if self.requests.get(record_key(one)) == one]
-            if gone:
-                ledger.remove_records(gone)
-            for key in gone:
+            removed_keys = [record_key(one) for one in requests if self.requests.get(record_key(one)) == one]
+            if removed_keys:
+                ledger.remove_records(removed_keys)
+            for key in removed_keys:
                 del self.requests[key]

@@ -80,7 +80,7 @@ class TargetSide:
     admission: Admission
     imaging: ImageBuilder
     announced: AnnouncedExceptions = field(default_factory=AnnouncedExceptions)
-    asked: ReadRequests = field(default_factory=ReadRequests)
+    read_requests: ReadRequests = field(default_factory=ReadRequests)
     keys: WaitingForeignKeys = field(default_factory=WaitingForeignKeys)
     home: OriginNaming = field(default_factory=OriginNaming)
     copying: CopyProgress = field(default_factory=lambda: CopyProgress(time.time_ns))

@@ -34,5 +34,5 @@ class StorageFailures:
 
     def newest(self) -> str | None:
         with self._lock:
-            at, text = max(self._failures.values(), default=(0, None))
-        return text if self._elapsed_ns() - at < LASTING_SECONDS * 1e9 else None
+            failed_ns, text = max(self._failures.values(), default=(0, None))
+        return text if self._elapsed_ns() - failed_ns < LASTING_SECONDS * 1e9 else None

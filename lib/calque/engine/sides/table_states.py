@@ -92,12 +92,12 @@ class TableStates:
 
     def counts(self) -> dict[str, int]:
         """How many tables are in each state that users know; not exact beside the windows."""
-        found = dict.fromkeys((state.value for state in TableState), 0)
+        counts_by_state = dict.fromkeys((state.value for state in TableState), 0)
         others = [status for name in tuple(self.not_live) if (status := self.rows.get(name)) is not None]
         for status in others:
-            found[RECORDED[status.state].value] += 1
-        found[TableState.LIVE.value] = len(self.rows) - len(others)
-        return found
+            counts_by_state[RECORDED[status.state].value] += 1
+        counts_by_state[TableState.LIVE.value] = len(self.rows) - len(others)
+        return counts_by_state
 
     def recorded(self, names: Iterable[TableName] | None = None) -> list[TableRow]:
         """The tables' rows, as users are told of them; without names those of all."""
@@ -138,9 +138,9 @@ class TableStates:
     def record(self, write: Callable[[list[TableRow], list[StateKey]], None]) -> None:
         """Hand the rows to write and the keys to remove to `write`; they count as recorded when it returns."""
         names = set(self.changed)
-        kept = [as_recorded(self.rows[name].row(name)) for name in sorted(names) if name in self.rows]
-        gone: list[StateKey] = [(TABLE, *name) for name in sorted(names) if name not in self.rows]
-        write(kept, gone)
+        kept_rows = [as_recorded(self.rows[name].row(name)) for name in sorted(names) if name in self.rows]
+        removed_keys: list[StateKey] = [(TABLE, *name) for name in sorted(names) if name not in self.rows]
+        write(kept_rows, removed_keys)
         self.changed -= names
 
     # Reads

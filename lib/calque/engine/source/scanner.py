@@ -123,7 +123,7 @@ class Scanner:
         seen = max(self.begun, self.source.log.current())
         self.places.begin()
         try:
-            since = max(self.begun, min(memory.seen, seen)) if memory.watched else seen
+            since = max(self.begun, min(memory.event_id, seen)) if memory.watched else seen
             entries = self.entries(Span(since, seen))
         except Refused:
             entries, memory = (), Memory()

@@ -48,10 +48,10 @@ class Consistency:
             name in self.alone or TableName(name.database) in self.alone for name in names
         )
 
-    def chains(self, found: Sequence[list[Entry]]) -> list[list[Entry]]:
+    def chains(self, linked_groups: Sequence[list[Entry]]) -> list[list[Entry]]:
         """Groups of linked tables as they go through a window."""
-        alone = [group for group in found if self.goes_alone(names_in(group))]
-        others = [group for group in found if not self.goes_alone(names_in(group))]
+        alone = [group for group in linked_groups if self.goes_alone(names_in(group))]
+        others = [group for group in linked_groups if not self.goes_alone(names_in(group))]
         for group in alone:
             self.let_alone(names_in(group))
         return alone + groups_of_databases(sorted(chain.from_iterable(others), key=order_of))
@@ -72,15 +72,15 @@ class Consistency:
     def parts(self, group: Sequence[Entry], culprit: TableName | None) -> list[list[Entry]]:
         """How a group goes on that fails: the tables linked to the culprit alone, or where it is not known each of
         them. None when the group has no parts."""
-        found = groups(group)
-        if not self.by_database or len(found) == 1:
+        linked_groups = groups(group)
+        if not self.by_database or len(linked_groups) == 1:
             return []
         databases = {TableName(name.database) for name in names_in(group)}
-        linked = next((part for part in map(names_in, found) if culprit in part), databases)
+        linked_names = next((part for part in map(names_in, linked_groups) if culprit in part), databases)
         for database in databases:
             self.rebase(database.database)
-        self.let_alone(linked)
-        return self.chains(found)
+        self.let_alone(linked_names)
+        return self.chains(linked_groups)
 
     def meet(self, behind: Iterable[TableName]) -> None:
         """At a window's end: whoever goes alone joins the others, where no table of the database is `behind`."""

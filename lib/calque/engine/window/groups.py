@@ -57,10 +57,12 @@ class WindowBounds:
     def groups(self, admission: Admission, entries: Iterable[Entry]) -> list[list[Entry]]:
         """Groups of admitted tables, and of those that renames link to them, with what they have not shown yet."""
         takes = cache(admission.takes)
-        named = (entry for entry in entries if entry.keys.table is not None and entry.keys.kind not in NOT_TABLES)
-        due = map(self.due, named)
-        found = groups([entry for entry in due if entry is not None])
-        return [group for group in found if any(map(takes, names_in(group)))]
+        table_entries = (
+            entry for entry in entries if entry.keys.table is not None and entry.keys.kind not in NOT_TABLES
+        )
+        due_entries = map(self.due, table_entries)
+        linked_groups = groups([entry for entry in due_entries if entry is not None])
+        return [group for group in linked_groups if any(map(takes, names_in(group)))]
 
     def due(self, entry: Entry) -> Entry | None:
         """The entry, or the half of a rename, that its tables have not shown yet."""
@@ -120,16 +122,16 @@ def prepare_share(
             return Group(gist(group))
         shown = cut.shown_by_all(group)
         try:
-            found = prepare(source, side, group, shown, cut.upto, cascaded(source, side, group))
+            prepared_group = prepare(source, side, group, shown, cut.upto, cascaded(source, side, group))
         except (*FAILURES, TargetIsAhead, Broken):
             # Whoever applies the window prepares the group again, and says what is wrong.
             return Group(gist(group))
-        return Group(gist(group), ready_of(found, shown))
+        return Group(gist(group), ready_of(prepared_group, shown))
 
     def of_tables(rows: pa.Table) -> list[Group]:
         return [prepared(group) for group in cut.groups(side.admission, entries_of(rows))]
 
-    return [group for found in pool.map(of_tables, tables) for group in found]
+    return [group for table_groups in pool.map(of_tables, tables) for group in table_groups]
 
 
 def gist(group: Sequence[Entry]) -> list[Entry]:
@@ -140,7 +142,7 @@ def gist(group: Sequence[Entry]) -> list[Entry]:
 def telling(group: Sequence[Entry]) -> Iterator[Entry]:
     newest = max((entry.event_id for entry in group if entry.keys.locations), default=0)
     ends = {group[0].event_id, group[-1].event_id, newest}
-    met: set[TableName] = set()
+    seen_names: set[TableName] = set()
     for entry in group:
         keys = entry.keys
         tells = (
@@ -148,6 +150,6 @@ def telling(group: Sequence[Entry]) -> Iterator[Entry]:
             or keys.kind in (EventKind.UNKNOWN, EventKind.DROP_TABLE)
             or keys.shape is TableShape.VIEW
         )
-        if tells or entry.event_id in ends or not met.issuperset(names_of(entry)):
+        if tells or entry.event_id in ends or not seen_names.issuperset(names_of(entry)):
             yield entry
-        met.update(names_of(entry))
+        seen_names.update(names_of(entry))

@@ -70,10 +70,10 @@ class LongCopies:
         future.add_done_callback(lambda _: self.wake())
 
     def finished(self) -> list[LongCopy]:
-        """Groups that are through, or failed; each is told once."""
-        done = [job for job in self.jobs if job.future.done()]
-        self.jobs = [job for job in self.jobs if job not in done]
-        return done
+        """Groups that are through, or failed; each is returned once."""
+        ended_jobs = [job for job in self.jobs if job.future.done()]
+        self.jobs = [job for job in self.jobs if job not in ended_jobs]
+        return ended_jobs
 
     def close(self) -> None:
         self.pool.shutdown(wait=True, cancel_futures=True)

@@ -38,9 +38,11 @@ class PrefetchedMessages:
     """Messages by who wants them, in the order in which these come. What the first one of a batch asks for is fetched
     together with what the next ones will. Safe from several threads."""
 
-    def __init__(self, journal: Journal, wanted: Mapping[EventId, Collection[EventId]], budget: int = BUDGET) -> None:
-        self.journal, self.wanted, self.budget = journal, wanted, budget
-        self.order = list(wanted)
+    def __init__(
+        self, journal: Journal, ids_by_key: Mapping[EventId, Collection[EventId]], budget: int = BUDGET
+    ) -> None:
+        self.journal, self.ids_by_key, self.budget = journal, ids_by_key, budget
+        self.order = list(ids_by_key)
         self.places = {key: place for place, key in enumerate(self.order)}
         self.held: dict[EventId, dict[EventId, Event]] = {}
         self.typical = TYPICAL
@@ -49,53 +51,53 @@ class PrefetchedMessages:
     def take(self, key: EventId) -> Journal:
         """The journal for the one that goes by this key, with its messages at hand; they are let go of with it. Raises
         what the journal raises."""
-        found = self.held.pop(key, None)
-        if found is None:
+        events = self.held.pop(key, None)
+        if events is None:
             with self.fetching:
                 if key not in self.held:
                     self.fetch(self.batch(key))
-                found = self.held.pop(key, {})
-        return JournalAtHand(self.journal, found)
+                events = self.held.pop(key, {})
+        return JournalAtHand(self.journal, events)
 
     def batch(self, key: EventId) -> Sequence[EventId]:
         """Those from `key` on whose messages fit, as far as their sizes are known; none where its own do not."""
-        left, found = self.budget // self.typical, []
+        remaining, keys = self.budget // self.typical, []
         for one in self.order[self.places[key] :]:
-            left -= len(self.wanted[one])
-            if left < 0:
+            remaining -= len(self.ids_by_key[one])
+            if remaining < 0:
                 break
             if one not in self.held:
-                found.append(one)
-        return found
+                keys.append(one)
+        return keys
 
     def fetch(self, keys: Sequence[EventId]) -> None:
         """Hold the messages that these want. Where they are larger than was thought, the last ones get none."""
-        owners = {event_id: key for key in keys for event_id in self.wanted[key]}
-        found: dict[EventId, dict[EventId, Event]] = {key: {} for key in keys}
-        ids, held = sorted(owners), 0
+        owners = {event_id: key for key in keys for event_id in self.ids_by_key[key]}
+        events_by_key: dict[EventId, dict[EventId, Event]] = {key: {} for key in keys}
+        ids, held_weight = sorted(owners), 0
         while ids:
             events = self.journal.events(ids[:MOST], AT_ONCE)
             ids = ids[len(events) :]
             weight = sum(len(event.message) for event in events.values())
-            self.typical, held = max(1, weight // len(events)), held + weight
+            self.typical, held_weight = max(1, weight // len(events)), held_weight + weight
             for event_id, event in events.items():
-                found[owners[event_id]][event_id] = event
-            while held > self.budget and found:
-                gone, theirs = found.popitem()
-                held -= sum(len(event.message) for event in theirs.values())
-                ids = [event_id for event_id in ids if owners[event_id] != gone]
-        self.held.update(found)
+                events_by_key[owners[event_id]][event_id] = event
+            while held_weight > self.budget and events_by_key:
+                dropped_key, dropped_events = events_by_key.popitem()
+                held_weight -= sum(len(event.message) for event in dropped_events.values())
+                ids = [event_id for event_id in ids if owners[event_id] != dropped_key]
+        self.held.update(events_by_key)
 
 
 class JournalAtHand(ForwardingJournal):
     """A journal of which some events are here."""
 
-    def __init__(self, journal: Journal, known: Mapping[EventId, Event]) -> None:
+    def __init__(self, journal: Journal, events: Mapping[EventId, Event]) -> None:
         super().__init__(journal)
-        self._known = known
+        self._events = events
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
-        wanted = sorted(set(ids))
-        if all(event_id in self._known for event_id in wanted):
-            return {event_id: self._known[event_id] for event_id in wanted}
-        return super().events(wanted, most)
+        event_ids = sorted(set(ids))
+        if all(event_id in self._events for event_id in event_ids):
+            return {event_id: self._events[event_id] for event_id in event_ids}
+        return super().events(event_ids, most)

@@ -28,14 +28,15 @@ def nobody(_name: TableName) -> bool:
 
 @dataclass(slots=True)
 class PauseRules:
-    """`takes` says which tables are chosen; `whole` whether the target itself is held back, so that no read begins."""
+    """`takes` says which tables are chosen; `is_target_paused` whether the target itself is held back, so that no read
+    begins."""
 
     takes: Callable[[TableName], bool] = nobody
-    whole: Callable[[], bool] = lambda: False
+    is_target_paused: Callable[[], bool] = lambda: False
 
     def holds(self, name: TableName) -> bool:
         """Whether no read of the table is to begin."""
-        return self.takes(name) or self.whole()
+        return self.takes(name) or self.is_target_paused()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ class Pauses:
     def is_paused(self, name: TableName) -> bool:
         """Whether the table's reason says so, be it shown or to be read."""
         status = self.tables.rows[name]
-        held = status.state in UNREAD and status.reason.startswith(PAUSED)
-        return held or status.state is State.PAUSED
+        is_held = status.state in UNREAD and status.reason.startswith(PAUSED)
+        return is_held or status.state is State.PAUSED
 
     def hold(self, name: TableName, reason: str = PAUSED_BY_OPERATOR) -> None:
         """The table stays as it is. One that is being read, or copied beside the windows, is held when that ends."""
@@ -92,15 +93,17 @@ class Pauses:
 
     def hold_group(self, group: Sequence[Entry]) -> bool:
         """Whether a window passes the group by, because of a table that is held back."""
-        because = self.held_in(group)
-        if because is None:
+        held_table = self.held_in(group)
+        if held_table is None:
             return False
         names = self.side.admission.taken(names_in(group))
         self.scanned.miss(names)
         for name in names:
             if not self.tables.is_(name, UNREAD | {State.PAUSED}):
-                chosen = self.rules.takes(name)
-                self.hold(name, PAUSED_BY_OPERATOR if chosen else f"{PAUSED} with {because}, to which its events lead")
+                is_chosen = self.rules.takes(name)
+                self.hold(
+                    name, PAUSED_BY_OPERATOR if is_chosen else f"{PAUSED} with {held_table}, to which its events lead"
+                )
         return True
 
     def held_in(self, group: Sequence[Entry]) -> TableName | None:
@@ -118,8 +121,8 @@ class Pauses:
 
     def reason_of_view(self, base: TableName) -> str:
         """Why a view on `base` waits."""
-        held = self.tables.is_(base, {State.PAUSED, State.PARKED})
-        return f"{PAUSED} with {base}, which it shows" if held else f"{base}, which it shows, is not there yet"
+        is_held = self.tables.is_(base, {State.PAUSED, State.PARKED})
+        return f"{PAUSED} with {base}, which it shows" if is_held else f"{base}, which it shows, is not there yet"
 
     def end_window(self, upto: EventId) -> None:
         """At a window's end: tables that had nothing to catch up with are live."""

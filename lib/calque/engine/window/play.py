@@ -101,8 +101,10 @@ class WindowPlayer:
         aside = frozenset(self.tables.in_state(*ASIDE)) | self.tables.paused
         positions = dict(self.tables.positions)
         others, gists = self.spread(replace(cut, apart=positions, aside=aside))
-        kept = [group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)]
-        return others, [group if group.ready else Group(self.whole(group, upto)) for group in kept]
+        table_groups = [
+            group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)
+        ]
+        return others, [group if group.ready else Group(self.whole(group, upto)) for group in table_groups]
 
     def cut(self, upto: EventId) -> WindowBounds:
         """The window from where the tables are."""
@@ -145,8 +147,8 @@ class WindowPlayer:
         names = self.admitted(group)
         if self.pauses.hold_group(group):
             return True
-        if (because := self.copied_table(group)) is not None:
-            self.hold(names, because, group[0].event_id)
+        if (copied_table := self.copied_table(group)) is not None:
+            self.hold(names, copied_table, group[0].event_id)
             return True
         for entry in group:
             self.set_aside_by(entry, names)
@@ -186,13 +188,13 @@ class WindowPlayer:
             return next((databases[name.database] for name in names_in(group) if name.database in databases), None)
         return next((name for name in names_in(group) if name in copied), None)
 
-    def hold(self, names: Sequence[TableName], because: TableName, event_id: EventId) -> None:
+    def hold(self, names: Sequence[TableName], copied_table: TableName, event_id: EventId) -> None:
         """Tables that can't go on before one that is copied beside the windows stay as they are."""
         self.scanned.miss(names)
-        copied_with = self.tables.copied[because]
+        copied_with = self.tables.copied[copied_table]
         for name in names:
             if name not in self.tables.copied and not self.tables.is_(name, ASIDE):
-                reason = f"it waits for {because}, whose files are being copied"
+                reason = f"it waits for {copied_table}, whose files are being copied"
                 self.tables.wait_for_copy(name, copied_with, reason, event_id)
 
     def copy_beside(self, group: Group, upto: EventId, long: CopyTakesLong) -> None:
@@ -258,8 +260,8 @@ class WindowPlayer:
         ordered = sorted(range(len(groups)), key=lambda place: size_of(groups[place]))
         ordered = [*ordered[-1:], *ordered[:-1]]
         self.fetched = prefetched_messages(self.source.journal, [groups[place] for place in ordered])
-        begun = {place: self.pool.submit(self.advance, groups[place], upto) for place in ordered}
-        return [begun[place] for place in range(len(groups))]
+        futures = {place: self.pool.submit(self.advance, groups[place], upto) for place in ordered}
+        return [futures[place] for place in range(len(groups))]
 
     def drop_views(
         self, groups: Sequence[Group], upto: EventId, window: Window
@@ -268,10 +270,10 @@ class WindowPlayer:
         problem: Unavailable | TargetIsAhead | EventsForgotten | None = None
         for group in groups:
             if upto_drop(group.entries):
-                whole = self.whole(group, upto) if group.ready is not None else group.entries
-                going = upto_drop(whole)
+                entries = self.whole(group, upto) if group.ready is not None else group.entries
+                dropping_entries = upto_drop(entries)
                 try:
-                    window.add(self.advance(Group(going), upto, going[-1].event_id))
+                    window.add(self.advance(Group(dropping_entries), upto, dropping_entries[-1].event_id))
                 except Unavailable as error:
                     if not self.faults.gives_up((ViewWave.VIEWS, self.admitted(group.entries)[0]), error):
                         problem = error
@@ -286,12 +288,12 @@ class WindowPlayer:
 
     def waits(self, group: Sequence[Entry]) -> bool:
         """Views wait for tables that are read, or wait for files."""
-        late = {*self.tables.in_state(*BEHIND, *UNREAD)}
-        if not late or wave_of(group) is not ViewWave.VIEWS or not is_of_views(group):
+        waiting_tables = {*self.tables.in_state(*BEHIND, *UNREAD)}
+        if not waiting_tables or wave_of(group) is not ViewWave.VIEWS or not is_of_views(group):
             return False
         names = self.admitted(group)
         try:
-            bases = sorted(bases_of(self.source.journal, group) & late - {*names})
+            bases = sorted(bases_of(self.source.journal, group) & waiting_tables - {*names})
         except Undecodable:
             return False
         for name in names if bases else ():
@@ -372,8 +374,8 @@ class WindowPlayer:
         behind: set[TableName] = set()
         if not advanced.complete:
             self.scanned.miss(self.admitted(group.entries))
-            whole = self.whole(group, upto) if group.ready is not None else group.entries
-            behind = names_in(entry for entry in whole if entry.event_id > advanced.shows)
+            entries = self.whole(group, upto) if group.ready is not None else group.entries
+            behind = names_in(entry for entry in entries if entry.event_id > advanced.shows)
         for name in self.admitted(group.entries):
             if self.tables.is_(name, ASIDE):
                 # It was taken out of the windows while its group was copied: its read goes by what is shown then.

@@ -112,8 +112,11 @@ def lacks_something(problem: Problem) -> bool:
 
 
 def newest_mark(shown: Mapping[TableName, ShownTable | None]) -> EventId:
-    seen = [as_observed(table) for table in shown.values() if table is not None]
-    return max((mark for table in seen for mark in (table.event, *(p.event for p in table.parts.values()))), default=0)
+    observed_tables = [as_observed(table) for table in shown.values() if table is not None]
+    return max(
+        (mark for table in observed_tables for mark in (table.event, *(p.event for p in table.parts.values()))),
+        default=0,
+    )
 
 
 def planned(
@@ -127,12 +130,14 @@ def planned(
     observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
     policy = side.policy
     contents = {data: (listing.fingerprint(), listing.size) for data, listing in listings.items()}
-    known = {contents[data][0]: listing for data, listing in listings.items()}
+    listings_by_content = {contents[data][0]: listing for data, listing in listings.items()}
     for table in shown.values():
         if table is not None:
-            known |= {listing.fingerprint(): listing for listing in table.listings.values()}
-    files = {content: frozenset(listing.files) for content, listing in known.items()}
-    versions = {content: listing.version for content, listing in known.items() if listing.version is not None}
+            listings_by_content |= {listing.fingerprint(): listing for listing in table.listings.values()}
+    files = {content: frozenset(listing.files) for content, listing in listings_by_content.items()}
+    versions = {
+        content: listing.version for content, listing in listings_by_content.items() if listing.version is not None
+    }
 
     def listed(data: Data) -> tuple[Content, int] | None:
         return ("", 0) if policy.data == "none" else contents.get(data)
@@ -160,9 +165,9 @@ def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
 def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
     """Partitions that the events name, under every name that their table has in the window."""
     touched: dict[TableName, set[str]] = {}
-    for linked in groups(entries):
-        parts = {partition for entry in linked for partition in (*entry.keys.partitions, *entry.keys.others)}
-        names = {name for entry in linked for name in (entry.keys.table, entry.keys.other) if name is not None}
+    for linked_group in groups(entries):
+        parts = {partition for entry in linked_group for partition in (*entry.keys.partitions, *entry.keys.others)}
+        names = {name for entry in linked_group for name in (entry.keys.table, entry.keys.other) if name is not None}
         if parts:
             touched |= dict.fromkeys(names, parts)
     return touched
@@ -176,29 +181,36 @@ def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
 
 def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
     """What is known of the chain's contents; files are looked for where the last rename left them."""
-    wanted = set(contents_of(chain))
-    listings = scanned(source, {data for data in wanted if data.scan}, lost)
-    events = {data.event_id for data in wanted if not data.scan}
-    found = source.evidence.evidence(events) if events else {}
-    for data in wanted:
+    contents = set(contents_of(chain))
+    listings = scanned(source, {data for data in contents if data.scan}, lost)
+    events = {data.event_id for data in contents if not data.scan}
+    evidence = source.evidence.evidence(events) if events else {}
+    for data in contents:
         if data.scan:
             continue
-        at = places(data.event_id, data.location, moves)
-        listing = next((found[data.event_id, place] for place in reversed(at) if (data.event_id, place) in found), None)
+        locations = places(data.event_id, data.location, moves)
+        listing = next(
+            (evidence[data.event_id, place] for place in reversed(locations) if (data.event_id, place) in evidence),
+            None,
+        )
         if listing is not None:
-            listing = replace(listing, location=at[-1], pin=pin_of(source, data.event_id, listing.location, lost))
+            listing = replace(
+                listing, location=locations[-1], pin=pin_of(source, data.event_id, listing.location, lost)
+            )
             if not is_lost(listing, lost):
                 listings[data] = listing
     return listings
 
 
-def scanned(source: SourceSide, wanted: Collection[Data], lost: frozenset[Lost]) -> Listings:
+def scanned(source: SourceSide, contents: Collection[Data], lost: frozenset[Lost]) -> Listings:
     """What scans found of the contents."""
-    if not wanted or source.scans is None:
+    if not contents or source.scans is None:
         return {}
-    found = source.scans.listings({data.scan for data in wanted})
-    kept = {data: found[data.scan, data.location] for data in wanted if (data.scan, data.location) in found}
-    return {data: listing for data, listing in kept.items() if not is_lost(listing, lost)}
+    listings = source.scans.listings({data.scan for data in contents})
+    known_listings = {
+        data: listings[data.scan, data.location] for data in contents if (data.scan, data.location) in listings
+    }
+    return {data: listing for data, listing in known_listings.items() if not is_lost(listing, lost)}
 
 
 def pin_of(source: SourceSide, event_id: EventId, location: str, lost: frozenset[Lost]) -> str:

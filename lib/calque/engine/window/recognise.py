@@ -18,18 +18,20 @@ Listings = Mapping[Data, Listing]
 def recognise(side: TargetSide, chain: Chain, shown: Mapping[TableName, ShownTable | None], listings: Listings) -> None:
     """Directories that were there at the start have times of their own. Where all that lies there may be of the state
     that a window comes to, its content is compared, and has the source's times from then on."""
-    wanted: dict[str, list[Listing]] = {}
+    source_listings: dict[str, list[Listing]] = {}
     for step in chain.steps:
         datas = [("", head.data) for head in step.heads.values() if head.data is not None]
         datas += [(partition, part.data) for (_, partition), part in step.parts.items() if part is not None]
         for partition, data in datas:
             if data in listings:
-                wanted.setdefault(partition, []).append(listings[data])
+                source_listings.setdefault(partition, []).append(listings[data])
     mark = f"r{side.policy.start}"
     for table in shown.values():
         if table is None or table.incarnation() != mark:
             continue
-        for partition, there in table.listings.items():
-            found = next((listing for listing in wanted.get(partition, ()) if pairs_of(listing, there)), None)
-            if found is not None and prove(side, [(found, there)], also_known=False):
-                table.listings[partition] = side.storage.list([there.location])[there.location]
+        for partition, target_listing in table.listings.items():
+            source_listing = next(
+                (listing for listing in source_listings.get(partition, ()) if pairs_of(listing, target_listing)), None
+            )
+            if source_listing is not None and prove(side, [(source_listing, target_listing)], also_known=False):
+                table.listings[partition] = side.storage.list([target_listing.location])[target_listing.location]

@@ -45,14 +45,14 @@ class ScanBacklog:
         self.source, self.side, self.tables = source, side, tables
         self.scans = source.scans if side.policy.data != "none" else None
         self.read = self.recorded = 0
-        self.owed: dict[ObjectKey, list[OwedScan]] = {}
+        self.owed_scans: dict[ObjectKey, list[OwedScan]] = {}
         self.floors: dict[TableName, int] = {}
         self.using: dict[ObjectKey, int] = {}
 
     def open(self, records: Iterable[Record]) -> None:
         """Take up what the ledger says; what was taken after that is met again."""
         self.read = self.recorded = newest_taken(records)
-        self.owed.clear()
+        self.owed_scans.clear()
         self.floors.clear()
 
     def begin(self) -> None:
@@ -76,7 +76,7 @@ class ScanBacklog:
         aside, now = BEHIND | UNREAD, self.source.clock.elapsed_ns()
         return any(
             not self.tables.is_(name, aside) and now - (items[-1].moved_on_ns or now) < 2 * PATIENCE_SECONDS * 1e9
-            for (name, _), items in list(self.owed.items())
+            for (name, _), items in list(self.owed_scans.items())
         )
 
     def due(
@@ -88,25 +88,25 @@ class ScanBacklog:
         self.prune({entry.keys.table for entry in entries})
         self.using = {}
         ready = {
-            key: found
-            for key, items in self.owed.items()
+            key: due_scans
+            for key, items in self.owed_scans.items()
             if not self.tables.is_(key[0], UNREAD)
-            and (found := [item for item in items if item.entry.event_id <= upto])
+            and (due_scans := [item for item in items if item.entry.event_id <= upto])
         }
         stops: dict[tuple[TableName, int], list[tuple[str, OwedScan, int]]] = {}
-        late: dict[TableName, EventId] = {}
+        first_late_events: dict[TableName, EventId] = {}
         for (name, partition), numbered in self.there(ready).items():
-            newest, at = numbered[-1][0], shown(name)
-            if newest.entry.event_id < at:
-                late[name] = min(late.get(name, at), newest.entry.event_id)
+            newest, shown_event = numbered[-1][0], shown(name)
+            if newest.entry.event_id < shown_event:
+                first_late_events[name] = min(first_late_events.get(name, shown_event), newest.entry.event_id)
             self.using[name, partition] = newest.number
             for item, number in numbered:
-                if item is newest or item.entry.event_id >= at:
+                if item is newest or item.entry.event_id >= shown_event:
                     stops.setdefault((name, item.number), []).append((partition, item, number))
-        lost = {name for name, since in late.items() if self.is_touched(name, Span(since, shown(name)))}
+        lost = {name for name, since in first_late_events.items() if self.is_touched(name, Span(since, shown(name)))}
         self.using = {key: number for key, number in self.using.items() if key[0] not in lost}
-        made = [entry_of(items, shown(name)) for (name, _), items in stops.items() if name not in lost]
-        return made, sorted(lost)
+        scan_entries = [entry_of(items, shown(name)) for (name, _), items in stops.items() if name not in lost]
+        return scan_entries, sorted(lost)
 
     def collect(self) -> None:
         """Take in what is new."""
@@ -118,43 +118,50 @@ class ScanBacklog:
             self.read = max(self.read, entry.scans[0])
             if self.side.admission.takes(keys.table):
                 for partition, location in zip(keys.partitions or ("",), keys.locations, strict=True):
-                    items = self.owed.setdefault((keys.table, partition), [])
+                    items = self.owed_scans.setdefault((keys.table, partition), [])
                     items.append(OwedScan(entry.scans[0], location, entry))
                     del items[:-MANY]
 
     def prune(self, touched: Collection[TableName | None]) -> None:
         """Forget what concerns no table that is here or comes, and what was found before an exact read."""
-        for (name, partition), items in list(self.owed.items()):
-            known = name in self.tables.rows or name in touched
-            if not known or self.tables.is_(name, {State.QUARANTINED}):
+        for (name, partition), items in list(self.owed_scans.items()):
+            is_known = name in self.tables.rows or name in touched
+            if not is_known or self.tables.is_(name, {State.QUARANTINED}):
                 items = []
-            kept = [item for item in items if item.number > self.floors.get(name, 0)]
-            if kept:
-                self.owed[name, partition] = kept
+            kept_items = [item for item in items if item.number > self.floors.get(name, 0)]
+            if kept_items:
+                self.owed_scans[name, partition] = kept_items
             else:
-                del self.owed[name, partition]
+                del self.owed_scans[name, partition]
 
     def there(self, ready: Mapping[ObjectKey, list[OwedScan]]) -> dict[ObjectKey, list[tuple[OwedScan, int]]]:
         """Each with its number, negative where its files are gone. Left out is what moved on longer ago, and forgotten
         in the end: whoever scans compares with it, and finds it changed when it is left alone."""
         if not ready or self.scans is None:
             return {}
-        then = self.scans.listings({item.number for items in ready.values() for item in items})
-        now = self.source.storage.list(sorted({items[-1].location for items in ready.values()}))
+        recorded_listings = self.scans.listings({item.number for items in ready.values() for item in items})
+        current_listings = self.source.storage.list(sorted({items[-1].location for items in ready.values()}))
         clock_ns = self.source.clock.elapsed_ns()
-        found = {}
+        numbered_scans = {}
         for key, items in ready.items():
             newest = items[-1]
-            files = now[newest.location].files
-            is_so = (listing := then.get((newest.number, newest.location))) is not None and listing.files == files
-            newest.moved_on_ns = 0 if is_so else newest.moved_on_ns or clock_ns
-            waited = 0.0 if is_so else (clock_ns - newest.moved_on_ns) / 1e9
-            if waited > FORGET_SECONDS:
-                del self.owed[key]
-            elif waited < PATIENCE_SECONDS:
-                stops = [(item, signed(then.get((item.number, item.location)), newest, files)) for item in items[:-1]]
-                found[key] = [(item, sign * item.number) for item, sign in [*stops, (newest, 1 if is_so else -1)]]
-        return found
+            files = current_listings[newest.location].files
+            is_unchanged = (
+                listing := recorded_listings.get((newest.number, newest.location))
+            ) is not None and listing.files == files
+            newest.moved_on_ns = 0 if is_unchanged else newest.moved_on_ns or clock_ns
+            waited_seconds = 0.0 if is_unchanged else (clock_ns - newest.moved_on_ns) / 1e9
+            if waited_seconds > FORGET_SECONDS:
+                del self.owed_scans[key]
+            elif waited_seconds < PATIENCE_SECONDS:
+                stops = [
+                    (item, signed(recorded_listings.get((item.number, item.location)), newest, files))
+                    for item in items[:-1]
+                ]
+                numbered_scans[key] = [
+                    (item, sign * item.number) for item, sign in [*stops, (newest, 1 if is_unchanged else -1)]
+                ]
+        return numbered_scans
 
     def is_touched(self, name: TableName, span: Span) -> bool:
         """Whether an event of the span concerns the table; in doubt it does."""
@@ -173,15 +180,15 @@ class ScanBacklog:
     def done(self) -> None:
         """The window's entries are shown."""
         for key, number in self.using.items():
-            kept = [item for item in self.owed.get(key, ()) if item.number > number]
-            if kept:
-                self.owed[key] = kept
+            kept_items = [item for item in self.owed_scans.get(key, ()) if item.number > number]
+            if kept_items:
+                self.owed_scans[key] = kept_items
             else:
-                self.owed.pop(key, None)
+                self.owed_scans.pop(key, None)
         self.using = {}
 
     def progress(self) -> ScanProgress:
-        return ScanProgress(min([self.read, *(items[0].number - 1 for items in self.owed.values())]))
+        return ScanProgress(min([self.read, *(items[0].number - 1 for items in self.owed_scans.values())]))
 
     def record(self) -> None:
         """Have the ledger say what is taken, where that changed. After the epoch that tells of it: what a death leaves
@@ -192,9 +199,11 @@ class ScanBacklog:
             self.recorded = progress.newest_scan
 
 
-def signed(then: Listing | None, newest: OwedScan, files: tuple[File, ...]) -> int:
+def signed(recorded: Listing | None, newest: OwedScan, files: tuple[File, ...]) -> int:
     """1 where the files of an earlier entry are among those that are there now."""
-    return 1 if then is not None and then.location == newest.location and set(then.files) <= set(files) else -1
+    return (
+        1 if recorded is not None and recorded.location == newest.location and set(recorded.files) <= set(files) else -1
+    )
 
 
 def entry_of(items: Collection[tuple[str, OwedScan, int]], least: EventId) -> Entry:

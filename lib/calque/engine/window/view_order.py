@@ -52,12 +52,12 @@ def bases_of(journal: Journal, group: Sequence[Entry]) -> set[TableName]:
     if not defining:
         return set()
     view = decode.table_after(journal.events(defining[-1:])[defining[-1]])
-    found: set[TableName] = set()
+    base_tables: set[TableName] = set()
 
     def note(name: TableName) -> TableName:
-        found.add(name)
+        base_tables.add(name)
         return name
 
     if is_view(view):
         rewrite_names(view.view_expanded_text or view.view_original_text or "", view.database.lower(), note)
-    return found
+    return base_tables
