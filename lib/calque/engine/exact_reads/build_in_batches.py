@@ -93,7 +93,7 @@ class TableBuild:
     name: TableName
     batch: int
     tell: Tell
-    hand: HopContext = field(init=False)
+    context: HopContext = field(init=False)
     hidden: TableName = field(init=False)
     low: EventId = 0
     incarnation: str = ""
@@ -108,7 +108,7 @@ class TableBuild:
 
     def __post_init__(self) -> None:
         nothing = ReadImages(ExactTable(self.name, 0))
-        self.hand = HopContext(self.side, nothing, lambda data: Listing(data.location, ()), {}, AppliedChanges())
+        self.context = HopContext(self.side, nothing, lambda data: Listing(data.location, ()), {}, AppliedChanges())
         gaps = self.source.gaps.found() if self.source.gaps is not None else ()
         self.hidden = hidden_name(self.side.admission.name_at_target(self.name), f"read{len(gaps)}")
 
@@ -132,7 +132,7 @@ class TableBuild:
             self.low = self.source.log.current()
         table = self.table = self.source.catalog.table(self.name)
         if table is None or not is_partitioned(table) or obstacle(table):
-            clear(self.hand, self.hidden)
+            clear(self.context, self.hidden)
             return False
         if not self.incarnation and not self.take_up():
             self.start()
@@ -142,7 +142,7 @@ class TableBuild:
         """An empty table under the hidden name."""
         self.incarnation = f"r{self.low}"
         definition = self.definition(self.low)
-        begin(self.hand, self.hidden, definition)
+        begin(self.context, self.hidden, definition)
 
     def take_up(self) -> bool:
         """Whether a build that was left behind can go on: it is of this header, and the journal has all since."""
@@ -179,10 +179,10 @@ class TableBuild:
     def definition(self, event_id: EventId) -> Table:
         """The table's image, its directory made."""
         assert self.table is not None
-        self.hand.images = ReadImages(ExactTable(self.name, event_id, self.table))
+        self.context.images = ReadImages(ExactTable(self.name, event_id, self.table))
         head = Head(NEW, Version(event_id, -1), self.incarnation, None, event_id)
-        definition, _ = new_table(self.hand, self.name, head)
-        self.hand.shown[self.name] = ShownTable(definition)
+        definition, _ = new_table(self.context, self.name, head)
+        self.context.shown[self.name] = ShownTable(definition)
         return definition
 
     # Rounds
@@ -222,7 +222,7 @@ class TableBuild:
     def give_up(self) -> None:
         """The name may mean another table now: begin anew."""
         self.incarnation, self.rows, self.doubtful, self.whole, self.again = "", {}, set(), True, False
-        clear(self.hand, self.hidden)
+        clear(self.context, self.hidden)
 
     def read(self, names: Sequence[str]) -> PartitionBatch:
         if self.side.stopping.is_set():
@@ -270,18 +270,18 @@ class TableBuild:
         return {name: listings[at] for name, at in places.items()}
 
     def add(self, batch: PartitionBatch, names: Sequence[str]) -> None:
-        low, hand = self.low, self.hand
+        low, context = self.low, self.context
         some = {name: batch.partitions[name] for name in names}
         listings = {listing.location: listing for listing in batch.listings.values()}
-        hand.images = ReadImages(ExactTable(self.name, low, self.table, some))
-        hand.listing = lambda data: listings.get(data.location, Listing(data.location, ()))
+        context.images = ReadImages(ExactTable(self.name, low, self.table, some))
+        context.listing = lambda data: listings.get(data.location, Listing(data.location, ()))
         parts = [
             (name, Part(f"{name}@{low}", Version(low, index), self.data(batch, name), self.incarnation, low))
             for index, name in enumerate(names)
         ]
-        written = new_partitions(hand, self.name, hand.seen(self.name), parts)
+        written = new_partitions(context, self.name, context.shown_table(self.name), parts)
         moved = replace_table((one.definition for one in written.values()), self.hidden)
-        hand.add_partitions(self.hidden, moved)
+        context.add_partitions(self.hidden, moved)
         for name, one in written.items():
             placed = one.placed
             listing = Listing(placed.location, placed.files) if placed is not None else None
@@ -295,7 +295,7 @@ class TableBuild:
 
     def drop(self, names: Iterable[str]) -> None:
         gone = list(names)
-        self.hand.drop_partitions(self.hidden, gone)
+        self.context.drop_partitions(self.hidden, gone)
         for name in gone:
             del self.rows[name]
 
@@ -303,15 +303,15 @@ class TableBuild:
 
     def finish(self, high: EventId) -> BuiltTable:
         """Rename it in: everything in it is so at `high`."""
-        definition, hand = self.definition(high), self.hand
-        hand.call(self.side.catalog.alter_table, self.hidden, definition)
+        definition, context = self.definition(high), self.context
+        context.call(self.side.catalog.alter_table, self.hidden, definition)
         place = Listing(location_of(definition) or "", ())
         row = row_of(self.name, "", self.incarnation, high, "create_table", place, text_of_table(definition))
-        hand.applied.objects = [row, *self.rows.values()]
+        context.applied.objects = [row, *self.rows.values()]
         head = Head(NEW, Version(high, -1), self.incarnation, None, high)
-        hop = Hop(high, HiddenBuild(self.name, head, ()), len(self.rows), hand.applied.bytes)
+        hop = Hop(high, HiddenBuild(self.name, head, ()), len(self.rows), context.applied.bytes)
         plan = GroupPlan((self.name,), 1, (hop,))
-        advanced = GroupOutcome((self.name,), plan, True, high, frozenset({self.name}), hand.applied)
+        advanced = GroupOutcome((self.name,), plan, True, high, frozenset({self.name}), context.applied)
         return BuiltTable(ExactTable(self.name, high, self.table), list(self.rows), advanced)
 
 

@@ -148,7 +148,7 @@ class TargetRenames:
                 self.side.catalog.drop_database(at)
             except Conflict:
                 continue
-            self.databases.known.discard(at)
+            self.databases.known_databases.discard(at)
 
     def is_in_use(self, change: Change, database: str, at: str) -> bool:
         now = change.now
