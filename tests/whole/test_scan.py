@@ -268,9 +268,9 @@ def test_a_scanner_whose_next_events_the_journal_let_go_of_begins_anew(case: Cas
     case.gatherer.once()
     case.side.journal.forget(case.source.current())
     case.scanner.run(Rounds(1))
-    assert case.scanner.seen is None
+    assert case.scanner.seen_event is None
     case.scanner.run(Rounds(1))
-    assert case.scanner.seen == case.source.current()
+    assert case.scanner.seen_event == case.source.current()
     case.storage.write(f"{PLAIN}/g", b"2")
     assert case.scan() == [("d.plain", {"": ["f", "g"]})]
 

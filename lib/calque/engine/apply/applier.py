@@ -47,50 +47,50 @@ class Applier:
         last: Hop | None,
         applied: AppliedChanges,
     ) -> None:
-        self.hand = HopContext(side, images, listing, shown, applied)
+        self.context = HopContext(side, images, listing, shown, applied)
         self.last = last
 
     def run(self, hop: Hop) -> None:
         """Do one hop. Raises `Conflict`, `ContentLost`."""
-        hand, operation = self.hand, hop.operation
-        hand.announcement = announcement(hop)
-        hand.parts = AnnouncedParts, names_of(operation), hop.to_event
+        context, operation = self.context, hop.operation
+        context.announcement = announcement(hop)
+        context.parts_announcement = AnnouncedParts, names_of(operation), hop.to_event
         match operation:
             case CreateTable():
-                tables.create_table(hand, operation)
+                tables.create_table(context, operation)
             case HiddenBuild():
-                hidden_build.build(hand, operation)
+                hidden_build.build(context, operation)
             case AlterTable():
-                tables.alter_table(hand, operation)
+                tables.alter_table(context, operation)
             case DropTable(table):
-                if hand.side.policy.drops != "keep" or hop != self.last:
-                    tables.drop_table(hand, table, hop.to_event)
+                if context.side.policy.drops != "keep" or hop != self.last:
+                    tables.drop_table(context, table, hop.to_event)
             case AddPartitions():
-                partitions.add_partitions(hand, operation)
+                partitions.add_partitions(context, operation)
             case AlterPartitions():
-                partitions.alter_partitions(hand, operation)
+                partitions.alter_partitions(context, operation)
             case RenamePartition():
-                partitions.rename_partition(hand, operation)
+                partitions.rename_partition(context, operation)
             case DropPartitions():
-                partitions.drop_partitions(hand, operation, hop.to_event)
+                partitions.drop_partitions(context, operation, hop.to_event)
             case Publish():
-                append_files.publish(hand, operation)
+                append_files.publish(context, operation)
             case PrepareFlipSweep():
-                prepare_flip_sweep.flip(hand, operation, hop.to_event)
+                prepare_flip_sweep.flip(context, operation, hop.to_event)
             case Rebuild():
-                hidden_build.rebuild(hand, operation, hop.to_event)
+                hidden_build.rebuild(context, operation, hop.to_event)
             case CommitTable():
-                commit_table.commit_table(hand, operation, hop.to_event)
+                commit_table.commit_table(context, operation, hop.to_event)
             case _:
                 assert_never(operation)
 
     def facets(self, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
-        facets.write_facets(self.hand, table, changes, versions)
+        facets.write_facets(self.context, table, changes, versions)
 
     def waiting_keys(self, tables: Iterable[TableName]) -> None:
         """Of tables of others, to the group's."""
         for table in tables:
-            facets.add_waiting_keys(self.hand, table)
+            facets.add_waiting_keys(self.context, table)
 
 
 def announcement(hop: Hop) -> ToAnnounce | None:

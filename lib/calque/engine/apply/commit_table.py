@@ -23,72 +23,72 @@ from calque.model.names import EventId
 from calque.model.plan import CommitTable
 
 
-def commit_table(hand: HopContext, operation: CommitTable, event_id: EventId) -> None:
+def commit_table(context: HopContext, operation: CommitTable, event_id: EventId) -> None:
     if operation.was is None:
-        create(hand, operation)
+        create(context, operation)
     else:
-        change(hand, operation, hand.seen(operation.was), event_id)
+        change(context, operation, context.shown_table(operation.was), event_id)
 
 
-def create(hand: HopContext, operation: CommitTable) -> None:
+def create(context: HopContext, operation: CommitTable) -> None:
     table, head = operation.table, operation.head
-    definition, placed = new_table(hand, table, head)
+    definition, placed = new_table(context, table, head)
     shown = ShownTable(definition)
     parts = [(name, part) for name, part in operation.partitions if part is not None]
-    added = new_partitions(hand, table, shown, parts)
-    hand.call(hand.side.catalog.commit_table, None, definition, list(definitions(added)), ())
-    created(hand, table, head, shown, placed)
-    remember(hand, table, added)
+    added = new_partitions(context, table, shown, parts)
+    context.call(context.side.catalog.commit_table, None, definition, list(definitions(added)), ())
+    created(context, table, head, shown, placed)
+    remember(context, table, added)
 
 
-def change(hand: HopContext, operation: CommitTable, old: ShownTable, event_id: EventId) -> None:
+def change(context: HopContext, operation: CommitTable, old: ShownTable, event_id: EventId) -> None:
     table, was, head = operation.table, operation.was, operation.head
     assert was is not None
-    placed = switched_content(hand, table, head, old) if "" in operation.switched else None
-    definition = altered(hand, table, old, head, placed)
+    placed = switched_content(context, table, head, old) if "" in operation.switched else None
+    definition = altered(context, table, old, head, placed)
     before = replace(old, table=definition)
     parts = [(name, part) for name, part in operation.partitions if part is not None]
-    there = [(name, part) for name, part in parts if name in old.partitions]
-    new = [(name, part) for name, part in parts if name not in old.partitions]
-    gone = [name for name, part in operation.partitions if part is None and name in old.partitions]
-    written = altered_partitions(hand, table, before, there, operation.switched)
-    written |= new_partitions(hand, table, before, new, renamed(hand, old, gone, new))
-    kept = statistics_of_others(hand, was, parts)
-    hand.call(
-        hand.side.catalog.commit_table,
-        hand.at(was),
+    old_parts = [(name, part) for name, part in parts if name in old.partitions]
+    new_parts = [(name, part) for name, part in parts if name not in old.partitions]
+    dropped_names = [name for name, part in operation.partitions if part is None and name in old.partitions]
+    written = altered_partitions(context, table, before, old_parts, operation.switched)
+    written |= new_partitions(context, table, before, new_parts, renamed(context, old, dropped_names, new_parts))
+    kept_statistics = statistics_of_others(context, was, parts)
+    context.call(
+        context.side.catalog.commit_table,
+        context.name_at_target(was),
         definition,
         list(definitions(written)),
-        gone,
+        dropped_names,
         cascade=bool(operation.cascade),
         expected_event=expected(old),
     )
-    rest = {name: followed(part, definition, bool(operation.cascade)) for name, part in old.partitions.items()}
-    now_under(hand, was, table, replace(before, partitions=rest), event_id)
+    partitions = {name: followed(part, definition, bool(operation.cascade)) for name, part in old.partitions.items()}
+    now_under(context, was, table, replace(before, partitions=partitions), event_id)
     if placed is not None:
-        hand.shows_files(table, "", placed)
-    hand.record(table, "", hand.seen(table).incarnation(), head.since, "commit_table", placed)
-    forget(hand, table, gone, event_id)
-    remember(hand, table, written)
-    write_kept(hand, table, kept)
+        context.shows_files(table, "", placed)
+    context.record(table, "", context.shown_table(table).incarnation(), head.since, "commit_table", placed)
+    forget(context, table, dropped_names, event_id)
+    remember(context, table, written)
+    write_kept(context, table, kept_statistics)
 
 
-def renamed(hand: HopContext, old: ShownTable, gone: list[str], new: Parts) -> dict[str, StagedFiles]:
+def renamed(context: HopContext, old: ShownTable, dropped_names: list[str], new_parts: Parts) -> dict[str, StagedFiles]:
     """The directories of new partitions that are vanished ones under another name, with the same files."""
-    left = dict.fromkeys(gone)
-    found = {}
-    for name, part in new:
-        for was in left:
-            there = old.partitions[was]
-            same = was == part.lineage or (part.incarnation and incarnation_of(there) == part.incarnation)
+    candidates = dict.fromkeys(dropped_names)
+    directories = {}
+    for name, part in new_parts:
+        for was in candidates:
+            old_partition = old.partitions[was]
+            is_same = was == part.lineage or (part.incarnation and incarnation_of(old_partition) == part.incarnation)
             listing = old.listings.get(was)
             if (
-                same
+                is_same
                 and listing
                 and part.data.location
-                and listing.fingerprint() == hand.listing(part.data).fingerprint()
+                and listing.fingerprint() == context.listing(part.data).fingerprint()
             ):
-                found[name] = StagedFiles(location_of(there) or "", listing.files)
-                del left[was]
+                directories[name] = StagedFiles(location_of(old_partition) or "", listing.files)
+                del candidates[was]
                 break
-    return found
+    return directories

@@ -60,30 +60,32 @@ class HopContext:
     shown: dict[TableName, ShownTable | None]
     applied: AppliedChanges
     announcement: ToAnnounce | None = None
-    parts: ToAnnounce | None = None
+    parts_announcement: ToAnnounce | None = None
     """The announcement of the hop in hand, if it turns out to take several calls; None where these make no states."""
-    made: dict[TableName, StagedFiles] = field(default_factory=dict)
+    prepared_files: dict[TableName, StagedFiles] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     attachments: Attachments = field(init=False)
 
     def __post_init__(self) -> None:
         self.attachments = Attachments(self.side)
 
-    def at(self, table: TableName) -> TableName:
+    def name_at_target(self, table: TableName) -> TableName:
         return self.side.admission.name_at_target(table)
 
-    def seen(self, table: TableName) -> ShownTable:
+    def shown_table(self, table: TableName) -> ShownTable:
         shown = self.shown.get(table)
         if shown is None:
-            raise Conflict(f"{self.at(table)} is not there")
+            raise Conflict(f"{self.name_at_target(table)} is not there")
         return shown
 
-    def place(self, there: Table | Partition, source: Table | Partition, placed: StagedFiles | None) -> str | None:
+    def place(
+        self, target_object: Table | Partition, source_object: Table | Partition, placed: StagedFiles | None
+    ) -> str | None:
         """Where an altered object lies: at its new directory; else where it was, or, where data are not copied, where
         the source has it."""
         if placed is not None:
             return placed.location
-        return location_of(source if self.side.policy.data == "none" else there)
+        return location_of(source_object if self.side.policy.data == "none" else target_object)
 
     def is_shown(self, location: str) -> bool:
         """Whether a table of the group lies there."""
@@ -99,37 +101,37 @@ class HopContext:
         self.applied.calls += 1
         return effect(*arguments, **named)
 
-    def add_partitions(self, at: TableName, partitions: Iterable[Partition]) -> None:
-        self.send("add_partitions", self.side.catalog.add_partitions, at, list(partitions))
+    def add_partitions(self, target_name: TableName, partitions: Iterable[Partition]) -> None:
+        self.send("add_partitions", self.side.catalog.add_partitions, target_name, list(partitions))
 
-    def alter_partitions(self, at: TableName, partitions: Iterable[Partition]) -> None:
-        self.send("alter_partitions", self.side.catalog.alter_partitions, at, list(partitions))
+    def alter_partitions(self, target_name: TableName, partitions: Iterable[Partition]) -> None:
+        self.send("alter_partitions", self.side.catalog.alter_partitions, target_name, list(partitions))
 
-    def drop_partitions(self, at: TableName, names: Iterable[str]) -> None:
-        self.send("drop_partitions", self.side.catalog.drop_partitions, at, list(names))
+    def drop_partitions(self, target_name: TableName, names: Iterable[str]) -> None:
+        self.send("drop_partitions", self.side.catalog.drop_partitions, target_name, list(names))
 
     def send(
         self,
         operation: ListOperation,
         effect: Callable[[TableName, Sequence[T]], None],
-        at: TableName,
+        target_name: TableName,
         objects: Sequence[T],
     ) -> None:
         """Readers are told of parts before they see any, also where the plan was made before the server refused a list
         of that length. A table under a hidden name has no readers."""
 
         def in_parts() -> None:
-            if at.database != OURS and self.announcement is None:
-                self.announcement = self.parts
+            if target_name.database != OURS and self.announcement is None:
+                self.announcement = self.parts_announcement
 
-        send_list(self.side.catalog, operation, lambda batch: self.call(effect, at, batch), objects, in_parts)
+        send_list(self.side.catalog, operation, lambda batch: self.call(effect, target_name, batch), objects, in_parts)
 
-    def staged(self, wanted: Mapping[str, StageRequest]) -> dict[str, StagedFiles]:
+    def staged(self, requests: Mapping[str, StageRequest]) -> dict[str, StagedFiles]:
         """Directories with their files, all copied in one go. Raises `ContentLost`."""
-        found = dict(zip(wanted, stage(self.side, list(wanted.values())), strict=True))
-        for placed in found.values():
+        directories = dict(zip(requests, stage(self.side, list(requests.values())), strict=True))
+        for placed in directories.values():
             self.count(placed)
-        return found
+        return directories
 
     def count(self, placed: StagedFiles) -> None:
         self.applied.files += placed.files_copied
@@ -138,7 +140,7 @@ class HopContext:
     # Records, after the effect
 
     def shows_files(self, table: TableName, partition: str, placed: StagedFiles) -> None:
-        self.seen(table).listings[partition] = Listing(placed.location, tuple(sorted(placed.files)))
+        self.shown_table(table).listings[partition] = Listing(placed.location, tuple(sorted(placed.files)))
 
     def record(
         self,
@@ -151,7 +153,7 @@ class HopContext:
     ) -> None:
         """A row for the ledger; without `placed` the object's files are the ones it had."""
         if not partition:
-            placed = self.made.pop(table, placed)
+            placed = self.prepared_files.pop(table, placed)
         listing = Listing(placed.location, placed.files) if placed is not None else None
         shown = self.shown.get(table) if change not in UNDEFINED else None
         written = shown if shown is None or not partition else shown.partitions.get(partition)

@@ -33,7 +33,7 @@ class Databases:
     def __init__(self, source: SourceSide, side: TargetSide, faults: FaultIsolation) -> None:
         self.source, self.side, self.faults = source, side, faults
         self.lock = threading.Lock()
-        self.known: set[str] = set()
+        self.known_databases: set[str] = set()
         self.held: set[str] = set()
         """Databases that the source dropped while one of their tables was set aside; named as at the source."""
         self.aside: dict[str, DatabaseRow] = {}
@@ -45,41 +45,45 @@ class Databases:
 
     def adopt(self, rows: Iterable[StateRow]) -> None:
         """Take up what the ledger says."""
-        found = {row.database: row for row in rows if isinstance(row, DatabaseRow)}
-        self.aside = {name: row for name, row in found.items() if row.state is TableState.QUARANTINED}
-        self.held = found.keys() - self.aside.keys()
+        database_rows = {row.database: row for row in rows if isinstance(row, DatabaseRow)}
+        self.aside = {name: row for name, row in database_rows.items() if row.state is TableState.QUARANTINED}
+        self.held = database_rows.keys() - self.aside.keys()
         for name in [name for name in self.aside if not self.side.admission.touches_database(name)]:
             self.rejoin(name)
 
     def adopt_states(self) -> None:
         """Take up what databases of ours say at the target."""
-        for at in self.side.catalog.databases():
-            name = self.side.admission.source_of(TableName(at))
-            there = self.side.catalog.database(at) if name is not None else None
-            if name is None or there is None or not is_ours(there.parameters, self.side.policy.source):
+        for target_name in self.side.catalog.databases():
+            name = self.side.admission.source_of(TableName(target_name))
+            target_database = self.side.catalog.database(target_name) if name is not None else None
+            if (
+                name is None
+                or target_database is None
+                or not is_ours(target_database.parameters, self.side.policy.source)
+            ):
                 continue
-            if state := (there.parameters or {}).get(STATE, ""):
+            if state := (target_database.parameters or {}).get(STATE, ""):
                 self.states[name.database] = state
 
     def say(self, name: str, state: str) -> None:
         """Set `calque.state` of the source's database `name`, empty: take it away. One that is not made yet has it from
         the start; one that is not ours stays as it is."""
-        at = self.side.admission.name_at_target(table_name(name)).database
+        target_name = self.side.admission.name_at_target(table_name(name)).database
         with self.lock:
-            there = self.side.catalog.database(at)
-            if there is not None and is_ours(there.parameters, self.side.policy.source):
-                wanted = saying(there, state)
-                if wanted != there:
-                    self.state(name, at, wanted)
+            target_database = self.side.catalog.database(target_name)
+            if target_database is not None and is_ours(target_database.parameters, self.side.policy.source):
+                desired_database = saying(target_database, state)
+                if desired_database != target_database:
+                    self.state(name, target_name, desired_database)
             if state:
                 self.states[name] = state
             else:
                 self.states.pop(name, None)
 
-    def state(self, name: str, at: str, wanted: Database) -> None:
+    def state(self, name: str, target_name: str, desired_database: Database) -> None:
         """One whose changes the target does not take says nothing."""
         try:
-            self.alter(at, wanted)
+            self.alter(target_name, desired_database)
         except (Refused, Unavailable) as error:
             self.faults.require_own_fault((DATABASE, name, STATE), error)
             LOG.warning("%s: database %s can't say how it is: %s", self.side.policy.target, name, error)
@@ -87,8 +91,11 @@ class Databases:
     def bootstrap(self, event_id: EventId) -> None:
         """Make every admitted database as the source has it now; later events say what changed since."""
         for name in self.source.catalog.databases():
-            if self.side.admission.takes_database(name) and (found := self.source.catalog.database(name)) is not None:
-                self.put(found, event_id, AppliedChanges())
+            if (
+                self.side.admission.takes_database(name)
+                and (database := self.source.catalog.database(name)) is not None
+            ):
+                self.put(database, event_id, AppliedChanges())
 
     def before(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
         """Databases that the window's events leave in place, as their newest image has them."""
@@ -96,15 +103,15 @@ class Databases:
             if entry.keys.kind is not EventKind.DROP_DATABASE:
                 assert entry.keys.table is not None
                 try:
-                    found = self.left_by(entry, entry.keys.table.database)
+                    database = self.left_by(entry, entry.keys.table.database)
                 except Undecodable as error:
                     self.quarantine(
                         entry.keys.table.database, f"event {entry.event_id} can't be read: {error}", entry.event_id
                     )
                     continue
-                if found is not None:
+                if database is not None:
                     self.let_go(entry.keys.table.database)
-                    self.put(found, entry.event_id, applied)
+                    self.put(database, entry.event_id, applied)
 
     def left_by(self, entry: Entry, name: str) -> Database | None:
         """The database as the event left it. Where the message does not have it (2.3), as the source has it now; None
@@ -117,20 +124,20 @@ class Databases:
         """Databases that are gone at the window's end; one that still holds something is tried again later."""
         if self.side.policy.drops == "keep":
             return
-        gone = dict.fromkeys(sorted(self.held), 0)
+        dropping_events = dict.fromkeys(sorted(self.held), 0)
         for entry in last_of(entries, self.side):
             if entry.keys.kind is EventKind.DROP_DATABASE and entry.keys.table is not None:
-                gone[entry.keys.table.database] = entry.event_id
-        for name, event_id in gone.items():
+                dropping_events[entry.keys.table.database] = entry.event_id
+        for name, event_id in dropping_events.items():
             self.drop(name, applied, event_id)
 
     def drop(self, name: str, applied: AppliedChanges, event_id: EventId = 0) -> None:
         """Drop the source's database `name` at the target, now or when it is empty."""
-        at = self.side.admission.name_at_target(table_name(name)).database
-        there = self.side.catalog.database(at)
-        if there is not None and self.stands_for(there, at, name):
+        target_name = self.side.admission.name_at_target(table_name(name)).database
+        target_database = self.side.catalog.database(target_name)
+        if target_database is not None and self.stands_for(target_database, target_name, name):
             try:
-                self.side.catalog.drop_database(at)
+                self.side.catalog.drop_database(target_name)
                 applied.calls += 1
             except Conflict:
                 self.hold(name)
@@ -139,17 +146,18 @@ class Databases:
                 self.faults.require_own_fault((DATABASE, name), error)
                 self.quarantine(name, reason(error), event_id)
                 return
-            self.known.discard(at)
+            self.known_databases.discard(target_name)
         self.rejoin(name)
         self.let_go(name)
 
-    def stands_for(self, there: Database, at: str, name: str) -> bool:
-        """Whether the target's database `at`, which the policy gives to the source's `name`, is its replica. It may
-        carry the mark of one that had the place under another policy: `name` was gone when its tables moved there."""
-        marks = marked((there.parameters or {}).get(SOURCE, ""), self.side.policy.source)
+    def stands_for(self, target_database: Database, target_name: str, name: str) -> bool:
+        """Whether the target's database `target_name`, which the policy gives to the source's `name`, is its replica.
+        It may carry the mark of one that had the place under another policy: `name` was gone when its tables moved
+        there."""
+        marks = marked((target_database.parameters or {}).get(SOURCE, ""), self.side.policy.source)
         if marks is None:
             return False
-        return marks == table_name(name) or at not in databases_of(self.side.admission, marks.database)
+        return marks == table_name(name) or target_name not in databases_of(self.side.admission, marks.database)
 
     def quarantine(self, name: str, why: str, event_id: EventId) -> None:
         """Set the database aside: it stays at the target as it is, and its tables go on."""
@@ -180,21 +188,24 @@ class Databases:
 
     def ensure(self, table: TableName) -> None:
         """The target's database for the source's `table` exists, unless the source has dropped it since."""
-        at = self.side.admission.name_at_target(table).database
+        target_name = self.side.admission.name_at_target(table).database
         with self.lock:
-            if at in self.known:
+            if target_name in self.known_databases:
                 return
-            if self.side.catalog.database(at) is None:
-                found = self.source.catalog.database(table.database)
-                if found is None and self.is_replica(at, table.database):
+            if self.side.catalog.database(target_name) is None:
+                database = self.source.catalog.database(table.database)
+                if database is None and self.is_replica(target_name, table.database):
                     return
-                self.create(at, found or Database(name=table.database), 0, AppliedChanges())
-            self.known.add(at)
+                self.create(target_name, database or Database(name=table.database), 0, AppliedChanges())
+            self.known_databases.add(target_name)
 
-    def is_replica(self, at: str, database: str) -> bool:
+    def is_replica(self, target_name: str, database: str) -> bool:
         """Whether the target's database stands for the source's, whose own events make and drop it."""
         admission = self.side.admission
-        return admission.takes_database(database) and admission.name_at_target(table_name(database)).database == at
+        return (
+            admission.takes_database(database)
+            and admission.name_at_target(table_name(database)).database == target_name
+        )
 
     def put(self, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
         """Make the database, or make it so; one that came from the target is left to whoever made it, and one that the
@@ -211,34 +222,36 @@ class Databases:
             self.rejoin(name)
 
     def make(self, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
-        at = self.side.admission.name_at_target(table_name(database.name)).database
-        there = self.side.catalog.database(at)
-        if there is None:
-            self.create(at, database, event_id, applied)
-        elif is_ours(there.parameters, self.side.policy.source):
-            wanted = self.image(database, event_id, there.location)
-            if not same_definition(there, wanted):
-                self.alter(at, owned(wanted, there))
+        target_name = self.side.admission.name_at_target(table_name(database.name)).database
+        target_database = self.side.catalog.database(target_name)
+        if target_database is None:
+            self.create(target_name, database, event_id, applied)
+        elif is_ours(target_database.parameters, self.side.policy.source):
+            desired_database = self.image(database, event_id, target_database.location)
+            if not same_definition(target_database, desired_database):
+                self.alter(target_name, owned(desired_database, target_database))
                 applied.calls += 1
 
-    def alter(self, at: str, wanted: Database) -> None:
+    def alter(self, target_name: str, desired_database: Database) -> None:
         try:
-            self.side.catalog.alter_database(at, wanted)
+            self.side.catalog.alter_database(target_name, desired_database)
         except Conflict as error:
-            raise CallFailed(f"Database {at} was changed by another", str(error), "It is looked at again") from error
+            raise CallFailed(
+                f"Database {target_name} was changed by another", str(error), "It is looked at again"
+            ) from error
 
-    def create(self, at: str, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
-        location = natural_location(self.side.policy.warehouse, at)
+    def create(self, target_name: str, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
+        location = natural_location(self.side.policy.warehouse, target_name)
         if self.state_of_new:
             self.states.setdefault(table_name(database.name).database, self.state_of_new)
-        image = replace(self.image(database, event_id, location), name=at)
+        image = replace(self.image(database, event_id, location), name=target_name)
         try:
             self.side.catalog.create_database(image)
             applied.calls += 1
         except Conflict as error:
             # 3.1 says of a directory that it can't make what others say of a database that is there.
-            if self.side.catalog.database(at) is None:
-                what, todo = f"The metastore does not make database {at}", "Look into its log"
+            if self.side.catalog.database(target_name) is None:
+                what, todo = f"The metastore does not make database {target_name}", "Look into its log"
                 raise CallFailed(what, str(error), todo) from error
 
     def image(self, database: Database, event_id: EventId, location: str | None) -> Database:
@@ -246,22 +259,22 @@ class Databases:
         state = self.states.get(table_name(database.name).database, "")
         return saying(self.side.imaging.database(database, event_id, location), state)
 
-    def left_over(self, found: set[TableName]) -> list[TableName]:
-        """Tables of ours at the target whose source is not among `found`: by their source's names."""
-        left: list[TableName] = []
+    def left_over(self, source_names: set[TableName]) -> list[TableName]:
+        """Tables of ours at the target whose source is not among `source_names`: by their source's names."""
+        names: list[TableName] = []
         mine, admission = f"{self.side.policy.source}:", self.side.admission
-        apart = {new.database for old, new in admission.tables.items() if admission.takes(old)}
-        for at in self.side.catalog.databases():
-            if at not in apart and admission.source_of(TableName(at)) is None:
+        databases_of_renamed = {new.database for old, new in admission.tables.items() if admission.takes(old)}
+        for target_name in self.side.catalog.databases():
+            if target_name not in databases_of_renamed and admission.source_of(TableName(target_name)) is None:
                 continue
-            for table in self.side.catalog.tables(at):
-                name = admission.source_of(table_name(at, table))
-                if name is None or name in found:
+            for table in self.side.catalog.tables(target_name):
+                name = admission.source_of(table_name(target_name, table))
+                if name is None or name in source_names:
                     continue
-                there = self.side.catalog.table(table_name(at, table))
-                if there is not None and (there.parameters or {}).get(SOURCE, "").startswith(mine):
-                    left.append(name)
-        return left
+                target_table = self.side.catalog.table(table_name(target_name, table))
+                if target_table is not None and (target_table.parameters or {}).get(SOURCE, "").startswith(mine):
+                    names.append(name)
+        return names
 
 
 DATABASE_KINDS = frozenset({EventKind.CREATE_DATABASE, EventKind.ALTER_DATABASE, EventKind.DROP_DATABASE})
@@ -285,15 +298,15 @@ def is_of_database(entry: Entry) -> bool:
     )
 
 
-def owned(database: Database, there: Database) -> Database:
+def owned(database: Database, target_database: Database) -> Database:
     """With the owner that is there where the source has none: Hive 4 gives a new database one, and fails to take it
     away."""
     if database.owner:
         return database
-    return replace(database, owner=there.owner, owner_type=there.owner_type)
+    return replace(database, owner=target_database.owner, owner_type=target_database.owner_type)
 
 
 def saying(database: Database, state: str) -> Database:
     """The target's database with this `calque.state`, or none."""
-    kept = {key: value for key, value in (database.parameters or {}).items() if key != STATE}
-    return replace(database, parameters={**kept, STATE: state} if state else kept)
+    other_parameters = {key: value for key, value in (database.parameters or {}).items() if key != STATE}
+    return replace(database, parameters={**other_parameters, STATE: state} if state else other_parameters)

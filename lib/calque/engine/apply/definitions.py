@@ -71,9 +71,9 @@ class EventImages:
         for event_id, numbers in self.last_uses[hop].items():
             if TABLE in numbers:
                 self.tables.pop(event_id, None)
-            left = self.partitions.get(event_id, {})
+            partitions = self.partitions.get(event_id, {})
             for number in numbers:
-                left.pop(number, None)
+                partitions.pop(number, None)
 
     def event(self, event_id: EventId) -> Event:
         if event_id not in self.events:
@@ -85,11 +85,11 @@ class EventImages:
         for event in self.events.values():
             self.decode(event)
         self.events.clear()
-        at = bisect_left(self.ahead, event_id)
-        known = at < len(self.ahead) and self.ahead[at] == event_id
-        self.events |= self.journal.events(self.ahead[at:] if known else [event_id], self.most)
-        if known:
-            del self.ahead[at : at + len(self.events)]
+        index = bisect_left(self.ahead, event_id)
+        is_ahead = index < len(self.ahead) and self.ahead[index] == event_id
+        self.events |= self.journal.events(self.ahead[index:] if is_ahead else [event_id], self.most)
+        if is_ahead:
+            del self.ahead[index : index + len(self.events)]
 
     def decode(self, event: Event, also: int | None = None) -> None:
         """What is needed of it."""
@@ -170,27 +170,27 @@ def events_of(plan: GroupPlan) -> set[EventId]:
     return {event_id for event_id, _ in (*hops, *facet_needs(plan))}
 
 
-def gathered(needs: Iterable[DefinitionKey]) -> Needs:
-    found: Needs = {}
-    for event_id, number in needs:
-        found.setdefault(event_id, set()).add(number)
-    return found
+def gathered(keys: Iterable[DefinitionKey]) -> Needs:
+    needs: Needs = {}
+    for event_id, number in keys:
+        needs.setdefault(event_id, set()).add(number)
+    return needs
 
 
 def united(uses: Iterable[Needs]) -> Needs:
-    found: Needs = {}
+    needs: Needs = {}
     for use in uses:
         for event_id, numbers in use.items():
-            found.setdefault(event_id, set()).update(numbers)
-    return found
+            needs.setdefault(event_id, set()).update(numbers)
+    return needs
 
 
 def last_of_each(uses: Sequence[Needs]) -> list[Needs]:
     """Of each use what no later one needs."""
     later: Needs = {}
-    found: list[Needs] = []
+    last_uses: list[Needs] = []
     for use in reversed(uses):
-        found.append({event_id: numbers - later.get(event_id, set()) for event_id, numbers in use.items()})
+        last_uses.append({event_id: numbers - later.get(event_id, set()) for event_id, numbers in use.items()})
         for event_id, numbers in use.items():
             later.setdefault(event_id, set()).update(numbers)
-    return found[::-1]
+    return last_uses[::-1]

@@ -15,7 +15,7 @@ from calque.engine.apply.facets import (
     add_foreign_key,
     add_waiting_keys,
     has_key,
-    statistics_there,
+    statistics_at_target,
     write_columns,
     write_constraints,
 )
@@ -40,17 +40,17 @@ AT_ONCE = 1000
 
 def changes_of(journal: Journal, events: Iterable[FacetEvent]) -> dict[TableName, Changes]:
     """What the events make of each table's facets. A message that can't be read is passed over: facets are no state."""
-    found: dict[TableName, Changes] = {}
+    changes: dict[TableName, Changes] = {}
     by_event: dict[EventId, list[FacetEvent]] = {}
     for facet in events:
         by_event.setdefault(facet.event_id, []).append(facet)
     for event in messages(journal, by_event):
         for facet in by_event[event.event_id]:
             try:
-                found.setdefault(facet.table, Changes()).note(facet, event)
+                changes.setdefault(facet.table, Changes()).note(facet, event)
             except Undecodable as error:
                 LOG.warning("%s: event %d is passed over: %s", facet.table, facet.event_id, error)
-    return found
+    return changes
 
 
 def copy_facets(
@@ -68,30 +68,30 @@ def copy_facets(
     `Unavailable` where names came to mean others meanwhile."""
     if exact.table is None or is_view(exact.table):
         return
-    hand = HopContext(side, ReadImages(exact), no_files, {}, applied)
+    context = HopContext(side, ReadImages(exact), no_files, {}, applied)
     new = any(isinstance(hop.operation, CreateTable | HiddenBuild) for hop in landing.hops)
     columns = [column.name for column in columns_of(exact.table)]
     of_table = source.catalog.table_statistics(exact.name, columns)
     if of_table or not new:
-        if not look(hand, exact.name):
+        if not look(context, exact.name):
             return
-        copy_columns(hand, exact.name, {"": of_table}, [""], new)
+        copy_columns(context, exact.name, {"": of_table}, [""], new)
     for names in batches(list(exact.partitions) if partitions is None else partitions, AT_ONCE):
-        found = source.catalog.partition_statistics(exact.name, columns, names)
-        if (found or not new) and look(hand, exact.name):
-            copy_columns(hand, exact.name, found, names, new)
-    copy_constraints(source, hand, exact.name, new)
+        statistics = source.catalog.partition_statistics(exact.name, columns, names)
+        if (statistics or not new) and look(context, exact.name):
+            copy_columns(context, exact.name, statistics, names, new)
+    copy_constraints(source, context, exact.name, new)
     later = touching(source, exact.name, Span(exact.exact_at, source.log.current()))
     if any(entry.keys.kind in NAMING for entry in later):
         raise Unavailable(f"{exact.name} was renamed, or made anew, while its facets were read", "", "It is read again")
 
 
-def look(hand: HopContext, name: TableName) -> bool:
+def look(context: HopContext, name: TableName) -> bool:
     """Whether the table is at the target, seen once."""
-    if name not in hand.shown:
-        there = hand.side.catalog.table(hand.at(name))
-        hand.shown[name] = ShownTable(there) if there is not None else None
-    return hand.shown[name] is not None
+    if name not in context.shown:
+        target_table = context.side.catalog.table(context.name_at_target(name))
+        context.shown[name] = ShownTable(target_table) if target_table is not None else None
+    return context.shown[name] is not None
 
 
 NAMING = frozenset(
@@ -106,23 +106,28 @@ NAMING = frozenset(
 
 
 def copy_columns(
-    hand: HopContext, table: TableName, found: Mapping[str, Statistics], names: Sequence[str], new: bool
+    context: HopContext, table: TableName, source_statistics: Mapping[str, Statistics], names: Sequence[str], new: bool
 ) -> None:
     """All column statistics of the table (`""`) or of partitions."""
-    there = {} if new else statistics_there(hand, table, names)
-    some = [name for name in names if found.get(name) or there.get(name)]
-    changes = {name: {**dict.fromkeys(there.get(name, {})), **found.get(name, {})} for name in some}
-    if partitions := [name for name in some if name]:
-        hand.seen(table).partitions = dict(hand.side.catalog.partitions(hand.at(table), partitions))
-    write_statistics(hand, table, {}, {}, write_columns(hand, table, changes, there))
+    target_statistics = {} if new else statistics_at_target(context, table, names)
+    names_with_statistics = [name for name in names if source_statistics.get(name) or target_statistics.get(name)]
+    changes = {
+        name: {**dict.fromkeys(target_statistics.get(name, {})), **source_statistics.get(name, {})}
+        for name in names_with_statistics
+    }
+    if partitions := [name for name in names_with_statistics if name]:
+        context.shown_table(table).partitions = dict(
+            context.side.catalog.partitions(context.name_at_target(table), partitions)
+        )
+    write_statistics(context, table, {}, {}, write_columns(context, table, changes, target_statistics))
 
 
-def copy_constraints(source: SourceSide, hand: HopContext, table: TableName, new: bool) -> None:
+def copy_constraints(source: SourceSide, context: HopContext, table: TableName, new: bool) -> None:
     """All constraints of the table, and the foreign keys of others that waited for it."""
-    catalog, admission = hand.side.catalog, hand.side.admission
-    there = {} if new else by_name(catalog.constraints(hand.at(table)))
-    found = by_name(source.catalog.constraints(table))
-    write_constraints(hand, table, {**dict.fromkeys(there), **found}, there)
+    catalog, admission = context.side.catalog, context.side.admission
+    target_constraints = {} if new else by_name(catalog.constraints(context.name_at_target(table)))
+    source_constraints = by_name(source.catalog.constraints(table))
+    write_constraints(context, table, {**dict.fromkeys(target_constraints), **source_constraints}, target_constraints)
     others: dict[TableName, list[ForeignKey]] = {}
     for row in source.catalog.foreign_keys_to(table):
         others.setdefault(table_name(row.database, row.table), []).append(row)
@@ -132,8 +137,8 @@ def copy_constraints(source: SourceSide, hand: HopContext, table: TableName, new
             for name, key in by_name(rows).items():
                 image = constraint_image(key, child, admission)
                 if image is not None and name not in shown:
-                    add_foreign_key(hand, image)
-    add_waiting_keys(hand, table)
+                    add_foreign_key(context, image)
+    add_waiting_keys(context, table)
 
 
 def no_files(data: Data) -> Listing:
@@ -142,29 +147,44 @@ def no_files(data: Data) -> Listing:
 
 
 def compare_facets(
-    catalog: CatalogReader, side: TargetSide, name: TableName, here: TableSide, there: TableSide
+    catalog: CatalogReader, side: TargetSide, name: TableName, source_table: TableSide, target_table: TableSide
 ) -> list[Difference]:
     """Of a table that is at both sides, the partitions that are at both."""
-    assert here.table is not None
-    assert there.table is not None
-    at = side.admission.name_at_target(name)
-    columns = [[column.name for column in columns_of(table)] for table in (here.table, there.table)]
-    found = compare_columns(
-        name, "", here.table, catalog.table_statistics(name, columns[0]), side.catalog.table_statistics(at, columns[1])
+    assert source_table.table is not None
+    assert target_table.table is not None
+    target_name = side.admission.name_at_target(name)
+    columns = [[column.name for column in columns_of(table)] for table in (source_table.table, target_table.table)]
+    differences = compare_columns(
+        name,
+        "",
+        source_table.table,
+        catalog.table_statistics(name, columns[0]),
+        side.catalog.table_statistics(target_name, columns[1]),
     )
-    both = [partition for partition in here.partitions if partition in there.partitions]
-    for names in batches(both, AT_ONCE):
-        ours = catalog.partition_statistics(name, columns[0], names)
-        theirs = side.catalog.partition_statistics(at, columns[1], names)
+    common_partitions = [partition for partition in source_table.partitions if partition in target_table.partitions]
+    for names in batches(common_partitions, AT_ONCE):
+        source_statistics = catalog.partition_statistics(name, columns[0], names)
+        target_statistics = side.catalog.partition_statistics(target_name, columns[1], names)
         for partition in names:
-            found += compare_columns(name, partition, here.table, ours.get(partition, {}), theirs.get(partition, {}))
-    wanted, shown = by_name(catalog.constraints(name)), by_name(side.catalog.constraints(at))
-    for constraint in sorted(wanted.keys() | shown.keys()):
-        image = constraint_image(wanted[constraint], name, side.admission) if constraint in wanted else None
-        if image is not None and constraint not in shown and not stands(side.catalog, image):
+            differences += compare_columns(
+                name,
+                partition,
+                source_table.table,
+                source_statistics.get(partition, {}),
+                target_statistics.get(partition, {}),
+            )
+    source_constraints = by_name(catalog.constraints(name))
+    target_constraints = by_name(side.catalog.constraints(target_name))
+    for constraint in sorted(source_constraints.keys() | target_constraints.keys()):
+        image = (
+            constraint_image(source_constraints[constraint], name, side.admission)
+            if constraint in source_constraints
+            else None
+        )
+        if image is not None and constraint not in target_constraints and not stands(side.catalog, image):
             continue
-        found += compare_constraint(name, constraint, image, shown.get(constraint))
-    return found
+        differences += compare_constraint(name, constraint, image, target_constraints.get(constraint))
+    return differences
 
 
 def stands(catalog: CatalogReader, constraint: Rows) -> bool:

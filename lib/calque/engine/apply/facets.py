@@ -33,132 +33,137 @@ P = ParamSpec("P")
 Columns = Mapping[str, ColumnStatistics | None]
 
 
-def write_facets(hand: HopContext, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
+def write_facets(context: HopContext, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
     """All facets of the table, if it is there. `versions` are newer than what the hops wrote, and only their basic
     statistics are taken."""
-    if hand.shown.get(table) is None:
+    if context.shown.get(table) is None:
         return
-    there = statistics_there(hand, table, changes.statistics)
-    written = write_columns(hand, table, changes.statistics, there)
-    write_statistics(hand, table, versions, changes.parameters, written)
+    target_statistics = statistics_at_target(context, table, changes.statistics)
+    written = write_columns(context, table, changes.statistics, target_statistics)
+    write_statistics(context, table, versions, changes.parameters, written)
     if changes.constraints:
-        write_constraints(hand, table, changes.constraints, by_name(hand.side.catalog.constraints(hand.at(table))))
+        write_constraints(
+            context,
+            table,
+            changes.constraints,
+            by_name(context.side.catalog.constraints(context.name_at_target(table))),
+        )
 
 
 # Column statistics
 
 
 def write_columns(
-    hand: HopContext, table: TableName, changes: Mapping[str, Columns], there: Mapping[str, Statistics]
+    context: HopContext, table: TableName, changes: Mapping[str, Columns], target_statistics: Mapping[str, Statistics]
 ) -> dict[str, set[str]]:
-    """Statistics of the table (`""`) and of partitions, as far as they are shown, where they are not what is `there`.
-    The columns that were written, or that went, by object."""
-    shown, at, catalog = hand.seen(table), hand.at(table), hand.side.catalog
-    wanted = {name: columns for name, columns in changes.items() if not name or name in shown.partitions}
-    put: dict[str, Statistics] = {}
+    """Statistics of the table (`""`) and of partitions, as far as they are shown, where they differ from
+    `target_statistics`. The columns that were written or dropped, by object."""
+    shown, target_name, catalog = context.shown_table(table), context.name_at_target(table), context.side.catalog
+    shown_changes = {name: columns for name, columns in changes.items() if not name or name in shown.partitions}
+    new_statistics: dict[str, Statistics] = {}
     written: dict[str, set[str]] = {}
-    for name, columns in wanted.items():
-        old = there.get(name, {})
+    for name, columns in shown_changes.items():
+        old = target_statistics.get(name, {})
         usable = of_columns({column: row for column, row in columns.items() if row is not None}, shown.table)
         differing = {
             column: row for column, row in usable.items() if column not in old or not same_statistics(old[column], row)
         }
-        gone = {column for column, row in columns.items() if row is None and column in old}
-        for column in sorted(gone):
-            attempt(hand, catalog.drop_statistics, at, name, column)
+        dropped_columns = {column for column, row in columns.items() if row is None and column in old}
+        for column in sorted(dropped_columns):
+            attempt(context, catalog.drop_statistics, target_name, name, column)
         if differing:
-            put[name] = differing
-        if differing or gone:
-            written[name] = gone | differing.keys()
-    if "" in put:
-        hand.call(catalog.put_statistics, at, {"": put.pop("")})
-    if put:
-        hand.call(catalog.put_statistics, at, put)
+            new_statistics[name] = differing
+        if differing or dropped_columns:
+            written[name] = dropped_columns | differing.keys()
+    if "" in new_statistics:
+        context.call(catalog.put_statistics, target_name, {"": new_statistics.pop("")})
+    if new_statistics:
+        context.call(catalog.put_statistics, target_name, new_statistics)
     return written
 
 
-def statistics_there(hand: HopContext, table: TableName, names: Iterable[str]) -> dict[str, Statistics]:
+def statistics_at_target(context: HopContext, table: TableName, names: Iterable[str]) -> dict[str, Statistics]:
     """What the target has of the table (`""`) and of partitions."""
-    at, catalog = hand.at(table), hand.side.catalog
-    columns = [column.name for column in columns_of(hand.seen(table).table)]
+    target_name, catalog = context.name_at_target(table), context.side.catalog
+    columns = [column.name for column in columns_of(context.shown_table(table).table)]
     partitions = sorted(set(names) - {""})
-    found = dict(catalog.partition_statistics(at, columns, partitions)) if partitions else {}
+    statistics = dict(catalog.partition_statistics(target_name, columns, partitions)) if partitions else {}
     if "" in names:
-        found[""] = catalog.table_statistics(at, columns)
-    return found
+        statistics[""] = catalog.table_statistics(target_name, columns)
+    return statistics
 
 
 # Constraints
 
 
 def write_constraints(
-    hand: HopContext, table: TableName, changes: Mapping[str, Rows | None], there: Mapping[str, Rows]
+    context: HopContext, table: TableName, changes: Mapping[str, Rows | None], target_constraints: Mapping[str, Rows]
 ) -> None:
-    """Drop what is to go or is another than is `there`, then add."""
-    at, catalog = hand.at(table), hand.side.catalog
+    """Drop the constraints that go or differ from `target_constraints`, then add."""
+    target_name, catalog = context.name_at_target(table), context.side.catalog
     new = []
     for name, rows in changes.items():
-        image = constraint_image(rows, table, hand.side.admission) if rows is not None else None
-        hand.side.keys.withdraw(at, name)
-        if name in there and image is not None and same_constraint(image, there[name]):
+        image = constraint_image(rows, table, context.side.admission) if rows is not None else None
+        context.side.keys.withdraw(target_name, name)
+        if name in target_constraints and image is not None and same_constraint(image, target_constraints[name]):
             continue
-        if name in there:
-            attempt(hand, catalog.drop_constraint, at, name)
+        if name in target_constraints:
+            attempt(context, catalog.drop_constraint, target_name, name)
         if image is not None:
             new.append(image)
-    add_constraints(hand, new)
+    add_constraints(context, new)
 
 
-def add_constraints(hand: HopContext, constraints: Iterable[Rows]) -> None:
+def add_constraints(context: HopContext, constraints: Iterable[Rows]) -> None:
     """Each kind at once, or one by one when that is refused; foreign keys last."""
-    every = list(constraints)
+    all_constraints = list(constraints)
     for kind in CONSTRAINTS:
-        of_kind = [rows for rows in every if isinstance(rows[0], kind)]
+        of_kind = [rows for rows in all_constraints if isinstance(rows[0], kind)]
         if kind is ForeignKey:
             for rows in of_kind:
-                add_foreign_key(hand, rows)
-        elif of_kind and not add(hand, [row for rows in of_kind for row in rows]) and len(of_kind) > 1:
+                add_foreign_key(context, rows)
+        elif of_kind and not add(context, [row for rows in of_kind for row in rows]) and len(of_kind) > 1:
             for rows in of_kind:
-                add(hand, rows)
+                add(context, rows)
 
 
-def add_foreign_key(hand: HopContext, rows: Rows) -> None:
+def add_foreign_key(context: HopContext, rows: Rows) -> None:
     """Now, or when the key that it points to is there."""
     key, name = rows[0], (rows[0].name or "").lower()
     assert isinstance(key, ForeignKey)
     child = TableName(key.database, key.table)
-    hand.side.keys.put(child, name, key.parent, rows)
-    if has_key(hand.side.catalog, rows) and add(hand, rows):
-        hand.side.keys.withdraw(child, name)
+    context.side.keys.put(child, name, key.parent, rows)
+    if has_key(context.side.catalog, rows) and add(context, rows):
+        context.side.keys.withdraw(child, name)
 
 
-def add_waiting_keys(hand: HopContext, table: TableName) -> None:
+def add_waiting_keys(context: HopContext, table: TableName) -> None:
     """Foreign keys that waited for the table's key."""
-    at = hand.at(table)
-    for (child, name), rows in hand.side.keys.of(at).items():
-        if has_key(hand.side.catalog, rows):
-            add(hand, rows)
-            hand.side.keys.withdraw(child, name)
+    target_name = context.name_at_target(table)
+    for (child, name), rows in context.side.keys.of(target_name).items():
+        if has_key(context.side.catalog, rows):
+            add(context, rows)
+            context.side.keys.withdraw(child, name)
 
 
 def has_key(catalog: CatalogReader, rows: Rows) -> bool:
     """Whether the parent has the columns that a foreign key points to among its keys."""
-    wanted = {(row.parent, row.parent_column) for row in rows if isinstance(row, ForeignKey)}
-    parent = next(iter(wanted))[0]
+    parent_columns = {(row.parent, row.parent_column) for row in rows if isinstance(row, ForeignKey)}
+    parent = next(iter(parent_columns))[0]
     keys = [row for row in catalog.constraints(parent) if isinstance(row, PrimaryKey | UniqueKey)]
-    return wanted <= {(parent, row.column) for row in keys}
+    return parent_columns <= {(parent, row.column) for row in keys}
 
 
-def add(hand: HopContext, rows: Iterable[object]) -> bool:
-    return attempt(hand, hand.side.catalog.add_constraints, list(rows))  # type: ignore[arg-type]
+def add(context: HopContext, rows: Iterable[object]) -> bool:
+    return attempt(context, context.side.catalog.add_constraints, list(rows))  # type: ignore[arg-type]
 
 
-def attempt(hand: HopContext, effect: Callable[P, None], /, *arguments: P.args, **named: P.kwargs) -> bool:
+def attempt(context: HopContext, effect: Callable[P, None], /, *arguments: P.args, **named: P.kwargs) -> bool:
     """Whether the target took it."""
     try:
-        hand.call(effect, *arguments, **named)
+        context.call(effect, *arguments, **named)
     except (Conflict, Refused) as error:
-        LOG.warning("%s: a facet is left out: %s", hand.side.policy.target, error)
+        LOG.warning("%s: a facet is left out: %s", context.side.policy.target, error)
         return False
     return True
 
@@ -166,64 +171,72 @@ def attempt(hand: HopContext, effect: Callable[P, None], /, *arguments: P.args, 
 # Partitions and tables that are made anew
 
 
-def statistics_of_others(hand: HopContext, table: TableName, parts: Iterable[tuple[str, Part]]) -> dict[str, Columns]:
+def statistics_of_others(
+    context: HopContext, table: TableName, parts: Iterable[tuple[str, Part]]
+) -> dict[str, Columns]:
     """What is to become of the statistics of partitions that come from others, or are others under the same name."""
-    shown = hand.seen(table).partitions
-    was = {name: part.lineage for name, part in parts if part.lineage != name}
-    known = {one for pair in was.items() for one in pair if one in shown}
-    there = statistics_there(hand, table, known) if known else {}
-    changes = {name: {**dict.fromkeys(there.get(name, {})), **there.get(old, {})} for name, old in was.items()}
+    shown = context.shown_table(table).partitions
+    old_names = {name: part.lineage for name, part in parts if part.lineage != name}
+    shown_names = {one for pair in old_names.items() for one in pair if one in shown}
+    target_statistics = statistics_at_target(context, table, shown_names) if shown_names else {}
+    changes = {
+        name: {**dict.fromkeys(target_statistics.get(name, {})), **target_statistics.get(old, {})}
+        for name, old in old_names.items()
+    }
     return {name: columns for name, columns in changes.items() if columns}
 
 
-def write_kept(hand: HopContext, table: TableName, statistics: Mapping[str, Columns]) -> None:
+def write_kept(context: HopContext, table: TableName, statistics: Mapping[str, Columns]) -> None:
     """After the operation that made them others."""
     if statistics:
-        there = statistics_there(hand, table, statistics)
-        write_statistics(hand, table, {}, {}, write_columns(hand, table, statistics, there))
+        target_statistics = statistics_at_target(context, table, statistics)
+        write_statistics(context, table, {}, {}, write_columns(context, table, statistics, target_statistics))
 
 
 @dataclass(frozen=True, slots=True)
 class FacetsAtTarget:
     """A table's facets at the target; `keys` are foreign keys of others that point to it."""
 
-    at: TableName
+    name: TableName
     constraints: tuple[Rows, ...]
     keys: tuple[Rows, ...]
     statistics: Mapping[str, Statistics]
 
 
-def kept_facets(hand: HopContext, table: TableName, partitions: Iterable[str]) -> FacetsAtTarget:
+def kept_facets(context: HopContext, table: TableName, partitions: Iterable[str]) -> FacetsAtTarget:
     """What the target has of the table before it is built anew."""
-    at, catalog = hand.at(table), hand.side.catalog
-    others = [row for row in catalog.foreign_keys_to(at) if (row.database, row.table) != at]
+    target_name, catalog = context.name_at_target(table), context.side.catalog
+    others = [row for row in catalog.foreign_keys_to(target_name) if (row.database, row.table) != target_name]
     by_child = {(row.database, row.table) for row in others}
     return FacetsAtTarget(
-        at,
-        tuple(by_name(catalog.constraints(at)).values()),
+        target_name,
+        tuple(by_name(catalog.constraints(target_name)).values()),
         tuple(
             rows
             for child in sorted(by_child)
             for rows in by_name(row for row in others if (row.database, row.table) == child).values()
         ),
-        statistics_there(hand, table, {"", *partitions}),
+        statistics_at_target(context, table, {"", *partitions}),
     )
 
 
-def restore_facets(hand: HopContext, table: TableName, before: FacetsAtTarget, names: Mapping[str, str]) -> None:
+def restore_facets(context: HopContext, table: TableName, before: FacetsAtTarget, names: Mapping[str, str]) -> None:
     """Write what was kept to the table that was built; `names` are those that its partitions had before."""
-    at = hand.at(table)
-    statistics = {name: found for name, was in {"": "", **names}.items() if (found := before.statistics.get(was))}
-    write_kept(hand, table, statistics)
-    own = [tuple(replace(row, database=at.database, table=at.table) for row in rows) for rows in before.constraints]
-    add_constraints(hand, [pointing(rows, before.at, at) for rows in (*own, *before.keys)])
+    target_name = context.name_at_target(table)
+    statistics = {name: columns for name, was in {"": "", **names}.items() if (columns := before.statistics.get(was))}
+    write_kept(context, table, statistics)
+    own = [
+        tuple(replace(row, database=target_name.database, table=target_name.table) for row in rows)
+        for rows in before.constraints
+    ]
+    add_constraints(context, [pointing(rows, before.name, target_name) for rows in (*own, *before.keys)])
 
 
-def pointing(rows: Rows, was: TableName, at: TableName) -> Rows:
+def pointing(rows: Rows, old_name: TableName, new_name: TableName) -> Rows:
     """Rows in which the table's new name stands for the old one where it is the parent."""
     return tuple(
-        replace(row, parent_database=at.database, parent_table=at.table)
-        if isinstance(row, ForeignKey) and row.parent == was
+        replace(row, parent_database=new_name.database, parent_table=new_name.table)
+        if isinstance(row, ForeignKey) and row.parent == old_name
         else row
         for row in rows
     )

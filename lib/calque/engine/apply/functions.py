@@ -42,8 +42,8 @@ class Functions:
                 continue
             for function in self.source.catalog.functions(database):
                 name = table_name(database, function)
-                if self.side.admission.takes_function(name) and (found := self.source.catalog.function(name)):
-                    self.put(name, found, event_id, AppliedChanges())
+                if self.side.admission.takes_function(name) and (definition := self.source.catalog.function(name)):
+                    self.put(name, definition, event_id, AppliedChanges())
 
     def follow(self, event_id: EventId) -> None:
         """Functions of ours that the policy admits no more go, unless they are kept; those that it calls by another
@@ -51,17 +51,17 @@ class Functions:
         admission, catalog = self.side.admission, self.side.catalog
         moving: dict[TableName, tuple[TableName, Function | None]] = {}
         for name, row in sorted(self.owned.items()):
-            at = row.at_target
+            target_name = row.at_target
             if not admission.takes_function(name):
-                if at is None or self.side.policy.drops == "follow":
-                    self.drop_at(name, at, AppliedChanges())
-            elif at is not None and at != admission.name_at_target(name):
-                moving[name] = (at, catalog.function(at))
-        for at, _ in moving.values():
+                if target_name is None or self.side.policy.drops == "follow":
+                    self.drop_at(name, target_name, AppliedChanges())
+            elif target_name is not None and target_name != admission.name_at_target(name):
+                moving[name] = (target_name, catalog.function(target_name))
+        for target_name, _ in moving.values():
             with suppress(Conflict):
-                catalog.drop_function(at)
-        for name, (_, there) in moving.items():
-            self.make(name, there or self.source.catalog.function(name), event_id)
+                catalog.drop_function(target_name)
+        for name, (_, target_function) in moving.items():
+            self.make(name, target_function or self.source.catalog.function(name), event_id)
 
     def make(self, name: TableName, function: Function | None, event_id: EventId) -> None:
         """A function of ours under its new name."""
@@ -69,23 +69,24 @@ class Functions:
             self.side.ledger.remove_tables([state_key(self.owned[name])])
             del self.owned[name]
             return
-        at = self.side.admission.name_at_target(name)
-        wanted, there = replace(function, database=at.database, name=at.table), self.side.catalog.function(at)
-        if there is not None and same_function(there, wanted):
+        target_name = self.side.admission.name_at_target(name)
+        desired_function = replace(function, database=target_name.database, name=target_name.table)
+        target_function = self.side.catalog.function(target_name)
+        if target_function is not None and same_function(target_function, desired_function):
             self.own(name, event_id)
             return
         self.own(name, self.owned[name].shows or event_id)
         try:
-            self.side.catalog.create_function(wanted)
+            self.side.catalog.create_function(desired_function)
         except Conflict:
             self.owned[name] = replace(self.owned[name], at_target=None)
-            self.conflict(name, at, event_id)
+            self.conflict(name, target_name, event_id)
 
     def read(self, names: Iterable[TableName], event_id: EventId) -> None:
         """The named functions as the source has them now."""
         for name in names:
-            if (found := self.source.catalog.function(name)) is not None:
-                self.put(name, found, event_id, AppliedChanges())
+            if (function := self.source.catalog.function(name)) is not None:
+                self.put(name, function, event_id, AppliedChanges())
 
     def apply(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
         """The window's functions, as their newest events have them."""
@@ -113,26 +114,26 @@ class Functions:
         if self.came_back(name):
             return
         try:
-            wanted = Attachments(self.side).of_function(self.side.imaging.function(function))
+            desired_function = Attachments(self.side).of_function(self.side.imaging.function(function))
         except (Refused, ContentLost) as error:
             self.quarantine(name, str(error), event_id)
             return
-        at = TableName(wanted.database, wanted.name)
-        there = self.side.catalog.function(at)
-        if there is not None and same_function(there, wanted):
+        target_name = TableName(desired_function.database, desired_function.name)
+        target_function = self.side.catalog.function(target_name)
+        if target_function is not None and same_function(target_function, desired_function):
             self.own(name, event_id, "" if name in self.owned else "it existed with the same definition")
             return
-        if there is not None and not self.is_owned(name):
-            self.conflict(name, at, event_id)
+        if target_function is not None and not self.is_owned(name):
+            self.conflict(name, target_name, event_id)
             return
         self.own(name, event_id)
         try:
-            if there is not None:
-                self.side.catalog.drop_function(at)
-            self.side.catalog.create_function(wanted)
+            if target_function is not None:
+                self.side.catalog.drop_function(target_name)
+            self.side.catalog.create_function(desired_function)
             applied.calls += 1
         except Conflict:
-            self.conflict(name, at, event_id)
+            self.conflict(name, target_name, event_id)
         except (Refused, Unavailable) as error:
             self.faults.require_own_fault((FUNCTION, name), error)
             self.quarantine(name, reason(error), event_id)
@@ -149,10 +150,10 @@ class Functions:
         if self.is_owned(name):
             self.drop_at(name, self.side.admission.name_at_target(name), applied)
 
-    def drop_at(self, name: TableName, at: TableName | None, applied: AppliedChanges) -> None:
-        if at is not None:
+    def drop_at(self, name: TableName, target_name: TableName | None, applied: AppliedChanges) -> None:
+        if target_name is not None:
             with suppress(Conflict):
-                self.side.catalog.drop_function(at)
+                self.side.catalog.drop_function(target_name)
                 applied.calls += 1
         self.side.ledger.remove_tables([state_key(self.owned[name])])
         del self.owned[name]
@@ -163,21 +164,23 @@ class Functions:
 
     def own(self, name: TableName, event_id: EventId, reason: str = "") -> None:
         """Recorded before the call, so that a crash between leaves no function that nobody owns."""
-        at = self.side.admission.name_at_target(name)
-        row = FunctionRow(*name, TableState.LIVE, event_id, reason, at_target=at)
+        target_name = self.side.admission.name_at_target(name)
+        row = FunctionRow(*name, TableState.LIVE, event_id, reason, at_target=target_name)
         if self.owned.get(name) != row:
             self.owned[name] = row
             self.side.ledger.put_tables([row])
 
-    def conflict(self, name: TableName, at: TableName, event_id: EventId) -> None:
-        reason = f"function {at} exists at the target and is not ours: drop it there, or rename it in the policy"
+    def conflict(self, name: TableName, target_name: TableName, event_id: EventId) -> None:
+        reason = (
+            f"function {target_name} exists at the target and is not ours: drop it there, or rename it in the policy"
+        )
         self.quarantine(name, reason, event_id)
 
     def quarantine(self, name: TableName, reason: str, event_id: EventId) -> None:
         """Set the function aside; what the target has of it stays, and stays ours."""
         before = self.owned.get(name)
-        at = before.at_target if before is not None else None
-        row = FunctionRow(*name, TableState.QUARANTINED, None, reason, event_id, at)
+        target_name = before.at_target if before is not None else None
+        row = FunctionRow(*name, TableState.QUARANTINED, None, reason, event_id, target_name)
         self.owned[name] = row
         self.side.ledger.put_tables([row])
 

@@ -30,76 +30,80 @@ LONGEST = 127
 """Characters that a name may have on every metastore."""
 
 
-def build(hand: HopContext, operation: HiddenBuild) -> None:
+def build(context: HopContext, operation: HiddenBuild) -> None:
     """A new table with its partitions, built under a hidden name and renamed in by one call."""
     table, head = operation.table, operation.head
-    definition, placed = new_table(hand, table, head)
+    definition, placed = new_table(context, table, head)
     shown = ShownTable(definition)
-    partitions = new_partitions(hand, table, shown, operation.partitions)
-    hidden = hidden_name(hand.at(table), shown.incarnation())
-    make(hand, hidden, definition, definitions(partitions))
-    hand.call(hand.side.catalog.alter_table, hidden, definition)
-    created(hand, table, head, shown, placed)
-    remember(hand, table, partitions)
+    partitions = new_partitions(context, table, shown, operation.partitions)
+    hidden = hidden_name(context.name_at_target(table), shown.incarnation())
+    make(context, hidden, definition, definitions(partitions))
+    context.call(context.side.catalog.alter_table, hidden, definition)
+    created(context, table, head, shown, placed)
+    remember(context, table, partitions)
 
 
-def rebuild(hand: HopContext, operation: Rebuild, event_id: EventId) -> None:
+def rebuild(context: HopContext, operation: Rebuild, event_id: EventId) -> None:
     """Build the whole table hidden over the same files, rename the old away and the new in. Facets follow: servers
     drop constraints with the old table by their names, and lose statistics in a rename."""
     table, was, head = operation.table, operation.was, operation.head
-    old = hand.seen(was) if was is not None else None
+    old = context.shown_table(was) if was is not None else None
     facets: FacetsAtTarget | None = None
     change = "rebuild"
     if operation.whole or was is None or old is None:
-        definition, placed = new_table(hand, table, head)
+        definition, placed = new_table(context, table, head)
         before, new_placed, change = ShownTable(definition), placed if head.data is not None else None, "replace"
     else:
-        before = replace(old, partitions=every_partition(hand, was))
-        facets = kept_facets(hand, was, before.partitions)
-        new_placed = rebuilt_content(hand, operation, before)
-        definition = altered(hand, table, before, head, new_placed)
-    written = rebuilt_partitions(hand, operation, replace(before, table=definition))
-    gone = [name for name, part in operation.partitions if part is None and name in before.partitions]
+        before = replace(old, partitions=every_partition(context, was))
+        facets = kept_facets(context, was, before.partitions)
+        new_placed = rebuilt_content(context, operation, before)
+        definition = altered(context, table, before, head, new_placed)
+    written = rebuilt_partitions(context, operation, replace(before, table=definition))
+    dropped_names = [name for name, part in operation.partitions if part is None and name in before.partitions]
     cascade = bool(operation.cascade)
-    kept = {name: followed(part, definition, cascade) for name, part in before.partitions.items() if name not in gone}
-    whole = {**kept, **{name: one.definition for name, one in written.items()}}
-    swap(hand, table, was, definition, whole.values(), event_id)
+    kept_partitions = {
+        name: followed(part, definition, cascade)
+        for name, part in before.partitions.items()
+        if name not in dropped_names
+    }
+    partitions = {**kept_partitions, **{name: one.definition for name, one in written.items()}}
+    swap(context, table, was, definition, partitions.values(), event_id)
     if was is not None and old is not None:
-        now_under(hand, was, table, old, head.since)
-    hand.shown[table] = ShownTable(definition, dict(before.partitions), dict(before.listings))
+        now_under(context, was, table, old, head.since)
+    context.shown[table] = ShownTable(definition, dict(before.partitions), dict(before.listings))
     if new_placed is not None:
-        hand.shows_files(table, "", new_placed)
-    hand.record(table, "", hand.seen(table).incarnation(), head.since, change, new_placed)
-    forget(hand, table, gone, event_id)
-    remember(hand, table, written)
-    hand.seen(table).partitions.update(whole)
+        context.shows_files(table, "", new_placed)
+    context.record(table, "", context.shown_table(table).incarnation(), head.since, change, new_placed)
+    forget(context, table, dropped_names, event_id)
+    remember(context, table, written)
+    context.shown_table(table).partitions.update(partitions)
     if facets is not None:
         lineages = {name: part.lineage for name, part in operation.partitions if part is not None}
-        restore_facets(hand, table, facets, {name: lineages.get(name, name) for name in whole})
+        restore_facets(context, table, facets, {name: lineages.get(name, name) for name in partitions})
 
 
-def rebuilt_content(hand: HopContext, operation: Rebuild, old: ShownTable) -> StagedFiles | None:
+def rebuilt_content(context: HopContext, operation: Rebuild, old: ShownTable) -> StagedFiles | None:
     """The files of a plain table where they are others than it shows."""
     head = operation.head
     if head.data is None or not head.data.event_id:
         return None
-    there = old.listings.get("")
-    if there is not None and there.fingerprint() == hand.listing(head.data).fingerprint():
+    target_listing = old.listings.get("")
+    if target_listing is not None and target_listing.fingerprint() == context.listing(head.data).fingerprint():
         return None
-    return switched_content(hand, operation.table, head, old)
+    return switched_content(context, operation.table, head, old)
 
 
-def rebuilt_partitions(hand: HopContext, operation: Rebuild, before: ShownTable) -> dict[str, PartitionWrite]:
+def rebuilt_partitions(context: HopContext, operation: Rebuild, before: ShownTable) -> dict[str, PartitionWrite]:
     """The touched partitions that are to be there."""
     parts = [(name, part) for name, part in operation.partitions if part is not None]
-    old = [(name, part) for name, part in parts if name in before.partitions]
-    new = [(name, part) for name, part in parts if name not in before.partitions]
-    written = altered_partitions(hand, operation.table, before, old, other_files(hand, before, old))
-    return written | new_partitions(hand, operation.table, before, new)
+    old_parts = [(name, part) for name, part in parts if name in before.partitions]
+    new_parts = [(name, part) for name, part in parts if name not in before.partitions]
+    written = altered_partitions(context, operation.table, before, old_parts, other_files(context, before, old_parts))
+    return written | new_partitions(context, operation.table, before, new_parts)
 
 
 def swap(
-    hand: HopContext,
+    context: HopContext,
     table: TableName,
     was: TableName | None,
     definition: Table,
@@ -107,53 +111,53 @@ def swap(
     event_id: EventId,
 ) -> None:
     """Build hidden; then the old away, the new in, the old dropped."""
-    catalog, at = hand.side.catalog, hand.at(table)
-    hidden = hidden_name(at, f"{ShownTable(definition).incarnation()}_{event_id}")
-    away = hidden_name(at, f"old_{event_id}")
-    clear(hand, away)
-    make(hand, hidden, definition, partitions)
-    current = catalog.table(hand.at(was)) if was is not None else None
+    catalog, target_name = context.side.catalog, context.name_at_target(table)
+    hidden = hidden_name(target_name, f"{ShownTable(definition).incarnation()}_{event_id}")
+    away_name = hidden_name(target_name, f"old_{event_id}")
+    clear(context, away_name)
+    make(context, hidden, definition, partitions)
+    current = catalog.table(context.name_at_target(was)) if was is not None else None
     if was is not None and current is not None:
-        gone = replace(current, database=away.database, name=away.table)
-        hand.call(catalog.alter_table, hand.at(was), gone)
-    hand.call(catalog.alter_table, hidden, definition)
+        old_table = replace(current, database=away_name.database, name=away_name.table)
+        context.call(catalog.alter_table, context.name_at_target(was), old_table)
+    context.call(catalog.alter_table, hidden, definition)
     if current is not None:
-        hand.call(catalog.drop_table, away)
+        context.call(catalog.drop_table, away_name)
 
 
-def make(hand: HopContext, hidden: TableName, definition: Table, partitions: Iterable[Partition]) -> None:
+def make(context: HopContext, hidden: TableName, definition: Table, partitions: Iterable[Partition]) -> None:
     """The table with its partitions under the hidden name."""
-    begin(hand, hidden, definition)
-    hand.add_partitions(hidden, [replace(part, database=hidden.database, table=hidden.table) for part in partitions])
+    begin(context, hidden, definition)
+    context.add_partitions(hidden, [replace(part, database=hidden.database, table=hidden.table) for part in partitions])
 
 
-def begin(hand: HopContext, hidden: TableName, definition: Table) -> None:
+def begin(context: HopContext, hidden: TableName, definition: Table) -> None:
     """The table alone under the hidden name. Whether the database is there, and nothing that a crash left, is only
     asked where that fails."""
     empty = replace(definition, database=hidden.database, name=hidden.table)
     try:
-        hand.call(hand.side.catalog.create_table, empty)
+        context.call(context.side.catalog.create_table, empty)
     except Conflict:
-        hand.applied.calls -= 1
-        ensure_own_database(hand.side.catalog, hand.side.policy.warehouse)
-        clear(hand, hidden)
-        hand.call(hand.side.catalog.create_table, empty)
+        context.applied.calls -= 1
+        ensure_own_database(context.side.catalog, context.side.policy.warehouse)
+        clear(context, hidden)
+        context.call(context.side.catalog.create_table, empty)
 
 
-def clear(hand: HopContext, hidden: TableName) -> None:
+def clear(context: HopContext, hidden: TableName) -> None:
     """Nothing that a crash left stands there."""
-    if hand.side.catalog.table(hidden) is not None:
-        hand.call(hand.side.catalog.drop_table, hidden)
+    if context.side.catalog.table(hidden) is not None:
+        context.call(context.side.catalog.drop_table, hidden)
 
 
-def every_partition(hand: HopContext, table: TableName) -> dict[str, Partition]:
-    at, catalog = hand.at(table), hand.side.catalog
-    return dict(catalog.partitions(at, catalog.partition_names(at)))
+def every_partition(context: HopContext, table: TableName) -> dict[str, Partition]:
+    target_name, catalog = context.name_at_target(table), context.side.catalog
+    return dict(catalog.partitions(target_name, catalog.partition_names(target_name)))
 
 
-def hidden_name(at: TableName, token: str) -> TableName:
+def hidden_name(target_name: TableName, token: str) -> TableName:
     """The name under which a table is built, in the hidden database: one that no other table has."""
-    name = f"{OURS}_{at.database}_{at.table}_{token}"
+    name = f"{OURS}_{target_name.database}_{target_name.table}_{token}"
     if len(name) > LONGEST:
         name = f"{OURS}_{hashlib.blake2b(name.encode(), digest_size=12).hexdigest()}"
     return TableName(OURS, name)

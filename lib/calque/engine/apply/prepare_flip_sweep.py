@@ -28,25 +28,25 @@ from calque.model.plan import PrepareFlipSweep
 EARLY, LATE = "early", "late"
 
 
-def flip(hand: HopContext, operation: PrepareFlipSweep, event_id: EventId) -> None:
-    table, at = operation.table, hand.at(operation.table)
-    shown = hand.seen(table)
-    empty = join(natural_location(hand.side.policy.warehouse, OURS), "empty")
-    hand.side.storage.make_directories([empty])
-    added = new_partitions(hand, table, shown, operation.added)
-    different = other_files(hand, shown, operation.changed)
-    changed = altered_partitions(hand, table, shown, operation.changed, different)
-    kept = statistics_of_others(hand, table, (*operation.added, *operation.changed))
+def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) -> None:
+    table, target_name = operation.table, context.name_at_target(operation.table)
+    shown = context.shown_table(table)
+    empty = join(natural_location(context.side.policy.warehouse, OURS), "empty")
+    context.side.storage.make_directories([empty])
+    added = new_partitions(context, table, shown, operation.added)
+    different = other_files(context, shown, operation.changed)
+    changed = altered_partitions(context, table, shown, operation.changed, different)
+    kept_statistics = statistics_of_others(context, table, (*operation.added, *operation.changed))
     early = [emptied(part, empty, 0, EARLY) for part in definitions(added)]
     late = {name: emptied(shown.partitions[name], empty, event_id, LATE) for name in operation.doomed}
-    hand.add_partitions(at, early)
-    hand.alter_partitions(at, [*definitions(added), *definitions(changed), *late.values()])
-    remember(hand, table, added)
-    remember(hand, table, changed)
-    hand.parts = None  # what is dropped has no rows any more
-    hand.drop_partitions(at, operation.doomed)
-    forget(hand, table, operation.doomed, event_id)
-    write_kept(hand, table, kept)
+    context.add_partitions(target_name, early)
+    context.alter_partitions(target_name, [*definitions(added), *definitions(changed), *late.values()])
+    remember(context, table, added)
+    remember(context, table, changed)
+    context.parts_announcement = None  # what is dropped has no rows any more
+    context.drop_partitions(target_name, operation.doomed)
+    forget(context, table, operation.doomed, event_id)
+    write_kept(context, table, kept_statistics)
 
 
 def emptied(partition: Partition, empty: str, event_id: EventId, state: str) -> Partition:

@@ -18,7 +18,7 @@ Parameters = Mapping[str, str]
 
 
 def write_statistics(
-    hand: HopContext,
+    context: HopContext,
     table: TableName,
     versions: Mapping[str, Version],
     parameters: Mapping[str, Parameters],
@@ -26,29 +26,33 @@ def write_statistics(
 ) -> None:
     """Statistics of the table (`""`) and of partitions, where they differ: those of their newest events, or of
     `parameters`, which are newer. Of `analyzed` columns the server has changed what it calls accurate."""
-    shown = hand.shown.get(table)
+    shown = context.shown.get(table)
     if shown is None:
         return
     parts = {}
     for name in versions.keys() | parameters.keys() | analyzed.keys():
-        there: Table | Partition | None = shown.partitions.get(name) if name else shown.table
-        if there is None:
+        target_object: Table | Partition | None = shown.partitions.get(name) if name else shown.table
+        if target_object is None:
             continue
         newest, event_id = parameters.get(name), 0
         if newest is None and name in versions:
             version = versions[name]
-            newest = (hand.images.partition(version) if name else hand.images.table(version)).parameters
+            newest = (context.images.partition(version) if name else context.images.table(version)).parameters
             event_id = version.event_id
-        counted = with_statistics(there.parameters, there.parameters if newest is None else newest, event_id)
-        if counted == there.parameters and calls_accurate(counted, analyzed.get(name, ())):
+        updated_parameters = with_statistics(
+            target_object.parameters, target_object.parameters if newest is None else newest, event_id
+        )
+        if updated_parameters == target_object.parameters and calls_accurate(
+            updated_parameters, analyzed.get(name, ())
+        ):
             continue
-        if isinstance(there, Partition):
-            parts[name] = replace(there, parameters=counted)
+        if isinstance(target_object, Partition):
+            parts[name] = replace(target_object, parameters=updated_parameters)
         else:
-            shown.table = replace(there, parameters=counted)
-            hand.call(hand.side.catalog.alter_table, hand.at(table), shown.table)
-    hand.parts = None
-    hand.alter_partitions(hand.at(table), parts.values())
+            shown.table = replace(target_object, parameters=updated_parameters)
+            context.call(context.side.catalog.alter_table, context.name_at_target(table), shown.table)
+    context.parts_announcement = None
+    context.alter_partitions(context.name_at_target(table), parts.values())
     shown.partitions.update(parts)
 
 
@@ -57,14 +61,16 @@ def calls_accurate(parameters: Parameters, columns: Collection[str]) -> bool:
     if not columns:
         return True
     try:
-        said = json.loads(parameters.get(ACCURATE, "{}")).get("COLUMN_STATS", {})
+        accurate_columns = json.loads(parameters.get(ACCURATE, "{}")).get("COLUMN_STATS", {})
     except (ValueError, AttributeError):
         return False
-    return set(columns) <= set(said)
+    return set(columns) <= set(accurate_columns)
 
 
-def with_statistics(there: Parameters | None, image: Parameters | None, event_id: EventId) -> dict[str, str]:
+def with_statistics(
+    target_parameters: Parameters | None, image: Parameters | None, event_id: EventId
+) -> dict[str, str]:
     """Parameters with the image's statistics in place of those that are there."""
-    found = {key: value for key, value in (there or {}).items() if key not in STATISTICS}
-    found |= {key: value for key, value in (image or {}).items() if key in STATISTICS}
-    return found | {EVENT: str(max(event_id, event_of(there)))}
+    updated_parameters = {key: value for key, value in (target_parameters or {}).items() if key not in STATISTICS}
+    updated_parameters |= {key: value for key, value in (image or {}).items() if key in STATISTICS}
+    return updated_parameters | {EVENT: str(max(event_id, event_of(target_parameters)))}

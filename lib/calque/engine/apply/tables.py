@@ -19,47 +19,49 @@ from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, CreateTable, Head, Version
 
 
-def create_table(hand: HopContext, operation: CreateTable) -> None:
-    definition, placed = new_table(hand, operation.table, operation.head)
-    hand.call(hand.side.catalog.create_table, definition)
-    created(hand, operation.table, operation.head, ShownTable(definition), placed)
+def create_table(context: HopContext, operation: CreateTable) -> None:
+    definition, placed = new_table(context, operation.table, operation.head)
+    context.call(context.side.catalog.create_table, definition)
+    created(context, operation.table, operation.head, ShownTable(definition), placed)
 
 
-def created(hand: HopContext, table: TableName, head: Head, shown: ShownTable, placed: StagedFiles) -> None:
+def created(context: HopContext, table: TableName, head: Head, shown: ShownTable, placed: StagedFiles) -> None:
     """Remember that the table is there now."""
-    hand.shown[table] = shown
+    context.shown[table] = shown
     if head.data is not None:
-        hand.shows_files(table, "", placed)
-    hand.record(table, "", shown.incarnation(), head.since, "create_table", placed)
+        context.shows_files(table, "", placed)
+    context.record(table, "", shown.incarnation(), head.since, "create_table", placed)
 
 
-def new_table(hand: HopContext, table: TableName, head: Head) -> tuple[Table, StagedFiles]:
+def new_table(context: HopContext, table: TableName, head: Head) -> tuple[Table, StagedFiles]:
     """The definition of a table that is not there yet, its files staged."""
-    source = replicated(hand, head.version)
-    placed = StagedFiles("", ()) if is_view(source) else root(hand, table, source, head)
+    source = replicated(context, head.version)
+    placed = StagedFiles("", ()) if is_view(source) else root(context, table, source, head)
     marks = Marks(head.since, head.incarnation)
-    definition = hand.side.imaging.table(source, marks, placed.location or None)
-    return pointed(hand, table, source, definition, None), placed
+    definition = context.side.imaging.table(source, marks, placed.location or None)
+    return pointed(context, table, source, definition, None), placed
 
 
-def root(hand: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
+def root(context: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
     """Where the table is, with its files when it is a plain one."""
-    if head.data is None and hand.side.policy.data == "none":
+    if head.data is None and context.side.policy.data == "none":
         return StagedFiles(location_of(source) or "", ())
-    listing = hand.listing(head.data) if head.data is not None else Listing(location_of(source) or "", ())
+    listing = context.listing(head.data) if head.data is not None else Listing(location_of(source) or "", ())
     partitioned = is_partitioned(source)
     claim = claim_of(head.incarnation, source.create_time, partitioned)
-    natural = natural_place(hand, table, source)
-    if head.data is not None and hand.side.policy.data != "none":
+    natural = natural_place(context, table, source)
+    if head.data is not None and context.side.policy.data != "none":
         require_kind(source, listing)
     grows = partitioned or is_iceberg(source)
-    shown = hand.is_shown(natural)
-    wanted = StageRequest(listing, natural, hand.at(table), "", head.incarnation, head.since, claim, grows, shown)
-    return hand.staged({"": wanted})[""]
+    shown = context.is_shown(natural)
+    request = StageRequest(
+        listing, natural, context.name_at_target(table), "", head.incarnation, head.since, claim, grows, shown
+    )
+    return context.staged({"": request})[""]
 
 
-def natural_place(hand: HopContext, table: TableName, source: Table) -> str:
-    policy, at = hand.side.policy, hand.at(table)
+def natural_place(context: HopContext, table: TableName, source: Table) -> str:
+    policy, target_name = context.side.policy, context.name_at_target(table)
     if source.type == "EXTERNAL_TABLE" and (location := location_of(source)):
         outside = external_location(location, policy.external_base, policy.locations)
         if outside is not None:
@@ -70,58 +72,60 @@ def natural_place(hand: HopContext, table: TableName, source: Table) -> str:
                 'strict_locations is set, and no prefix in "locations" fits',
                 "Add a prefix for it, and release the table from quarantine",
             )
-    return natural_location(policy.warehouse, at.database, at.table)
+    return natural_location(policy.warehouse, target_name.database, target_name.table)
 
 
-def alter_table(hand: HopContext, operation: AlterTable) -> None:
+def alter_table(context: HopContext, operation: AlterTable) -> None:
     """A new definition, name, or content of a plain table."""
     table, was, head = operation.table, operation.was, operation.head
-    shown = hand.seen(was)
-    placed = switched_content(hand, table, head, shown) if operation.switch else None
-    definition = altered(hand, table, shown, head, placed)
-    hand.call(
-        hand.side.catalog.alter_table,
-        hand.at(was),
+    shown = context.shown_table(was)
+    placed = switched_content(context, table, head, shown) if operation.switch else None
+    definition = altered(context, table, shown, head, placed)
+    context.call(
+        context.side.catalog.alter_table,
+        context.name_at_target(was),
         definition,
         cascade=operation.cascade,
         expected_event=expected(shown),
     )
     partitions = {name: followed(part, definition, operation.cascade) for name, part in shown.partitions.items()}
-    now_under(hand, was, table, replace(shown, table=definition, partitions=partitions), head.since)
+    now_under(context, was, table, replace(shown, table=definition, partitions=partitions), head.since)
     if placed is not None:
-        hand.shows_files(table, "", placed)
+        context.shows_files(table, "", placed)
     change = "rename_table" if was != table else "alter_table"
-    hand.record(table, "", hand.seen(table).incarnation(), head.since, change, placed)
+    context.record(table, "", context.shown_table(table).incarnation(), head.since, change, placed)
 
 
-def now_under(hand: HopContext, was: TableName, table: TableName, shown: ShownTable, event_id: EventId) -> None:
+def now_under(context: HopContext, was: TableName, table: TableName, shown: ShownTable, event_id: EventId) -> None:
     """Remember what a table shows, perhaps under another name."""
-    hand.shown[was] = None
-    hand.shown[table] = shown
+    context.shown[was] = None
+    context.shown[table] = shown
     if was != table:
-        hand.record(was, "", shown.incarnation(), event_id, "rename_away")
+        context.record(was, "", shown.incarnation(), event_id, "rename_away")
 
 
-def switched_content(hand: HopContext, table: TableName, head: Head, shown: ShownTable) -> StagedFiles | None:
+def switched_content(context: HopContext, table: TableName, head: Head, shown: ShownTable) -> StagedFiles | None:
     """The new files of a plain table, in a directory of their own."""
     if head.data is None:
         return None
-    listing = hand.listing(head.data)
-    require_kind(shown.table if head.version == BASE else hand.images.table(head.version), listing)
-    if (placed := advanced(hand, shown, listing, head.since)) is not None:
+    listing = context.listing(head.data)
+    require_kind(shown.table if head.version == BASE else context.images.table(head.version), listing)
+    if (placed := advanced(context, shown, listing, head.since)) is not None:
         return placed
     incarnation = head.incarnation or shown.incarnation()
-    return hand.staged({"": StageRequest(listing, None, hand.at(table), "", incarnation, head.since)})[""]
+    return context.staged(
+        {"": StageRequest(listing, None, context.name_at_target(table), "", incarnation, head.since)}
+    )[""]
 
 
-def advanced(hand: HopContext, shown: ShownTable, listing: Listing, event_id: EventId) -> StagedFiles | None:
+def advanced(context: HopContext, shown: ShownTable, listing: Listing, event_id: EventId) -> StagedFiles | None:
     """A Delta table whose log went on where it is; None for other tables and other logs."""
-    there = shown.listings.get("")
-    if there is None or listing.version is None:
+    target_listing = shown.listings.get("")
+    if target_listing is None or listing.version is None:
         return None
-    placed = stage_version(hand.side, there, listing, event_id)
+    placed = stage_version(context.side, target_listing, listing, event_id)
     if placed is not None:
-        hand.count(placed)
+        context.count(placed)
     return placed
 
 
@@ -138,42 +142,49 @@ def expected(shown: ShownTable) -> str:
     return (shown.table.parameters or {}).get(EVENT, "")
 
 
-def altered(hand: HopContext, table: TableName, shown: ShownTable, head: Head, placed: StagedFiles | None) -> Table:
+def altered(context: HopContext, table: TableName, shown: ShownTable, head: Head, placed: StagedFiles | None) -> Table:
     """The definition after an alteration; one that the target showed before only changes place and mark."""
-    there = shown.table
+    target_table = shown.table
     if head.version == BASE:
-        parameters = {**(there.parameters or {}), EVENT: str(head.since or event_of(there.parameters))}
-        return replace(there, parameters=parameters, storage=moved(there.storage, hand.place(there, there, placed)))
-    source = replicated(hand, head.version)
+        parameters = {**(target_table.parameters or {}), EVENT: str(head.since or event_of(target_table.parameters))}
+        return replace(
+            target_table,
+            parameters=parameters,
+            storage=moved(target_table.storage, context.place(target_table, target_table, placed)),
+        )
+    source = replicated(context, head.version)
     marks = Marks(head.since, head.incarnation or shown.incarnation())
-    definition = hand.side.imaging.table(source, marks, hand.place(there, source, placed))
-    return pointed(hand, table, source, definition, there)
+    definition = context.side.imaging.table(source, marks, context.place(target_table, source, placed))
+    return pointed(context, table, source, definition, target_table)
 
 
-def pointed(hand: HopContext, table: TableName, source: Table, definition: Table, there: Table | None) -> Table:
-    """The definition with what it points to at the target, made ready beforehand; `there` is the one before."""
-    definition = hand.attachments.of(definition)
-    if not is_iceberg(source) or hand.side.policy.data == "none":
+def pointed(
+    context: HopContext, table: TableName, source: Table, definition: Table, target_table: Table | None
+) -> Table:
+    """The definition with what it points to at the target, made ready beforehand; `target_table` is the definition
+    before."""
+    definition = context.attachments.of(definition)
+    if not is_iceberg(source) or context.side.policy.data == "none":
         return definition
-    definition, placed = make_ready(hand.side, source, definition, there)
-    hand.count(placed)
-    hand.made[table] = placed
+    definition, placed = make_ready(context.side, source, definition, target_table)
+    context.count(placed)
+    context.prepared_files[table] = placed
     return definition
 
 
-def replicated(hand: HopContext, version: Version) -> Table:
+def replicated(context: HopContext, version: Version) -> Table:
     """The source's definition. `Refused` for a kind of table that is not replicated."""
-    source = hand.images.table(version)
+    source = context.images.table(version)
     if problem := obstacle(source):
         raise Refused(problem)
     return source
 
 
-def drop_table(hand: HopContext, table: TableName, event_id: EventId) -> None:
-    incarnation = hand.seen(table).incarnation()
-    hand.call(hand.side.catalog.drop_table, hand.at(table))
-    hand.shown[table] = None
-    hand.record(table, "", incarnation, event_id, "drop_table")
+def drop_table(context: HopContext, table: TableName, event_id: EventId) -> None:
+    incarnation = context.shown_table(table).incarnation()
+    context.call(context.side.catalog.drop_table, context.name_at_target(table))
+    context.shown[table] = None
+    context.record(table, "", incarnation, event_id, "drop_table")
 
 
 def followed(partition: Partition, table: Table, cascade: bool) -> Partition:

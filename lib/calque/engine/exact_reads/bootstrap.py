@@ -67,15 +67,15 @@ class Bootstrap:
         """After gaps of the log, or one of the target's own: nothing that it shows is known to be so at the source, and
         the position is where the log is now. What is equal is found out before anything is read."""
         low = self.low()
-        known = [row.name for row in rows.values() if isinstance(row, TableRow)]
-        names = {*self.names(), *filter(self.side.admission.takes, known)}
+        known_names = [row.name for row in rows.values() if isinstance(row, TableRow)]
+        names = {*self.names(), *filter(self.side.admission.takes, known_names)}
         self.consistency.open((), bootstrapping=epoch is None)
         for database in sorted({name.database for name in names}):
             self.consistency.rebase(database)
         self.make(low)
         unknown = gap_recovery.unknown_rows(names, rows, cursor, low, gaps)
-        own = [gap_recovery.forgotten_span(gap) for gap in gaps if gap.cause is GapCause.FORGOTTEN]
-        return self.begun(low, gap_recovery.with_gaps(mended, gaps, epoch), unknown, own)
+        forgotten_spans = [gap_recovery.forgotten_span(gap) for gap in gaps if gap.cause is GapCause.FORGOTTEN]
+        return self.begun(low, gap_recovery.with_gaps(mended, gaps, epoch), unknown, forgotten_spans)
 
     def low(self) -> EventId:
         """An event that comes before the listing. What scans found by now is nothing new to who reads after it."""
@@ -85,17 +85,17 @@ class Bootstrap:
 
     def names(self) -> list[TableName]:
         """Every admitted table of the source, and those at the target that the source lost."""
-        found = self.names_at_source()
-        return [*found, *self.databases.left_over(set(found))]
+        source_names = self.names_at_source()
+        return [*source_names, *self.databases.left_over(set(source_names))]
 
     def names_at_source(self) -> list[TableName]:
         """Every admitted table."""
-        found: list[TableName] = []
+        names: list[TableName] = []
         for database in self.source.catalog.databases():
             if self.side.admission.touches_database(database):
-                names = [TableName(database, table.lower()) for table in self.source.catalog.tables(database)]
-                found += [name for name in names if self.side.admission.takes(name)]
-        return found
+                database_tables = [TableName(database, table.lower()) for table in self.source.catalog.tables(database)]
+                names += [name for name in database_tables if self.side.admission.takes(name)]
+        return names
 
     def make(self, low: EventId) -> None:
         """Databases and functions, as the source has them now."""
@@ -103,12 +103,16 @@ class Bootstrap:
         self.functions.bootstrap(low)
 
     def begun(
-        self, low: EventId, mended: GapRecovery, unknown: Sequence[TableRow], own: Sequence[ForgottenSpan] = ()
+        self,
+        low: EventId,
+        mended: GapRecovery,
+        unknown: Sequence[TableRow],
+        forgotten_spans: Sequence[ForgottenSpan] = (),
     ) -> BootstrapStart:
         listed, scans = self.source.log.current(), self.scanned.progress()
         # Two commits, in this order: with the records alone a death between them would leave tables live that may have
         # changed. With the rows alone the next start finds no beginning, or the gap again, and comes here once more.
         self.side.ledger.put_tables(unknown)
-        self.side.ledger.put_records([BootstrapBeginning(low, listed), mended, *own, scans])
+        self.side.ledger.put_records([BootstrapBeginning(low, listed), mended, *forgotten_spans, scans])
         self.scanned.recorded = scans.newest_scan
         return BootstrapStart(low, listed, mended, len(unknown))

@@ -86,29 +86,29 @@ class PartitionBatch:
 @dataclass(slots=True)
 class TableBuild:
     """One build. `low` is where the bracket of the next round begins. `rows` has all that is built; `doubtful` is to be
-    read again; with `whole` everything that is not built, with `again` that too."""
+    read again; with `reads_all` everything that is not built, with `rereads_built` that too."""
 
     source: SourceSide
     side: TargetSide
     name: TableName
     batch: int
     tell: Tell
-    hand: HopContext = field(init=False)
+    context: HopContext = field(init=False)
     hidden: TableName = field(init=False)
     low: EventId = 0
     incarnation: str = ""
     table: Table | None = None
     rows: dict[str, ObjectRow] = field(default_factory=dict)
     doubtful: set[str] = field(default_factory=set)
-    whole: bool = True
-    again: bool = False
+    reads_all: bool = True
+    rereads_built: bool = False
     total: int = 0
     bytes: int = 0
     unsure: UnsureDirectories = field(default_factory=UnsureDirectories)
 
     def __post_init__(self) -> None:
-        nothing = ReadImages(ExactTable(self.name, 0))
-        self.hand = HopContext(self.side, nothing, lambda data: Listing(data.location, ()), {}, AppliedChanges())
+        no_images = ReadImages(ExactTable(self.name, 0))
+        self.context = HopContext(self.side, no_images, lambda data: Listing(data.location, ()), {}, AppliedChanges())
         gaps = self.source.gaps.found() if self.source.gaps is not None else ()
         self.hidden = hidden_name(self.side.admission.name_at_target(self.name), f"read{len(gaps)}")
 
@@ -117,7 +117,7 @@ class TableBuild:
             if not self.begin():
                 return None
             high, quiet = self.round()
-            if not self.doubtful and not self.whole:
+            if not self.doubtful and not self.reads_all:
                 return self.finish(high)
             self.low = high
             if quiet:
@@ -132,7 +132,7 @@ class TableBuild:
             self.low = self.source.log.current()
         table = self.table = self.source.catalog.table(self.name)
         if table is None or not is_partitioned(table) or obstacle(table):
-            clear(self.hand, self.hidden)
+            clear(self.context, self.hidden)
             return False
         if not self.incarnation and not self.take_up():
             self.start()
@@ -142,22 +142,22 @@ class TableBuild:
         """An empty table under the hidden name."""
         self.incarnation = f"r{self.low}"
         definition = self.definition(self.low)
-        begin(self.hand, self.hidden, definition)
+        begin(self.context, self.hidden, definition)
 
     def take_up(self) -> bool:
         """Whether a build that was left behind can go on: it is of this header, and the journal has all since."""
-        there = self.side.catalog.table(self.hidden)
-        parameters = (there.parameters if there is not None else None) or {}
+        hidden_table = self.side.catalog.table(self.hidden)
+        parameters = (hidden_table.parameters if hidden_table is not None else None) or {}
         low = event_of(parameters)
-        if there is None or parameters.get(SOURCE) != source_mark(self.side.policy.source, self.name):
+        if hidden_table is None or parameters.get(SOURCE) != source_mark(self.side.policy.source, self.name):
             return False
         if not low <= self.low or not reaches_back(self.source, low):
             return False
         self.incarnation = parameters.get(INCARNATION, "")
-        at = self.side.admission.name_at_target(self.name)
-        wanted = self.definition(low)
-        if location_of(there) != location_of(wanted) or not unchanged(
-            replace(there, database=at.database, name=at.table), wanted
+        target_name = self.side.admission.name_at_target(self.name)
+        expected_table = self.definition(low)
+        if location_of(hidden_table) != location_of(expected_table) or not unchanged(
+            replace(hidden_table, database=target_name.database, name=target_name.table), expected_table
         ):
             self.incarnation = ""
             return False
@@ -168,21 +168,21 @@ class TableBuild:
         LOG.info(text, self.side.policy.target, self.name, len(self.rows), low)
         return True
 
-    def remember_left(self, left: Mapping[str, Partition]) -> None:
-        files = self.files_there(left)
-        for name, partition in left.items():
-            event_id, said = event_of(partition.parameters), text_of_partition(partition)
+    def remember_left(self, built_partitions: Mapping[str, Partition]) -> None:
+        files = self.files_there(built_partitions)
+        for name, partition in built_partitions.items():
+            event_id, definition = event_of(partition.parameters), text_of_partition(partition)
             self.rows[name] = row_of(
-                self.name, name, self.incarnation, event_id, "add_partition", files.get(name), said
+                self.name, name, self.incarnation, event_id, "add_partition", files.get(name), definition
             )
 
     def definition(self, event_id: EventId) -> Table:
         """The table's image, its directory made."""
         assert self.table is not None
-        self.hand.images = ReadImages(ExactTable(self.name, event_id, self.table))
+        self.context.images = ReadImages(ExactTable(self.name, event_id, self.table))
         head = Head(NEW, Version(event_id, -1), self.incarnation, None, event_id)
-        definition, _ = new_table(self.hand, self.name, head)
-        self.hand.shown[self.name] = ShownTable(definition)
+        definition, _ = new_table(self.context, self.name, head)
+        self.context.shown[self.name] = ShownTable(definition)
         return definition
 
     # Rounds
@@ -191,127 +191,135 @@ class TableBuild:
         """Read what is in doubt and build it, then look what events touched meanwhile. The last batch is only built
         when that is known, so that a short round ends before its files are copied. The end of the bracket, and whether
         no event touched the table."""
-        held: PartitionBatch | None = None
-        later: set[str] = set()
+        last_batch: PartitionBatch | None = None
+        unbuilt: set[str] = set()
         for names in batches(self.todo(), self.batch):
-            if held is not None:
-                later |= self.put(held, ())
-            held = self.read(names)
+            if last_batch is not None:
+                unbuilt |= self.put(last_batch, ())
+            last_batch = self.read(names)
         high = self.source.log.current()
         touched = touching(self.source, self.name, Span(self.low, high)) if high > self.low else []
         if any(entry.keys.kind in ENDS for entry in touched):
             self.give_up()
             return high, False
-        self.whole = self.again = any(is_of_all(entry) for entry in touched)
+        self.reads_all = self.rereads_built = any(is_of_all(entry) for entry in touched)
         doubtful = {part for entry in touched for part in (*entry.keys.partitions, *entry.keys.others)}
-        if held is not None:
-            later |= self.put(held, doubtful)
-        self.doubtful = doubtful | later
+        if last_batch is not None:
+            unbuilt |= self.put(last_batch, doubtful)
+        self.doubtful = doubtful | unbuilt
         return high, not touched
 
     def todo(self) -> list[str]:
-        if not self.whole:
+        if not self.reads_all:
             self.total = max(self.total, len(self.rows.keys() | self.doubtful))
             return sorted(self.doubtful)
         names = self.source.catalog.partition_names(self.name)
         self.total = len(names)
         self.drop(self.rows.keys() - set(names))
-        again = self.again
-        return [name for name in names if again or name not in self.rows or name in self.doubtful]
+        rereads_built = self.rereads_built
+        return [name for name in names if rereads_built or name not in self.rows or name in self.doubtful]
 
     def give_up(self) -> None:
         """The name may mean another table now: begin anew."""
-        self.incarnation, self.rows, self.doubtful, self.whole, self.again = "", {}, set(), True, False
-        clear(self.hand, self.hidden)
+        self.incarnation, self.rows, self.doubtful, self.reads_all, self.rereads_built = "", {}, set(), True, False
+        clear(self.context, self.hidden)
 
     def read(self, names: Sequence[str]) -> PartitionBatch:
         if self.side.stopping.is_set():
             raise Unavailable(f"{self.name} is not built yet", "calque ends", "It goes on when it runs again")
         started_ns = self.source.clock.now_ns()
-        found = self.source.catalog.partitions(self.name, names)
+        partitions = self.source.catalog.partitions(self.name, names)
         if self.side.policy.data == "none":
-            return PartitionBatch(names, found, {}, ())
-        places = {name: at for name, partition in found.items() if (at := location_of(partition)) is not None}
-        return PartitionBatch(names, found, *listed(self.source, places, started_ns, self.unsure))
+            return PartitionBatch(names, partitions, {}, ())
+        places = {
+            name: location for name, partition in partitions.items() if (location := location_of(partition)) is not None
+        }
+        return PartitionBatch(names, partitions, *listed(self.source, places, started_ns, self.unsure))
 
     def put(self, batch: PartitionBatch, doubtful: Collection[str]) -> set[str]:
         """Have the batch in the hidden table, but for those in doubt; what could not be copied."""
-        left = {*doubtful, *batch.unsettled}
-        names = [name for name in batch.names if name not in left]
-        same = self.same(batch, [name for name in names if name in self.rows and name in batch.partitions])
-        self.drop([name for name in names if name in self.rows and name not in same])
+        skipped_names = {*doubtful, *batch.unsettled}
+        names = [name for name in batch.names if name not in skipped_names]
+        same_names = self.same(batch, [name for name in names if name in self.rows and name in batch.partitions])
+        self.drop([name for name in names if name in self.rows and name not in same_names])
         missing = set(batch.unsettled)
         try:
-            self.add(batch, [name for name in names if name in batch.partitions and name not in same])
+            self.add(batch, [name for name in names if name in batch.partitions and name not in same_names])
         except ContentLost as lost:
             LOG.info("%s: a batch of %s is read again: %s", self.side.policy.target, self.name, lost)
-            missing |= {name for name in names if name not in same}
+            missing |= {name for name in names if name not in same_names}
         self.tell(self.name, len(self.rows), self.total)
         return missing
 
     def same(self, batch: PartitionBatch, names: Sequence[str]) -> set[str]:
         """Those of the built partitions that look as they were read."""
-        there = self.side.catalog.partitions(self.hidden, names) if names else {}
-        files = self.files_there(there)
-        at, found = self.side.admission.name_at_target(self.name), set()
-        for name, partition in there.items():
-            wanted = self.side.imaging.partition(batch.partitions[name], self.name, Marks(self.low, ""), None)
+        hidden_partitions = self.side.catalog.partitions(self.hidden, names) if names else {}
+        files = self.files_there(hidden_partitions)
+        target_name, same_names = self.side.admission.name_at_target(self.name), set()
+        for name, partition in hidden_partitions.items():
+            expected_partition = self.side.imaging.partition(
+                batch.partitions[name], self.name, Marks(self.low, ""), None
+            )
             same_files = name not in files or files[name].fingerprint() == batch.listings[name].fingerprint()
-            if same_files and unchanged(replace(partition, database=at.database, table=at.table), wanted):
-                found.add(name)
-        return found
+            if same_files and unchanged(
+                replace(partition, database=target_name.database, table=target_name.table), expected_partition
+            ):
+                same_names.add(name)
+        return same_names
 
     def files_there(self, partitions: Mapping[str, Partition]) -> dict[str, Listing]:
         """What lies in the directories of partitions at the target."""
         if self.side.policy.data == "none":
             return {}
-        places = {name: at for name, partition in partitions.items() if (at := location_of(partition)) is not None}
+        places = {
+            name: location for name, partition in partitions.items() if (location := location_of(partition)) is not None
+        }
         listings = self.side.storage.list(sorted(set(places.values())))
-        return {name: listings[at] for name, at in places.items()}
+        return {name: listings[location] for name, location in places.items()}
 
     def add(self, batch: PartitionBatch, names: Sequence[str]) -> None:
-        low, hand = self.low, self.hand
-        some = {name: batch.partitions[name] for name in names}
+        low, context = self.low, self.context
+        partitions = {name: batch.partitions[name] for name in names}
         listings = {listing.location: listing for listing in batch.listings.values()}
-        hand.images = ReadImages(ExactTable(self.name, low, self.table, some))
-        hand.listing = lambda data: listings.get(data.location, Listing(data.location, ()))
+        context.images = ReadImages(ExactTable(self.name, low, self.table, partitions))
+        context.listing = lambda data: listings.get(data.location, Listing(data.location, ()))
         parts = [
             (name, Part(f"{name}@{low}", Version(low, index), self.data(batch, name), self.incarnation, low))
             for index, name in enumerate(names)
         ]
-        written = new_partitions(hand, self.name, hand.seen(self.name), parts)
-        moved = replace_table((one.definition for one in written.values()), self.hidden)
-        hand.add_partitions(self.hidden, moved)
-        for name, one in written.items():
-            placed = one.placed
+        writes = new_partitions(context, self.name, context.shown_table(self.name), parts)
+        hidden_partitions = replace_table((write.definition for write in writes.values()), self.hidden)
+        context.add_partitions(self.hidden, hidden_partitions)
+        for name, write in writes.items():
+            placed = write.placed
             listing = Listing(placed.location, placed.files) if placed is not None else None
-            said = text_of_partition(one.definition)
-            self.rows[name] = row_of(self.name, name, self.incarnation, low, one.change, listing, said)
+            definition = text_of_partition(write.definition)
+            self.rows[name] = row_of(self.name, name, self.incarnation, low, write.change, listing, definition)
 
     def data(self, batch: PartitionBatch, name: str) -> Data:
         if self.side.policy.data == "none":
             return Data(self.low, location_of(batch.partitions[name]) or "")
         return Data(self.low, batch.listings[name].location if name in batch.listings else "")
 
-    def drop(self, names: Iterable[str]) -> None:
-        gone = list(names)
-        self.hand.drop_partitions(self.hidden, gone)
-        for name in gone:
+    def drop(self, partition_names: Iterable[str]) -> None:
+        names = list(partition_names)
+        self.context.drop_partitions(self.hidden, names)
+        for name in names:
             del self.rows[name]
 
     # End
 
     def finish(self, high: EventId) -> BuiltTable:
         """Rename it in: everything in it is so at `high`."""
-        definition, hand = self.definition(high), self.hand
-        hand.call(self.side.catalog.alter_table, self.hidden, definition)
+        definition, context = self.definition(high), self.context
+        context.call(self.side.catalog.alter_table, self.hidden, definition)
         place = Listing(location_of(definition) or "", ())
         row = row_of(self.name, "", self.incarnation, high, "create_table", place, text_of_table(definition))
-        hand.applied.objects = [row, *self.rows.values()]
+        context.applied.objects = [row, *self.rows.values()]
         head = Head(NEW, Version(high, -1), self.incarnation, None, high)
-        hop = Hop(high, HiddenBuild(self.name, head, ()), len(self.rows), hand.applied.bytes)
+        hop = Hop(high, HiddenBuild(self.name, head, ()), len(self.rows), context.applied.bytes)
         plan = GroupPlan((self.name,), 1, (hop,))
-        advanced = GroupOutcome((self.name,), plan, True, high, frozenset({self.name}), hand.applied)
+        advanced = GroupOutcome((self.name,), plan, True, high, frozenset({self.name}), context.applied)
         return BuiltTable(ExactTable(self.name, high, self.table), list(self.rows), advanced)
 
 
@@ -328,5 +336,5 @@ def is_of_all(entry: Entry) -> bool:
     return entry.keys.kind not in PARTITION_KINDS or not (entry.keys.partitions or entry.keys.others)
 
 
-def replace_table(partitions: Iterable[Partition], at: TableName) -> list[Partition]:
-    return [replace(partition, database=at.database, table=at.table) for partition in partitions]
+def replace_table(partitions: Iterable[Partition], target_name: TableName) -> list[Partition]:
+    return [replace(partition, database=target_name.database, table=target_name.table) for partition in partitions]

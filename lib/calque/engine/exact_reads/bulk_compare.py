@@ -39,20 +39,20 @@ PAGE = 1000
 NO_MARKS = Marks(0, "")
 LOST_PARTITIONS = frozenset({EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITION})
 
-Gone = tuple[TableName, str]
+DroppedObject = tuple[TableName, str]
 """An object by the table's name at the source and the partition's (`""`: the table itself)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkComparison:
-    """Tables that are what they are at the source at event `at`, and others that must be read. `gone` says of these
-    what the target has and the source lost, without an event that says so: it would be dropped by difference.
+    """Tables that are what they are at the source at event `event_id`, and others that must be read. `loss_counts` says
+    of these what the target has and the source lost, without an event that says so: it would be dropped by difference.
     `objects` are the tables and partitions at the target."""
 
-    at: EventId
+    event_id: EventId
     equal: tuple[TableName, ...]
     others: tuple[TableName, ...]
-    gone: Mapping[TableName, int] = field(default_factory=dict)
+    loss_counts: Mapping[TableName, int] = field(default_factory=dict)
     objects: int = 0
 
 
@@ -62,7 +62,7 @@ class JournaledDrops:
 
     def __init__(self, journal: Journal, after: EventId) -> None:
         self.journal, self.upto = journal, after
-        self.found: set[Gone] = set()
+        self.objects: set[DroppedObject] = set()
         self.lock = threading.Lock()
 
     def read_to(self, upto: EventId) -> None:
@@ -72,15 +72,15 @@ class JournaledDrops:
             while self.upto < upto:
                 span = Span(self.upto, min(self.upto + PAGE, upto))
                 for entry in self.journal.entries(span):
-                    self.found |= dropped_by(entry)
+                    self.objects |= dropped_by(entry)
                 self.upto = span.upto
 
     def says(self, name: TableName, partition: str = "") -> bool:
         """Whether an event dropped the object, or the whole table that it was in."""
-        return (name, partition) in self.found or (name, "") in self.found
+        return (name, partition) in self.objects or (name, "") in self.objects
 
 
-def dropped_by(entry: Entry) -> set[Gone]:
+def dropped_by(entry: Entry) -> set[DroppedObject]:
     keys = entry.keys
     if keys.table is None:
         return set()
@@ -93,63 +93,72 @@ def dropped_by(entry: Entry) -> set[Gone]:
 
 @dataclass(slots=True)
 class _TablePair:
-    """One table at both sides. `gone` are the target's partitions that the source has not."""
+    """One table at both sides. `extra_partitions` are the target's partitions that the source has not."""
 
     name: TableName
-    here: Table | None
-    there: Table | None
+    source_table: Table | None
+    target_table: Table | None
     equal: bool = False
     partitions: int = 0
-    gone: list[str] = field(default_factory=list)
+    extra_partitions: list[str] = field(default_factory=list)
 
 
 def compare_in_bulk(
-    source: SourceSide, side: TargetSide, names: Sequence[TableName], dropped: JournaledDrops, beside: Executor
+    source: SourceSide, side: TargetSide, names: Sequence[TableName], dropped: JournaledDrops, target_reader: Executor
 ) -> BulkComparison:
-    """Compare at most `BATCH` tables; `beside` reads the target meanwhile. Reads only. Raises `Unavailable`, and
+    """Compare at most `BATCH` tables; `target_reader` reads the target meanwhile. Reads only. Raises `Unavailable`, and
     `Refused` where one of the tables can't be read."""
     low = source.log.current()
-    at = [side.admission.name_at_target(name) for name in names]
-    waiting = beside.submit(headers, side.catalog, at)
-    here, there = headers(source.catalog, names), waiting.result()
-    comparing = TableLikeness(source, side, low, SharedFileCheck(source.storage, side), beside)
-    looks = [_TablePair(name, here.get(name), there.get(place)) for name, place in zip(names, at, strict=True)]
-    for look in looks:
-        look.equal = comparing.same_header(look)
-        if look.there is not None and is_partitioned(look.there):
-            comparing.partitions(look)
-        elif look.equal and look.here is not None and look.there is not None:
-            comparing.files(look, [(look.here, look.there)])
-    comparing.list_files()
+    target_names = [side.admission.name_at_target(name) for name in names]
+    target_read = target_reader.submit(headers, side.catalog, target_names)
+    source_tables, target_tables = headers(source.catalog, names), target_read.result()
+    likeness = TableLikeness(source, side, low, SharedFileCheck(source.storage, side), target_reader)
+    pairs = [
+        _TablePair(name, source_tables.get(name), target_tables.get(target_name))
+        for name, target_name in zip(names, target_names, strict=True)
+    ]
+    for pair in pairs:
+        pair.equal = likeness.same_header(pair)
+        if pair.target_table is not None and is_partitioned(pair.target_table):
+            likeness.partitions(pair)
+        elif pair.equal and pair.source_table is not None and pair.target_table is not None:
+            likeness.files(pair, [(pair.source_table, pair.target_table)])
+    likeness.list_files()
     high = source.log.current()
     if high > low:
         wait_for_journal(source, high)
         touched = names_in(source.journal.entries(Span(low, high)))
-        for look in looks:
-            look.equal = look.equal and look.name not in touched
+        for pair in pairs:
+            pair.equal = pair.equal and pair.name not in touched
     dropped.read_to(high)
-    return surveyed(side, high, looks, dropped)
+    return surveyed(side, high, pairs, dropped)
 
 
-def surveyed(side: TargetSide, at: EventId, looks: Sequence[_TablePair], dropped: JournaledDrops) -> BulkComparison:
-    ours = [look for look in looks if look.there is not None and is_ours(look.there.parameters, side.policy.source)]
-    gone = {look.name: count for look in ours if (count := lost_of(side, look, dropped))}
+def surveyed(
+    side: TargetSide, event_id: EventId, pairs: Sequence[_TablePair], dropped: JournaledDrops
+) -> BulkComparison:
+    own_pairs = [
+        pair
+        for pair in pairs
+        if pair.target_table is not None and is_ours(pair.target_table.parameters, side.policy.source)
+    ]
+    loss_counts = {pair.name: count for pair in own_pairs if (count := lost_of(side, pair, dropped))}
     return BulkComparison(
-        at,
-        tuple(look.name for look in looks if look.equal),
-        tuple(look.name for look in looks if not look.equal),
-        gone,
-        sum(1 + look.partitions for look in ours),
+        event_id,
+        tuple(pair.name for pair in pairs if pair.equal),
+        tuple(pair.name for pair in pairs if not pair.equal),
+        loss_counts,
+        sum(1 + pair.partitions for pair in own_pairs),
     )
 
 
-def lost_of(side: TargetSide, look: _TablePair, dropped: JournaledDrops) -> int:
+def lost_of(side: TargetSide, pair: _TablePair, dropped: JournaledDrops) -> int:
     """How many objects of the table are at the target alone, and no event says why."""
-    if look.here is not None:
-        return sum(not dropped.says(look.name, partition) for partition in look.gone)
-    if side.policy.drops == "keep" or dropped.says(look.name):
+    if pair.source_table is not None:
+        return sum(not dropped.says(pair.name, partition) for partition in pair.extra_partitions)
+    if side.policy.drops == "keep" or dropped.says(pair.name):
         return 0
-    return 1 + look.partitions
+    return 1 + pair.partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,92 +169,119 @@ class TableLikeness:
     source: SourceSide
     side: TargetSide
     low: EventId
-    doubts: SharedFileCheck
-    beside: Executor
+    shared_files: SharedFileCheck
+    target_reader: Executor
     places: list[tuple[_TablePair, str, str]] = field(default_factory=list)
 
-    def same_header(self, look: _TablePair) -> bool:
+    def same_header(self, pair: _TablePair) -> bool:
         """Iceberg tables are never called equal: their files are told by metadata of their own."""
-        here, there = look.here, look.there
-        if here is None or there is None or obstacle(here) or is_iceberg(here) or is_iceberg(there):
+        source_table, target_table = pair.source_table, pair.target_table
+        if (
+            source_table is None
+            or target_table is None
+            or obstacle(source_table)
+            or is_iceberg(source_table)
+            or is_iceberg(target_table)
+        ):
             return False
-        if (there.parameters or {}).get(SOURCE) != source_mark(self.side.policy.source, look.name):
+        if (target_table.parameters or {}).get(SOURCE) != source_mark(self.side.policy.source, pair.name):
             return False
-        return same_incarnation(there, here, self.side.imaging) and self.same(
-            look.name, here, there, self.side.imaging.table(here, NO_MARKS, None)
+        return same_incarnation(target_table, source_table, self.side.imaging) and self.same(
+            pair.name, source_table, target_table, self.side.imaging.table(source_table, NO_MARKS, None)
         )
 
-    def same_partition(self, name: TableName, here: Partition, there: Partition) -> bool:
-        return self.same(name, here, there, self.side.imaging.partition(here, name, NO_MARKS, None))
+    def same_partition(self, name: TableName, source_partition: Partition, target_partition: Partition) -> bool:
+        image = self.side.imaging.partition(source_partition, name, NO_MARKS, None)
+        return self.same(name, source_partition, target_partition, image)
 
-    def same(self, name: TableName, here: Thing, there: Thing, wanted: Thing) -> bool:
-        if is_ahead(there.parameters, self.low) or not unchanged(self.doubts.as_found(there), wanted):
+    def same(self, name: TableName, source_object: Thing, target_object: Thing, image: Thing) -> bool:
+        if is_ahead(target_object.parameters, self.low) or not unchanged(
+            self.shared_files.as_found(target_object), image
+        ):
             return False
-        return self.side.policy.data != "none" or not compare_locations(name, "", here, there)
+        return self.side.policy.data != "none" or not compare_locations(name, "", source_object, target_object)
 
-    def partitions(self, look: _TablePair) -> None:
+    def partitions(self, pair: _TablePair) -> None:
         """Count the target's partitions, and compare them where the table's header is equal."""
-        if look.equal and self.few_partitions(look):
+        if pair.equal and self.few_partitions(pair):
             return
-        at = self.side.admission.name_at_target(look.name)
-        waiting = self.beside.submit(self.side.catalog.partition_names, at)
-        names_here = self.source.catalog.partition_names(look.name) if look.here is not None else ()
-        names_there = waiting.result()
-        look.partitions, look.gone = len(names_there), sorted({*names_there} - {*names_here})
-        look.equal = look.equal and {*names_here} == {*names_there}
-        for page in batches(names_here, PAGE):
-            if not look.equal:
+        target_name = self.side.admission.name_at_target(pair.name)
+        target_read = self.target_reader.submit(self.side.catalog.partition_names, target_name)
+        source_names = self.source.catalog.partition_names(pair.name) if pair.source_table is not None else ()
+        target_names = target_read.result()
+        pair.partitions, pair.extra_partitions = len(target_names), sorted({*target_names} - {*source_names})
+        pair.equal = pair.equal and {*source_names} == {*target_names}
+        for page in batches(source_names, PAGE):
+            if not pair.equal:
                 return
-            reading = self.beside.submit(self.side.catalog.partitions, at, page)
-            here = self.source.catalog.partitions(look.name, page)
-            look.equal = self.same_partitions(look, here, reading.result()) and len(here) == len(page)
+            page_read = self.target_reader.submit(self.side.catalog.partitions, target_name, page)
+            source_partitions = self.source.catalog.partitions(pair.name, page)
+            is_same = self.same_partitions(pair, source_partitions, page_read.result())
+            pair.equal = is_same and len(source_partitions) == len(page)
 
-    def few_partitions(self, look: _TablePair) -> bool:
+    def few_partitions(self, pair: _TablePair) -> bool:
         """The same where no side has more than a page of them; False where one has."""
-        assert look.here is not None
-        assert look.there is not None
-        waiting = self.beside.submit(self.side.catalog.few_partitions, look.there, PAGE)
-        here, there = self.source.catalog.few_partitions(look.here, PAGE), waiting.result()
-        if here is None or there is None:
+        assert pair.source_table is not None
+        assert pair.target_table is not None
+        target_read = self.target_reader.submit(self.side.catalog.few_partitions, pair.target_table, PAGE)
+        source_partitions = self.source.catalog.few_partitions(pair.source_table, PAGE)
+        target_partitions = target_read.result()
+        if source_partitions is None or target_partitions is None:
             return False
-        look.partitions, look.gone = len(there), sorted(there.keys() - here.keys())
-        look.equal = self.same_partitions(look, here, there)
+        pair.partitions = len(target_partitions)
+        pair.extra_partitions = sorted(target_partitions.keys() - source_partitions.keys())
+        pair.equal = self.same_partitions(pair, source_partitions, target_partitions)
         return True
 
-    def same_partitions(self, look: _TablePair, here: Mapping[str, Partition], there: Mapping[str, Partition]) -> bool:
+    def same_partitions(
+        self, pair: _TablePair, source_partitions: Mapping[str, Partition], target_partitions: Mapping[str, Partition]
+    ) -> bool:
         """Whether the definitions are equal; the files are compared later."""
-        if here.keys() != there.keys():
+        if source_partitions.keys() != target_partitions.keys():
             return False
-        if not all(self.same_partition(look.name, partition, there[name]) for name, partition in here.items()):
+        if not all(
+            self.same_partition(pair.name, partition, target_partitions[name])
+            for name, partition in source_partitions.items()
+        ):
             return False
-        self.files(look, [(partition, there[name]) for name, partition in here.items()])
+        self.files(pair, [(partition, target_partitions[name]) for name, partition in source_partitions.items()])
         return True
 
-    def files(self, look: _TablePair, pairs: Sequence[tuple[Table | Partition, Table | Partition]]) -> None:
+    def files(self, pair: _TablePair, objects: Sequence[tuple[Table | Partition, Table | Partition]]) -> None:
         """Compare the directories of both, with the next page of them."""
         if self.side.policy.data != "none":
-            self.places.extend((look, directory(here), directory(there)) for here, there in pairs)
+            self.places.extend(
+                (pair, directory(source_object), directory(target_object)) for source_object, target_object in objects
+            )
         if len(self.places) >= PAGE:
             self.list_files()
 
     def list_files(self) -> None:
         """Tables of which a directory does not hold the same files are not equal."""
-        same = self.same_places([(here, there) for _, here, there in self.places])
-        for look, *both in self.places:
-            look.equal = look.equal and tuple(both) in same
+        same_places = self.same_places(
+            [(source_location, target_location) for _, source_location, target_location in self.places]
+        )
+        for pair, *locations in self.places:
+            pair.equal = pair.equal and tuple(locations) in same_places
         self.places.clear()
 
     def same_places(self, places: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
         """Those of the directories, at the source and at the target, that hold the same files, as an exact read tells
         them; `""` is nowhere."""
-        ours, theirs = {here for here, _ in places if here}, {there for _, there in places if there}
-        waiting = self.beside.submit(list_what_can_be, self.side.storage, sorted(theirs))
-        here, there = list_what_can_be(self.source.storage, sorted(ours))[0], waiting.result()[0]
+        source_locations = sorted({source for source, _ in places if source})
+        target_locations = sorted({target for _, target in places if target})
+        target_read = self.target_reader.submit(list_what_can_be, self.side.storage, target_locations)
+        source_listings = list_what_can_be(self.source.storage, source_locations)[0]
+        target_listings = target_read.result()[0]
         return {
-            (one, other)
-            for one, other in places
-            if one == other == ""
-            or (one in here and other in there and here[one].fingerprint() == there[other].fingerprint())
+            (source, target)
+            for source, target in places
+            if source == target == ""
+            or (
+                source in source_listings
+                and target in target_listings
+                and source_listings[source].fingerprint() == target_listings[target].fingerprint()
+            )
         }
 
 
@@ -253,15 +289,15 @@ def other_facets(source: SourceSide, side: TargetSide, names: Sequence[TableName
     """Which of the tables, whose definitions are equal, have other column statistics or constraints at the target than
     at the source, as both have them now. Views, and tables that are gone, are left out. Raises `Unavailable`,
     `Refused`."""
-    found = []
+    other_names = []
     for name, table in headers(source.catalog, names).items():
         if is_view(table):
             continue
         partitions = source.catalog.partition_names(name) if is_partitioned(table) else ()
-        seen = TableSide(table, dict.fromkeys(partitions, Partition()))
-        if compare_facets(source.catalog, side, name, seen, seen):
-            found.append(name)
-    return found
+        table_side = TableSide(table, dict.fromkeys(partitions, Partition()))
+        if compare_facets(source.catalog, side, name, table_side, table_side):
+            other_names.append(name)
+    return other_names
 
 
 def directory(thing: Table | Partition) -> str:
@@ -271,8 +307,8 @@ def directory(thing: Table | Partition) -> str:
 
 def headers(catalog: CatalogReader, names: Sequence[TableName]) -> dict[TableName, Table]:
     """The tables of several databases that exist."""
-    found: dict[TableName, Table] = {}
-    for database, of_it in groupby(sorted(set(names)), key=lambda name: name.database):
-        rows = catalog.headers(database, [name.table for name in of_it])
-        found |= {TableName(database, table): row for table, row in rows.items()}
-    return found
+    tables: dict[TableName, Table] = {}
+    for database, database_names in groupby(sorted(set(names)), key=lambda name: name.database):
+        rows = catalog.headers(database, [name.table for name in database_names])
+        tables |= {TableName(database, table): row for table, row in rows.items()}
+    return tables

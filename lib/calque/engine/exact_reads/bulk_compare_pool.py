@@ -38,12 +38,12 @@ TRIES = 4
 class PossibleLosses:
     """What all surveys found: objects that each table would lose by difference, of so many at the target."""
 
-    gone: dict[TableName, int]
+    loss_counts: dict[TableName, int]
     objects: int
 
     @property
     def total(self) -> int:
-        return sum(self.gone.values())
+        return sum(self.loss_counts.values())
 
     def are_too_many(self, share: float) -> bool:
         """Whether they wait for an operator."""
@@ -70,9 +70,9 @@ class BulkComparePool:
     results: queue.Queue[BulkComparison] = field(default_factory=queue.Queue)
     names: frozenset[TableName] = frozenset()
     """Tables that were to be compared, the last time."""
-    left: set[TableName] = field(default_factory=set)
+    remaining: set[TableName] = field(default_factory=set)
     """Tables whose batch is not through."""
-    gone: dict[TableName, int] = field(default_factory=dict)
+    loss_counts: dict[TableName, int] = field(default_factory=dict)
     objects: int = 0
     dropped: JournaledDrops | None = None
     exactly: frozenset[TableName] = frozenset()
@@ -86,18 +86,18 @@ class BulkComparePool:
     def start(self, names: Sequence[TableName], exactly: Sequence[TableName] = ()) -> None:
         """Compare the tables; those of `exactly` are read whatever is found, and only counted."""
         todo = sorted({*names, *exactly})
-        self.names, self.left, self.exactly = frozenset(todo), {*todo}, frozenset(exactly)
-        self.gone, self.objects, self.equal = {}, 0, []
+        self.names, self.remaining, self.exactly = frozenset(todo), {*todo}, frozenset(exactly)
+        self.loss_counts, self.objects, self.equal = {}, 0, []
         self.dropped = JournaledDrops(self.source.journal, self.begin())
         for batch in batches(todo, min(BATCH, max(SMALLEST, len(todo) // SHARES))):
             self.submit(batch, 0)
 
     def is_under_way(self) -> bool:
-        return bool(self.left)
+        return bool(self.remaining)
 
     def is_busy(self) -> bool:
         """Whether something is still to be compared, facets included."""
-        return bool(self.left or self.faceting)
+        return bool(self.remaining or self.faceting)
 
     def submit(self, batch: Sequence[TableName], tries: int) -> None:
         self.reading.begin(self.run, batch, tries)
@@ -108,7 +108,7 @@ class BulkComparePool:
         if self.reading.stopping.wait(min(0.2 * 2**tries, 30.0) if tries else 0.0):
             return
         try:
-            self.results.put(compare_in_bulk(self.source, self.side, batch, self.dropped, self.reading.beside))
+            self.results.put(compare_in_bulk(self.source, self.side, batch, self.dropped, self.reading.target_reader))
         except FAILURES as error:
             self.failed(batch, tries + 1, error)
         self.wake()
@@ -129,27 +129,27 @@ class BulkComparePool:
         returned, to be read."""
         while True:
             try:
-                found = self.results.get_nowait()
+                comparison = self.results.get_nowait()
             except queue.Empty:
                 return
-            self.left -= {*found.equal, *found.others}
-            self.gone |= found.gone
-            self.objects += found.objects
-            for name in found.equal:
+            self.remaining -= {*comparison.equal, *comparison.others}
+            self.loss_counts |= comparison.loss_counts
+            self.objects += comparison.objects
+            for name in comparison.equal:
                 if name in self.exactly:
                     yield name
                 else:
                     self.equal.append(name)
-                    self.reading.finished.put(as_read(name, found.at))
-            yield from (name for name in found.others if name not in found.gone)
+                    self.reading.finished.put(as_read(name, comparison.event_id))
+            yield from (name for name in comparison.others if name not in comparison.loss_counts)
 
     def losses(self) -> PossibleLosses:
         """After the last batch: who would lose what."""
-        return PossibleLosses(dict(self.gone), self.objects)
+        return PossibleLosses(dict(self.loss_counts), self.objects)
 
     def settle(self) -> None:
         """Nobody needs to ask for the losses any more."""
-        self.gone, self.dropped = {}, None
+        self.loss_counts, self.dropped = {}, None
 
     def has_news(self) -> bool:
         return not self.results.empty() or not self.facets.empty() or self.is_counted()
@@ -192,17 +192,19 @@ class BulkComparePool:
         """Tables with other facets, so far."""
         while True:
             try:
-                found = self.facets.get_nowait()
+                comparison = self.facets.get_nowait()
             except queue.Empty:
                 return
-            self.faceting -= {*found.names}
-            yield from found.others
+            self.faceting -= {*comparison.names}
+            yield from comparison.others
 
     def is_counted(self) -> bool:
         """Whether the last batch is through and nobody has asked for the losses."""
-        return self.dropped is not None and not self.left
+        return self.dropped is not None and not self.remaining
 
 
-def as_read(name: TableName, at: EventId) -> ReadOutcome:
+def as_read(name: TableName, event_id: EventId) -> ReadOutcome:
     """A table that is what it was, as the outcome of a read that had nothing to do."""
-    return ReadOutcome(name, at, GroupOutcome((name,), GroupPlan((), 0), True, at, frozenset({name}), AppliedChanges()))
+    return ReadOutcome(
+        name, event_id, GroupOutcome((name,), GroupPlan((), 0), True, event_id, frozenset({name}), AppliedChanges())
+    )

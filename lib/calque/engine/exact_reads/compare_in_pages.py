@@ -35,22 +35,22 @@ class PagedComparison:
 
 
 def compare_pages(
-    source: SourceSide, side: TargetSide, name: TableName, batch: int, tell: Tell, beside: Executor
+    source: SourceSide, side: TargetSide, name: TableName, batch: int, tell: Tell, target_reader: Executor
 ) -> PagedComparison | None:
-    """Compare the table with what the target has of it, `batch` partitions at a time; `beside` reads the target
+    """Compare the table with what the target has of it, `batch` partitions at a time; `target_reader` reads the target
     meanwhile. None where the target's table can't go on as this one, or is asked to be looked into. Raises as
     `read_exact`."""
     if side.read_requests.adopts(name) or side.read_requests.looks(name):
         return None
     for _ in range(ROUNDS):
         low = source.log.current()
-        here, there = source.catalog.table(name), observe(side, [name], {}, with_files=False)[name]
-        if here is None or there is None or not can_go_on(here, there.table, side):
+        source_table, target_table = source.catalog.table(name), observe(side, [name], {}, with_files=False)[name]
+        if source_table is None or target_table is None or not can_go_on(source_table, target_table.table, side):
             return None
-        sifting = PageComparer(
-            side, name, TableLikeness(source, side, low, SharedFileCheck(source.storage, side), beside), tell
+        comparer = PageComparer(
+            side, name, TableLikeness(source, side, low, SharedFileCheck(source.storage, side), target_reader), tell
         )
-        names, differing = sifting.differing(batch)
+        names, differing = comparer.differing(batch)
         high = source.log.current()
         touched = touching(source, name, Span(low, high)) if high > low else []
         if any(map(is_of_all, touched)):
@@ -63,9 +63,14 @@ def compare_pages(
     raise TableIsTooBusy(f"{name} changes faster than it can be compared: {ROUNDS} rounds did not settle it")
 
 
-def can_go_on(here: Table, there: Table, side: TargetSide) -> bool:
-    tables = is_partitioned(here) and is_partitioned(there) and not is_iceberg(here) and not obstacle(here)
-    return tables and same_incarnation(there, here, side.imaging)
+def can_go_on(source_table: Table, target_table: Table, side: TargetSide) -> bool:
+    is_comparable = (
+        is_partitioned(source_table)
+        and is_partitioned(target_table)
+        and not is_iceberg(source_table)
+        and not obstacle(source_table)
+    )
+    return is_comparable and same_incarnation(target_table, source_table, side.imaging)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,41 +79,41 @@ class PageComparer:
 
     side: TargetSide
     name: TableName
-    comparing: TableLikeness
+    likeness: TableLikeness
     tell: Tell
 
     def differing(self, batch: int) -> tuple[Sequence[str], set[str]]:
         """The source's partitions, and those that differ, at one side alone included."""
-        at, source = self.side.admission.name_at_target(self.name), self.comparing.source
-        waiting = self.comparing.beside.submit(self.side.catalog.partition_names, at)
+        target_name, source = self.side.admission.name_at_target(self.name), self.likeness.source
+        target_read = self.likeness.target_reader.submit(self.side.catalog.partition_names, target_name)
         names = source.catalog.partition_names(self.name)
-        there = {*waiting.result()}
-        differing = there.symmetric_difference(names)
-        both = [name for name in names if name in there]
-        for number, page in enumerate(batches(both, batch)):
+        target_names = {*target_read.result()}
+        differing = target_names.symmetric_difference(names)
+        common_names = [name for name in names if name in target_names]
+        for number, page in enumerate(batches(common_names, batch)):
             if self.side.stopping.is_set():
                 raise Unavailable(
                     f"{self.name} is not compared yet", "calque ends", "It begins anew when it runs again"
                 )
-            differing |= self.of_page(at, page)
-            self.tell(self.name, min((number + 1) * batch, len(both)), len(names))
+            differing |= self.of_page(target_name, page)
+            self.tell(self.name, min((number + 1) * batch, len(common_names)), len(names))
         return names, differing
 
-    def of_page(self, at: TableName, page: Sequence[str]) -> set[str]:
-        comparing = self.comparing
-        waiting = comparing.beside.submit(self.side.catalog.partitions, at, page)
-        here, there = comparing.source.catalog.partitions(self.name, page), waiting.result()
-        same = [
+    def of_page(self, target_name: TableName, page: Sequence[str]) -> set[str]:
+        likeness = self.likeness
+        target_read = likeness.target_reader.submit(self.side.catalog.partitions, target_name, page)
+        source_partitions, target_partitions = likeness.source.catalog.partitions(self.name, page), target_read.result()
+        same_names = [
             name
             for name in page
-            if name in here
-            and name in there
-            and event_of(there[name].parameters)
-            and has_incarnation(there[name])
-            and comparing.same_partition(self.name, here[name], there[name])
+            if name in source_partitions
+            and name in target_partitions
+            and event_of(target_partitions[name].parameters)
+            and has_incarnation(target_partitions[name])
+            and likeness.same_partition(self.name, source_partitions[name], target_partitions[name])
         ]
         if self.side.policy.data == "none":
-            return {*page} - {*same}
-        places = {name: (directory(here[name]), directory(there[name])) for name in same}
-        found = comparing.same_places(places.values())
-        return {*page} - {name for name, both in places.items() if both in found}
+            return {*page} - {*same_names}
+        places = {name: (directory(source_partitions[name]), directory(target_partitions[name])) for name in same_names}
+        same_places = likeness.same_places(places.values())
+        return {*page} - {name for name, locations in places.items() if locations in same_places}

@@ -64,7 +64,7 @@ class ExactReads:
         if not self.tables.is_(name, UNREAD):
             self.take_out(name, reason, self.tables.cursor, NotLiveReason.ALL)
             self.scanned.leave(name)
-            self.comparing.later.add(name)
+            self.comparing.postponed_names.add(name)
 
     def take_out(self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN) -> None:
         """The table is UNKNOWN from now on; nobody reads it yet."""
@@ -118,8 +118,8 @@ class ExactReads:
     def ask(self, names: Collection[TableName], reason: str, how: ReadMode) -> None:
         """The tables must be read again: now, or as soon as they are back from where they are copied, read or held."""
         passed_by = self.tables.passed_by()
-        kept = names if how is not ReadMode.READ else [name for name in names if name in passed_by]
-        self.side.read_requests.add(self.side.ledger, how, kept, reason)
+        postponed_names = names if how is not ReadMode.READ else [name for name in names if name in passed_by]
+        self.side.asked.add(self.side.ledger, how, postponed_names, reason)
         for name in names:
             if name not in passed_by:
                 self.need(name, reason, self.tables.cursor)
@@ -141,9 +141,9 @@ class ExactReads:
 
     def read_asked(self) -> None:
         """What operators asked for is begun with, but of tables that windows pass by, or whose drops wait."""
-        asked = self.side.read_requests.reasons()
-        not_now = {*self.tables.passed_by(), *self.comparing.held()} if asked else ()
-        for name, reason in asked.items():
+        reasons = self.side.asked.reasons()
+        not_now = {*self.tables.passed_by(), *self.comparing.held()} if reasons else ()
+        for name, reason in reasons.items():
             if name in not_now:
                 continue
             if self.side.read_requests.counts(name):
@@ -198,7 +198,7 @@ class ExactReads:
                 self.reading.reads.leave(name)
                 self.tables.changed.add(name)
                 continue
-            if outcome.held:
+            if outcome.is_held:
                 self.submit(name)
             elif outcome.problem:
                 self.failed(outcome)
@@ -207,8 +207,8 @@ class ExactReads:
             else:
                 self.land(outcome, window)
             if not self.tables.is_(name, UNREAD):
-                ended |= outcome.asked
-        self.side.read_requests.done(self.side.ledger, ended)
+                ended |= outcome.requests
+        self.side.asked.done(self.side.ledger, ended)
 
     def land(self, outcome: ReadOutcome, window: Window) -> None:
         """The table joins the windows at the event that its read is exact at, or is paused there."""

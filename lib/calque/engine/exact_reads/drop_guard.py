@@ -47,7 +47,7 @@ class DropGuard:
         self.source, self.side, self.tables = source, side, tables
         self.surveying = BulkComparePool(source, side, reading, begin, wake)
         self.mended = GapRecovery()
-        self.later: set[TableName] = set()
+        self.postponed_names: set[TableName] = set()
         """Tables whose losses are to be counted when nothing else is."""
 
     def is_under_way(self) -> bool:
@@ -64,7 +64,7 @@ class DropGuard:
 
     def has_news(self) -> bool:
         """Whether `take` has something to do."""
-        waits = bool(self.later) and not self.is_under_way()
+        waits = bool(self.postponed_names) and not self.is_under_way()
         return waits or self.surveying.has_news() or self.is_repaired()
 
     def begin(self, names: Sequence[TableName]) -> list[TableName]:
@@ -73,18 +73,18 @@ class DropGuard:
         rows = self.tables.rows
         since_gap = [name for name in names if rows[name].why is NotLiveReason.GAP]
         counted = [name for name in names if rows[name].why is NotLiveReason.ALL]
-        there = at_target(self.side, counted) if counted else set()
-        first = {*since_gap, *there}
-        if first:
-            for name in sorted(first):
+        names_at_target = at_target(self.side, counted) if counted else set()
+        compared_names = {*since_gap, *names_at_target}
+        if compared_names:
+            for name in sorted(compared_names):
                 self.tables.begin_reading(name)
-            self.surveying.start(since_gap, sorted(there))
+            self.surveying.start(since_gap, sorted(names_at_target))
         elif self.mended.drops is DropReview.COMPARING:
             self.record(DropReview.COUNTED)
-        again = self.mended.newest_gap or self.mended.after_epoch
-        if not first and again and self.mended.drops in (DropReview.COUNTED, DropReview.HELD):
+        after_gap = self.mended.newest_gap or self.mended.after_epoch
+        if not compared_names and after_gap and self.mended.drops in (DropReview.COUNTED, DropReview.HELD):
             self.surveying.start_facets(self.tables.in_state(State.LIVE))
-        return [name for name in names if name not in first]
+        return [name for name in names if name not in compared_names]
 
     def begin_all(self) -> None:
         """Tables are to be read again: what they lose is counted anew. Not while that is under way."""
@@ -94,8 +94,8 @@ class DropGuard:
         """Count what had to wait for that; which of the tables are to be read at once."""
         if self.is_under_way():
             return []
-        names = sorted(name for name in self.later if self.tables.is_(name, UNREAD))
-        self.later.clear()
+        names = sorted(name for name in self.postponed_names if self.tables.is_(name, UNREAD))
+        self.postponed_names.clear()
         if not names:
             return []
         self.begin_all()
@@ -103,33 +103,35 @@ class DropGuard:
 
     def take(self, databases: Databases, functions: Functions) -> ComparisonResults:
         """What is known by now. Once all tables are compared, so is what becomes of those that lose something."""
-        found = ComparisonResults([name for name in self.surveying.drain() if self.tables.is_(name, UNREAD)])
-        found.other_facets.extend(name for name in self.surveying.drain_facets() if self.tables.is_(name, {State.LIVE}))
+        results = ComparisonResults([name for name in self.surveying.drain() if self.tables.is_(name, UNREAD)])
+        results.other_facets.extend(
+            name for name in self.surveying.drain_facets() if self.tables.is_(name, {State.LIVE})
+        )
         if self.surveying.is_counted():
-            self.take_losses(found)
-        found.read.extend(self.begin_later())
-        if self.mended.drops is DropReview.HELD and not self.held() and not found.held and not self.is_under_way():
+            self.take_losses(results)
+        results.read.extend(self.begin_later())
+        if self.mended.drops is DropReview.HELD and not self.held() and not results.held and not self.is_under_way():
             self.record(DropReview.COUNTED)
         if self.is_repaired():
             drop_leftovers(self.source, self.side, databases, functions)
             self.record(DropReview.REPAIRED)
-        return found
+        return results
 
-    def take_losses(self, found: ComparisonResults) -> None:
+    def take_losses(self, results: ComparisonResults) -> None:
         """All were compared: those that would lose something are read, or held."""
         losses = self.surveying.losses()
-        gone = {name: count for name, count in losses.gone.items() if self.tables.is_(name, UNREAD)}
+        loss_counts = {name: count for name, count in losses.loss_counts.items() if self.tables.is_(name, UNREAD)}
         rows, compared = self.tables.rows.items(), self.surveying.names
         others = sum(row.shows is not None for name, row in rows if name not in compared)
-        losses = PossibleLosses(gone, losses.objects + others)
-        held = self.mended.drops is not DropReview.COUNTED and losses.are_too_many(self.side.policy.max_drop)
-        self.record(DropReview.HELD if held or self.held() else DropReview.COUNTED)
+        losses = PossibleLosses(loss_counts, losses.objects + others)
+        is_held = self.mended.drops is not DropReview.COUNTED and losses.are_too_many(self.side.policy.max_drop)
+        self.record(DropReview.HELD if is_held or self.held() else DropReview.COUNTED)
         self.surveying.settle()
-        for name, count in gone.items():
-            if held:
-                found.held[name] = held_reason(self.side.policy, count, losses.total, losses.objects)
+        for name, count in loss_counts.items():
+            if is_held:
+                results.held[name] = held_reason(self.side.policy, count, losses.total, losses.objects)
             else:
-                found.read.append(name)
+                results.read.append(name)
         self.surveying.start_facets(self.surveying.equal)
 
     def told(self) -> None:

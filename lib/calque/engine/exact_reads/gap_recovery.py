@@ -63,11 +63,11 @@ def before(gaps: Gaps | None, start: EventId) -> GapRecovery:
 
 def left_behind(source: SourceSide, begin: EventId, cursor: EventId, recovery: GapRecovery) -> list[Gap]:
     """The gap between a target's position and the journal's first event; none where one follows the other."""
-    at = max(reach(source.journal), begin)
-    if cursor >= at:
+    first_reachable = max(reach(source.journal), begin)
+    if cursor >= first_reachable:
         return []
     now = datetime.fromtimestamp(source.clock.now_ns() / 1e9, UTC).isoformat(timespec="seconds")
-    return [Gap(recovery.newest_gap, cursor, at, GapCause.FORGOTTEN, now)]
+    return [Gap(recovery.newest_gap, cursor, first_reachable, GapCause.FORGOTTEN, now)]
 
 
 def forgotten_span(gap: Gap) -> ForgottenSpan:
@@ -81,7 +81,7 @@ def unknown_rows(
 ) -> list[TableRow]:
     """A row for each table. What it shows is an event of the log as it was, so at most the last one that both have."""
     common = min(gap.at for gap in gaps)
-    found = []
+    unknown = []
     for name in sorted(set(names)):
         before = rows.get((TABLE, *name))
         shows = shown_event(before) if before is not None else None
@@ -89,8 +89,8 @@ def unknown_rows(
             shows = max(shows or 0, cursor)
         reason = said(gaps[-1])
         shows = None if shows is None else min(shows, common)
-        found.append(TableRow(*name, TableState.UNKNOWN, shows, reason, low, why=NotLiveReason.GAP))
-    return found
+        unknown.append(TableRow(*name, TableState.UNKNOWN, shows, reason, low, why=NotLiveReason.GAP))
+    return unknown
 
 
 def said(gap: Gap) -> str:
@@ -118,9 +118,14 @@ def held_reason(policy: Policy, count: int, total: int, objects: int) -> str:
 
 def at_target(side: TargetSide, names: Iterable[TableName]) -> set[TableName]:
     """Those of the tables whose names are taken at the target."""
-    places = {name: side.admission.name_at_target(name) for name in names}
-    there = {database: {*side.catalog.tables(database)} for database in {at.database for at in places.values()}}
-    return {name for name, at in places.items() if at.table in there[at.database]}
+    target_names = {name: side.admission.name_at_target(name) for name in names}
+    target_tables = {
+        database: {*side.catalog.tables(database)}
+        for database in {target_name.database for target_name in target_names.values()}
+    }
+    return {
+        name for name, target_name in target_names.items() if target_name.table in target_tables[target_name.database]
+    }
 
 
 def drop_leftovers(source: SourceSide, side: TargetSide, databases: Databases, functions: Functions) -> None:
@@ -128,11 +133,11 @@ def drop_leftovers(source: SourceSide, side: TargetSide, databases: Databases, f
     for name in sorted(functions.owned):
         if source.catalog.function(name) is None:
             functions.drop(name, AppliedChanges())
-    for at in side.catalog.databases():
-        of = side.admission.source_of(TableName(at))
-        if of is None or not databases.is_replica(at, of.database):
+    for target_name in side.catalog.databases():
+        source_name = side.admission.source_of(TableName(target_name))
+        if source_name is None or not databases.is_replica(target_name, source_name.database):
             continue
-        if source.catalog.database(of.database) is not None:
-            databases.let_go(of.database)
+        if source.catalog.database(source_name.database) is not None:
+            databases.let_go(source_name.database)
         elif side.policy.drops != "keep":
-            databases.drop(of.database, AppliedChanges())
+            databases.drop(source_name.database, AppliedChanges())

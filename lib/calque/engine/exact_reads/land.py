@@ -57,9 +57,13 @@ def as_landed(side: TargetSide, exact: ExactTable, shown: ShownTable | None, pag
     return whole(exact.name, shown, exact.exact_at, ADOPT if side.read_requests.adopts(exact.name) else READ)
 
 
-def goes_on(side: TargetSide, exact: ExactTable, there: ShownTable | None) -> bool:
+def goes_on(side: TargetSide, exact: ExactTable, target_table: ShownTable | None) -> bool:
     """Whether the target's table is the one that was read, so that its other partitions stay."""
-    return there is not None and exact.table is not None and same_incarnation(there.table, exact.table, side.imaging)
+    return (
+        target_table is not None
+        and exact.table is not None
+        and same_incarnation(target_table.table, exact.table, side.imaging)
+    )
 
 
 def mend_lake(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> None:
@@ -78,22 +82,24 @@ def prepare_landing(side: TargetSide, exact: ExactTable) -> PreparedGroup:
         if exact.table is not None:
             raise
         shown = {name: None}
-    there = shown[name]
-    if there is not None and is_partitioned(there.table):
+    target_table = shown[name]
+    if target_table is not None and is_partitioned(target_table.table):
         if exact.only is None:
-            there.partitions.update(every_partition(side, there.table))
+            target_table.partitions.update(every_partition(side, target_table.table))
         else:
-            there.partitions.update(side.catalog.partitions(side.admission.name_at_target(name), sorted(exact.only)))
-    if exact.only is not None and not goes_on(side, exact, there):
+            target_table.partitions.update(
+                side.catalog.partitions(side.admission.name_at_target(name), sorted(exact.only))
+            )
+    if exact.only is not None and not goes_on(side, exact, target_table):
         raise Unreachable(f"{name} is not at the target any more as it was when it was compared")
     if side.policy.data != "none":
         read_files(side, shown)
-        if there is not None:
-            look(side, exact, there)
+        if target_table is not None:
+            look(side, exact, target_table)
     locations = {partition: listing.location for partition, listing in exact.listings.items()}
     if side.policy.data == "none":
         locations = {partition: location_of(value) or "" for partition, value in exact.partitions.items()}
-    doubts = SharedFileCheck(side.storage, side)
+    shared_files = SharedFileCheck(side.storage, side)
     chain = landing(
         name,
         exact.exact_at,
@@ -101,8 +107,8 @@ def prepare_landing(side: TargetSide, exact: ExactTable) -> PreparedGroup:
         exact.partitions,
         locations,
         side.imaging,
-        doubts.as_found(there.table) if there else None,
-        {key: doubts.as_found(part) for key, part in there.partitions.items()} if there else {},
+        shared_files.as_found(target_table.table) if target_table else None,
+        {key: shared_files.as_found(part) for key, part in target_table.partitions.items()} if target_table else {},
     )
     listings = {Data(exact.exact_at, listing.location): listing for listing in exact.listings.values()}
     return planned(side, chain, shown, listings, ANY_MARK)

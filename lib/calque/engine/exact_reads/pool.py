@@ -50,28 +50,28 @@ class ReadOutcome:
     problem: str = ""
     retry: bool = False
     world: bool = False
-    asked: frozenset[ReadRequest] = frozenset()
+    requests: frozenset[ReadRequest] = frozenset()
     """What had been asked for of the table when the read began."""
-    held: bool = False
+    is_held: bool = False
     """It did not begin: an operator holds the table back."""
 
 
 class LandingRecorder:
     """Records tables as they land, as STAGING: they show the event that the row says, and join the windows at the first
-    one that ends there or later. `told` gets the outcome when the row is durable, `note_defect` what nobody expected.
+    one that ends there or later. `finish` gets the outcome when the row is durable, `note_defect` what nobody expected.
     At most one commit in `pace` seconds is made, for all that have landed by then: who dies reads again what landed
     since the last one."""
 
     def __init__(
         self,
         ledger: Ledger,
-        told: Callable[[ReadOutcome], None],
+        finish: Callable[[ReadOutcome], None],
         note_defect: Callable[[Future[None]], None],
         stopping: threading.Event,
         pace: float,
         clock: Clock,
     ) -> None:
-        self.ledger, self.told, self.note_defect = ledger, told, note_defect
+        self.ledger, self.finish, self.note_defect = ledger, finish, note_defect
         self.stopping, self.pace, self.clock = stopping, pace, clock
         self.written_ns = 0
         self.waiting: list[ReadOutcome] = []
@@ -104,7 +104,7 @@ class LandingRecorder:
                 world = isinstance(error, Unavailable)
                 landed = [replace(failed(read.table, error), world=world) for read in landed]
         for read in landed:
-            self.told(read)
+            self.finish(read)
 
     def close(self) -> None:
         """After the last one is written."""
@@ -127,8 +127,8 @@ def failed(name: TableName, error: Failure) -> ReadOutcome:
 
 
 class ReaderPool:
-    """`finished` holds outcomes, and defects that readers met; `wake` is called after each. Tables that are `held` are
-    not begun with."""
+    """`finished` holds outcomes, and defects that readers met; `wake` is called after each. Tables for which `is_held`
+    is true are not begun with."""
 
     def __init__(
         self,
@@ -141,11 +141,11 @@ class ReaderPool:
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
         readers: int = READERS,
         batch: int = BATCH,
-        kept: RetainedReplicas | None = None,
+        retained: RetainedReplicas | None = None,
         pace: float = 0.0,
-        held: Callable[[TableName], bool] = lambda _: False,
+        is_held: Callable[[TableName], bool] = lambda _: False,
     ) -> None:
-        self.kept, self.held = kept or RetainedReplicas(side), held
+        self.retained, self.is_held = retained or RetainedReplicas(side), is_held
         self.source, self.side, self.databases, self.faults = source, side, databases, faults
         self.tables, self.wake = tables, wake
         self.finished: queue.Queue[ReadOutcome | BaseException] = queue.Queue()
@@ -154,7 +154,7 @@ class ReaderPool:
         self.stopping = threading.Event()
         self.landed = LandingRecorder(side.ledger, self.finish, self.note_defect, self.stopping, pace, source.clock)
         self.pool = pool(readers, f"read-{side.policy.target}")
-        self.beside = pool(readers, f"there-{side.policy.target}")
+        self.target_reader = pool(readers, f"there-{side.policy.target}")
         """Reads the target while one of the readers reads the source."""
 
     def submit(self, name: TableName) -> None:
@@ -193,19 +193,19 @@ class ReaderPool:
         """End after the calls in hand; what was not begun is given up."""
         self.stopping.set()
         self.pool.shutdown(wait=True, cancel_futures=True)
-        self.beside.shutdown(wait=True)
+        self.target_reader.shutdown(wait=True)
         self.landed.close()
 
     def run(self, name: TableName) -> None:
         """Read the table and land it, unless it is held back."""
         if self.stopping.is_set():
             return
-        asked = self.side.read_requests.of(name)
+        requests = self.side.asked.of(name)
         try:
-            outcome = ReadOutcome(name, held=True) if self.held(name) else self.read_and_land(name)
+            outcome = ReadOutcome(name, is_held=True) if self.is_held(name) else self.read_and_land(name)
         except FAILURES as error:
             outcome = replace(failed(name, error), world=not self.faults.may_be_own_fault(error))
-        outcome = replace(outcome, asked=asked)
+        outcome = replace(outcome, requests=requests)
         if outcome.advanced is not None and name in outcome.advanced.present:
             self.landed.record(outcome)
         else:
@@ -222,7 +222,7 @@ class ReaderPool:
             exact = read_exact(self.source, name, with_files, self.batch)
         except TableIsLarge:
             self.databases.ensure(name)
-            self.kept.bring(name)
+            self.retained.bring(name)
             self.tables.begin_copying(name)
             built = build(self.source, self.side, name, self.batch, self.reads.built)
             if built is not None:
@@ -230,9 +230,9 @@ class ReaderPool:
                 copy_facets(self.source, self.side, built.exact, advanced.plan, advanced.applied, built.partitions)
                 self.reads.landed(name, len(built.partitions), advanced.applied.bytes)
                 return ReadOutcome(name, built.exact.exact_at, advanced)
-            sifted = compare_pages(self.source, self.side, name, self.batch, self.reads.built, self.beside)
-            if sifted is not None:
-                exact, names = sifted.exact, sifted.partitions
+            comparison = compare_pages(self.source, self.side, name, self.batch, self.reads.built, self.target_reader)
+            if comparison is not None:
+                exact, names = comparison.exact, comparison.partitions
             else:
                 exact = read_exact(self.source, name, with_files)
         names = list(exact.partitions) if names is None else names
@@ -240,7 +240,7 @@ class ReaderPool:
             if problem := obstacle(exact.table):
                 return ReadOutcome(name, exact.exact_at, problem=problem)
             self.databases.ensure(name)
-            self.kept.bring(name)
+            self.retained.bring(name)
             self.tables.begin_copying(name)
         landed = land(self.side, exact, self.batch)
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied, names)
@@ -249,12 +249,12 @@ class ReaderPool:
 
     def drain(self) -> list[ReadOutcome]:
         """The outcomes so far. Raises a defect that a reader met."""
-        found: list[ReadOutcome] = []
+        outcomes: list[ReadOutcome] = []
         while True:
             try:
                 outcome = self.finished.get_nowait()
             except queue.Empty:
-                return found
+                return outcomes
             if isinstance(outcome, BaseException):
                 raise outcome
-            found.append(outcome)
+            outcomes.append(outcome)

@@ -31,11 +31,13 @@ class ReadTotals:
         done = self.tables_done * TABLE_WEIGHT + self.partitions_done
         if not done:
             return None
-        waiting = self.tables - self.tables_done
+        remaining_tables = self.tables - self.tables_done
         mean = self.partitions_done / self.tables_done if self.tables_done else 0
-        left = waiting * (TABLE_WEIGHT + mean)
-        left = max(left, waiting * TABLE_WEIGHT + self.partitions - self.partitions_done)
-        return self.at_ns + int((self.at_ns - self.began_ns) * left / done)
+        remaining_weight = remaining_tables * (TABLE_WEIGHT + mean)
+        remaining_weight = max(
+            remaining_weight, remaining_tables * TABLE_WEIGHT + self.partitions - self.partitions_done
+        )
+        return self.at_ns + int((self.at_ns - self.began_ns) * remaining_weight / done)
 
 
 class ReadProgress:
@@ -45,7 +47,7 @@ class ReadProgress:
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._lock = Lock()
-        self._left: dict[TableName, tuple[int, int]] = {}
+        self._remaining: dict[TableName, tuple[int, int]] = {}
         """Of each table that is to be read, how many of its partitions are built, and how many there are."""
         self._began_ns = 0
         self._tables = self._partitions = self._bytes = 0
@@ -53,21 +55,21 @@ class ReadProgress:
     def begin(self, name: TableName) -> None:
         """The table is to be read."""
         with self._lock:
-            if not self._left:
+            if not self._remaining:
                 self._began_ns = self._now_ns()
                 self._tables = self._partitions = self._bytes = 0
-            self._left.setdefault(name, (0, 0))
+            self._remaining.setdefault(name, (0, 0))
 
     def built(self, name: TableName, built: int, partitions: int) -> None:
         """So many of the table's partitions are built by now."""
         with self._lock:
-            if name in self._left:
-                self._left[name] = (built, partitions)
+            if name in self._remaining:
+                self._remaining[name] = (built, partitions)
 
     def landed(self, name: TableName, partitions: int, size: int) -> None:
         """The target shows the table."""
         with self._lock:
-            if self._left.pop(name, None) is not None:
+            if self._remaining.pop(name, None) is not None:
                 self._tables += 1
                 self._partitions += partitions
                 self._bytes += size
@@ -75,21 +77,21 @@ class ReadProgress:
     def leave(self, name: TableName) -> None:
         """The table is not read any more."""
         with self._lock:
-            self._left.pop(name, None)
+            self._remaining.pop(name, None)
 
     def look(self) -> ReadTotals | None:
         """None while nothing is read."""
         with self._lock:
-            if not self._left:
+            if not self._remaining:
                 return None
-            built = sum(done for done, _ in self._left.values())
-            known = sum(of for _, of in self._left.values())
+            built = sum(done for done, _ in self._remaining.values())
+            known_partitions = sum(of for _, of in self._remaining.values())
             return ReadTotals(
                 self._began_ns,
                 self._now_ns(),
-                self._tables + len(self._left),
+                self._tables + len(self._remaining),
                 self._tables,
-                self._partitions + known,
+                self._partitions + known_partitions,
                 self._partitions + built,
                 self._bytes,
             )

@@ -62,25 +62,28 @@ class StartAtEvent:
         require_reach(source, self.begin(), event_id)
         databases = {name: source.catalog.database(name) for name in source.catalog.databases()}
         low = source.log.current()
-        here, there = {*self.names_at_source()}, names_at_target(side)
+        source_names, target_names = {*self.names_at_source()}, names_at_target(side)
         touched = names_touched(source.log, event_id, low)
         untouched = {name: database for name, database in databases.items() if TableName(name) not in touched}
         take_databases(side, event_id, untouched)
         self.take_functions(event_id, touched)
-        known = sorted(name for name in there if name in here or name in touched)
-        rows = list(self.pool.map(ClaimTable(source.catalog, side, event_id), known))
+        names = sorted(name for name in target_names if name in source_names or name in touched)
+        rows = list(self.pool.map(ClaimTable(source.catalog, side, event_id), names))
         reason = f"it is not at the target, which is said to equal the source at event {event_id}"
-        rows += [TableRow(*name, TableState.UNKNOWN, None, reason, low) for name in sorted(here - there - touched)]
-        LOG.info("%s starts at event %d with %d tables", side.policy.target, event_id, len(known))
+        rows += [
+            TableRow(*name, TableState.UNKNOWN, None, reason, low)
+            for name in sorted(source_names - target_names - touched)
+        ]
+        LOG.info("%s starts at event %d with %d tables", side.policy.target, event_id, len(names))
         return rows
 
     def any_returned(self) -> TableName | None:
         """A table that the policy takes, and that came from the target."""
         admission = self.side.admission
         for database in filter(admission.touches_database, self.unfiltered.databases()):
-            kept = {*self.source.catalog.tables(database)}
+            own_tables = {*self.source.catalog.tables(database)}
             for name in self.unfiltered.tables(database):
-                if name not in kept and admission.takes(TableName(database, name)):
+                if name not in own_tables and admission.takes(TableName(database, name)):
                     return TableName(database, name)
         return None
 
@@ -91,27 +94,27 @@ class StartAtEvent:
         for database in filter(side.admission.takes_database, catalog.databases()):
             for function in catalog.functions(database):
                 name = table_name(database, function)
-                there = side.catalog.function(side.admission.name_at_target(name))
-                here = catalog.function(name)
-                if there is None or here is None or not side.admission.takes_function(name):
+                target_function = side.catalog.function(side.admission.name_at_target(name))
+                source_function = catalog.function(name)
+                if target_function is None or source_function is None or not side.admission.takes_function(name):
                     continue
-                if name in touched or same_function(there, side.imaging.function(here)):
+                if name in touched or same_function(target_function, side.imaging.function(source_function)):
                     self.functions.own(name, event_id, "it was there at the start")
 
 
 def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None:
     """`Refused` unless every event after `event_id` is in the journal, or still in the log."""
     what = f"The target can't start at event {event_id}"
-    now = source.log.current()
-    if event_id > now:
-        raise Refused(what, f"the source's newest event is {now}", "Correct `start`")
-    at = max(begin, reach(source.journal))
-    if at > event_id:
-        raise Refused(what, f"the journal begins with event {at + 1}", INSTEAD)
+    newest = source.log.current()
+    if event_id > newest:
+        raise Refused(what, f"the source's newest event is {newest}", "Correct `start`")
+    journal_begin = max(begin, reach(source.journal))
+    if journal_begin > event_id:
+        raise Refused(what, f"the journal begins with event {journal_begin + 1}", INSTEAD)
     first_event = next(iter(source.log.read(event_id, 1)), None)
-    if event_id < now and (first_event is None or first_event.event_id != event_id + 1):
-        found = "has none after it" if first_event is None else f"goes on with event {first_event.event_id}"
-        raise Refused(what, f"the source's log was cleaned and {found}", INSTEAD)
+    if event_id < newest and (first_event is None or first_event.event_id != event_id + 1):
+        state_of_log = "has none after it" if first_event is None else f"goes on with event {first_event.event_id}"
+        raise Refused(what, f"the source's log was cleaned and {state_of_log}", INSTEAD)
     for gap in source.gaps.found() if source.gaps is not None else ():
         if gap.span[1] > event_id:
             raise Refused(what, f"the journal has a gap from event {gap.span[0]} to {gap.span[1]}", INSTEAD)
@@ -130,11 +133,11 @@ def names_at_target(side: TargetSide) -> set[TableName]:
 
 def names_touched(log: EventLog, after: EventId, upto: EventId) -> set[TableName]:
     """Every object that events of the span name."""
-    found: set[TableName] = set()
+    names: set[TableName] = set()
     for event in events_after(log, after, upto):
         keys = keys_of(event)
-        found |= {name for name in (keys.table, keys.other) if name is not None}
-    return found
+        names |= {name for name in (keys.table, keys.other) if name is not None}
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,37 +160,45 @@ class ClaimTable:
     def mark(self, name: TableName) -> str:
         """Why the table is set aside; empty when it is the replica now, or is gone."""
         side, marks = self.side, Marks(self.event_id, f"r{self.event_id}")
-        at = side.admission.name_at_target(name)
-        there, here = side.catalog.table(at), self.source.table(name)
-        if here is not None and (problem := obstacle(here)):
+        target_name = side.admission.name_at_target(name)
+        target_table, source_table = side.catalog.table(target_name), self.source.table(name)
+        if source_table is not None and (problem := obstacle(source_table)):
             return problem
-        if there is None:
+        if target_table is None:
             return ""
-        mark = (there.parameters or {}).get(SOURCE, "")
+        mark = (target_table.parameters or {}).get(SOURCE, "")
         if mark and mark != source_mark(side.policy.source, name):
-            raise NotOurReplica(name, at, mark, collides=is_ours(there.parameters, side.policy.source))
+            raise NotOurReplica(name, target_name, mark, collides=is_ours(target_table.parameters, side.policy.source))
         if not mark:
-            side.catalog.alter_table(at, taken(side, name, there, here, marks))
-        if is_partitioned(there):
-            self.mark_partitions(at, marks)
+            side.catalog.alter_table(target_name, taken(side, name, target_table, source_table, marks))
+        if is_partitioned(target_table):
+            self.mark_partitions(target_name, marks)
         return ""
 
-    def mark_partitions(self, at: TableName, marks: Marks) -> None:
+    def mark_partitions(self, target_name: TableName, marks: Marks) -> None:
         catalog = self.side.catalog
         limit = catalog.abilities().limits.alter_partitions
-        for names in batches(list(catalog.partition_names(at)), limit):
-            parts = catalog.partitions(at, names).values()
-            bare = [part for part in parts if not {EVENT, INCARNATION} <= (part.parameters or {}).keys()]
-            marked = [with_marks(part, marks) for part in bare]
-            send_list(catalog, "alter_partitions", lambda some: catalog.alter_partitions(at, some), marked)
+        for names in batches(list(catalog.partition_names(target_name)), limit):
+            parts = catalog.partitions(target_name, names).values()
+            unmarked_parts = [part for part in parts if not {EVENT, INCARNATION} <= (part.parameters or {}).keys()]
+            marked_parts = [with_marks(part, marks) for part in unmarked_parts]
+            send_list(
+                catalog, "alter_partitions", lambda batch: catalog.alter_partitions(target_name, batch), marked_parts
+            )
 
 
-def take_databases(side: TargetSide, event_id: EventId, known: Mapping[str, Database | None]) -> None:
+def take_databases(side: TargetSide, event_id: EventId, source_databases: Mapping[str, Database | None]) -> None:
     """Databases that the policy takes whole and that are there become ours, those that no event touched as the source
-    has them (`known`); missing ones are made when something is to be in them, or with their next event."""
-    for at in side.catalog.databases():
-        name = side.admission.source_of(TableName(at))
-        there = side.catalog.database(at) if name is not None and side.admission.takes_database(name.database) else None
-        if name is not None and there is not None and SOURCE not in (there.parameters or {}):
-            found = known.get(name.database) or replace(there, name=name.database)
-            side.catalog.alter_database(at, owned(side.imaging.database(found, event_id, there.location), there))
+    has them (`source_databases`); missing ones are made when something is to be in them, or with their next event."""
+    for target_name in side.catalog.databases():
+        name = side.admission.source_of(TableName(target_name))
+        target_database = (
+            side.catalog.database(target_name)
+            if name is not None and side.admission.takes_database(name.database)
+            else None
+        )
+        if name is not None and target_database is not None and SOURCE not in (target_database.parameters or {}):
+            database = source_databases.get(name.database) or replace(target_database, name=name.database)
+            side.catalog.alter_database(
+                target_name, owned(side.imaging.database(database, event_id, target_database.location), target_database)
+            )

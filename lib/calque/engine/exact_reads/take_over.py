@@ -38,34 +38,38 @@ NOBODY = "r0"
 def take_over(side: TargetSide, exact: ExactTable) -> None:
     """Mark what stands under the table's name as its replica, in one call that leaves columns, parameters and place as
     they are; the server is not to act on it by itself any more. Raises `Conflict`, `Refused`."""
-    at = side.admission.name_at_target(exact.name)
-    there = side.catalog.table(at)
-    if exact.table is None or there is None or is_ours(there.parameters, side.policy.source):
+    target_name = side.admission.name_at_target(exact.name)
+    target_table = side.catalog.table(target_name)
+    if exact.table is None or target_table is None or is_ours(target_table.parameters, side.policy.source):
         return
-    image = taken(side, exact.name, there, exact.table, Marks(NOT_YET, f"r{exact.exact_at}"))
+    image = taken(side, exact.name, target_table, exact.table, Marks(NOT_YET, f"r{exact.exact_at}"))
     if not same_incarnation(image, exact.table, side.imaging):
         image = replace(image, parameters={**(image.parameters or {}), INCARNATION: NOBODY})
     if unchanged(image, side.imaging.table(exact.table, Marks(exact.exact_at, ""), None)):
         image = replace(image, parameters={**(image.parameters or {}), EVENT: str(exact.exact_at)})
-    root = own_root(side, at, there, exact.table)
+    root = own_root(side, target_name, target_table, exact.table)
     image = replace(image, storage=moved(image.storage, root)) if root else image
-    side.catalog.alter_table(at, image, expected_event=(there.parameters or {}).get(EVENT, ""))
+    side.catalog.alter_table(target_name, image, expected_event=(target_table.parameters or {}).get(EVENT, ""))
 
 
-def taken(side: TargetSide, name: TableName, there: Table, source: Table | None, marks: Marks) -> Table:
+def taken(side: TargetSide, name: TableName, target_table: Table, source: Table | None, marks: Marks) -> Table:
     """The target's definition as one of ours. `source` is the source's, for what only it tells. Raises `Refused`."""
-    if kind_of(there) == ACID:
+    if kind_of(target_table) == ACID:
         raise Refused(
             f"{side.admission.name_at_target(name)} can't be taken over",
             f"it is one of the {ACID} at the target, which no call makes an external one",
             "Drop it there, and release it from quarantine",
         )
-    image = side.imaging.table(replace(there, database=name.database, name=name.table), marks, location_of(there))
-    texts = (there.view_original_text, there.view_expanded_text)
-    known = side.imaging.table(source, marks, None).parameters or {} if source is not None else {}
-    said = {key: value for key, value in known.items() if key in (TYPE, ORIGIN) or is_of_replication(key)}
-    own = {key: value for key, value in (image.parameters or {}).items() if not is_of_replication(key)}
-    parameters = {**own, **said}
+    image = side.imaging.table(
+        replace(target_table, database=name.database, name=name.table), marks, location_of(target_table)
+    )
+    texts = (target_table.view_original_text, target_table.view_expanded_text)
+    source_parameters = side.imaging.table(source, marks, None).parameters or {} if source is not None else {}
+    kept_parameters = {
+        key: value for key, value in source_parameters.items() if key in (TYPE, ORIGIN) or is_of_replication(key)
+    }
+    own_parameters = {key: value for key, value in (image.parameters or {}).items() if not is_of_replication(key)}
+    parameters = {**own_parameters, **kept_parameters}
     return replace(image, parameters=parameters, view_original_text=texts[0], view_expanded_text=texts[1])
 
 
@@ -74,17 +78,19 @@ def is_of_replication(key: str) -> bool:
     return key.removeprefix(f"{SOURCE}.").lower().startswith(("repl.", "hive.repl."))
 
 
-def own_root(side: TargetSide, at: TableName, there: Table, source: Table) -> str | None:
+def own_root(side: TargetSide, target_name: TableName, target_table: Table, source: Table) -> str | None:
     """Where the table has to lie to begin with, if not where it does: at the source's place where files stay there;
     in the warehouse where it lies in the source's own directory and new partitions would, too, and where what was
     copied names the source's paths, as Iceberg's metadata do."""
-    here, other = location_of(there), location_of(source)
-    if is_view(there) or is_view(source) or not here or not other:
+    target_location, source_location = location_of(target_table), location_of(source)
+    if is_view(target_table) or is_view(source) or not target_location or not source_location:
         return None
     if side.policy.data == "none":
-        return other
-    if is_iceberg(there) or (is_partitioned(there) and is_shared(Listing(other, ()), Listing(here, ()))):
-        return natural_location(side.policy.warehouse, at.database, at.table)
+        return source_location
+    if is_iceberg(target_table) or (
+        is_partitioned(target_table) and is_shared(Listing(source_location, ()), Listing(target_location, ()))
+    ):
+        return natural_location(side.policy.warehouse, target_name.database, target_name.table)
     return None
 
 
@@ -99,28 +105,30 @@ def look(side: TargetSide, exact: ExactTable, shown: ShownTable) -> None:
         shown.listings.update(listed(side, shown.listings))
         require_told(times, shown.listings.values())
     for key, listing in exact.listings.items():
-        there = shown.listings.get(key)
-        if there is not None and (is_shared(listing, there) or not is_whole(side, listing, there)):
-            shown.listings[key] = replace(there, files=NOT_TO_KEEP)
+        target_listing = shown.listings.get(key)
+        if target_listing is not None and (
+            is_shared(listing, target_listing) or not is_whole(side, listing, target_listing)
+        ):
+            shown.listings[key] = replace(target_listing, files=NOT_TO_KEEP)
 
 
-def is_whole(side: TargetSide, listing: Listing, there: Listing) -> bool:
+def is_whole(side: TargetSide, source_listing: Listing, target_listing: Listing) -> bool:
     """Whether a Delta table shows the source's version, and has its files, too, with their content. One of an earlier
     version is not known to be whole: it is copied anew."""
-    if listing.version is None or there.version is None:
+    if source_listing.version is None or target_listing.version is None:
         return True
-    if listing.fingerprint() != there.fingerprint():
+    if source_listing.fingerprint() != target_listing.fingerprint():
         return False
     try:
-        here, found = live_files(side.storage, listing), live_files(side.storage, there)
+        source_files, target_files = live_files(side.storage, source_listing), live_files(side.storage, target_listing)
     except VersionLost:
         return False
-    return same_files(side, here, found)
+    return same_files(side, source_files, target_files)
 
 
 def listed(side: TargetSide, listings: dict[str, Listing]) -> dict[str, Listing]:
-    found = side.storage.list(sorted({listing.location for listing in listings.values()}))
-    return {key: found[listing.location] for key, listing in listings.items()}
+    listings_by_location = side.storage.list(sorted({listing.location for listing in listings.values()}))
+    return {key: listings_by_location[listing.location] for key, listing in listings.items()}
 
 
 def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges) -> None:
@@ -128,26 +136,26 @@ def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | Non
     another stream. Raises `Conflict`."""
     if shown is None or exact.table is None or not shown.partitions:
         return
-    at, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")
-    adopted = side.read_requests.adopts(exact.name)
-    found = {name: part for name, part in shown.partitions.items() if lacks_marks(part, marks, adopted)}
+    target_name, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")
+    adopted = side.asked.adopts(exact.name)
+    unmarked_parts = {name: part for name, part in shown.partitions.items() if lacks_marks(part, marks, adopted)}
     places = {name: location_of(part) for name, part in exact.partitions.items()} if side.policy.data == "none" else {}
-    marked = {name: with_marks(part, marks, places.get(name)) for name, part in found.items()}
+    marked_parts = {name: with_marks(part, marks, places.get(name)) for name, part in unmarked_parts.items()}
 
-    def mark(some: Sequence[Partition]) -> None:
-        side.catalog.alter_partitions(at, some)
+    def mark(batch: Sequence[Partition]) -> None:
+        side.catalog.alter_partitions(target_name, batch)
         applied.calls += 1
 
-    send_list(side.catalog, "alter_partitions", mark, list(marked.values()))
-    shown.partitions.update(marked)
+    send_list(side.catalog, "alter_partitions", mark, list(marked_parts.values()))
+    shown.partitions.update(marked_parts)
 
 
 def lacks_marks(part: Partition, marks: Marks, adopted: bool) -> bool:
-    said = Marks(event_of(part.parameters), (part.parameters or {}).get(INCARNATION, ""))
-    return not said.event or not said.incarnation or (adopted and said != marks)
+    own_marks = Marks(event_of(part.parameters), (part.parameters or {}).get(INCARNATION, ""))
+    return not own_marks.event or not own_marks.incarnation or (adopted and own_marks != marks)
 
 
 def with_marks(part: Partition, marks: Marks, location: str | None = None) -> Partition:
-    own = {key: value for key, value in (part.parameters or {}).items() if not is_parked(key)}
-    parameters = {**own, EVENT: str(marks.event), INCARNATION: marks.incarnation}
+    own_parameters = {key: value for key, value in (part.parameters or {}).items() if not is_parked(key)}
+    parameters = {**own_parameters, EVENT: str(marks.event), INCARNATION: marks.incarnation}
     return replace(part, parameters=parameters, storage=moved(part.storage, location) if location else part.storage)

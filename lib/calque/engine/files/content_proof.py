@@ -23,22 +23,22 @@ NO_TIME = 0
 class FilePairToProve:
     """A file of the source, and what may be its copy: equal in path and size."""
 
-    location: str
-    at_target: str
-    file: File
-    there: File
+    source_location: str
+    target_location: str
+    source_file: File
+    target_file: File
 
     @property
     def source(self) -> str:
-        return join(self.location, self.file.path)
+        return join(self.source_location, self.source_file.path)
 
     @property
     def target(self) -> str:
-        return join(self.at_target, self.there.path)
+        return join(self.target_location, self.target_file.path)
 
     @property
     def same_time(self) -> bool:
-        return self.file.modified_ns == self.there.modified_ns
+        return self.source_file.modified_ns == self.target_file.modified_ns
 
 
 def prove(side: TargetSide, pairs: Iterable[tuple[Listing, Listing]], *, also_known: bool) -> dict[str, int]:
@@ -46,70 +46,86 @@ def prove(side: TargetSide, pairs: Iterable[tuple[Listing, Listing]], *, also_kn
     that were, by full path. With `also_known` files are read, too, whose time says that they are copies. A directory
     with a file that the source's does not have is replaced anyway, and is passed over. Raises `Unavailable` when calque
     ends."""
-    changed: dict[str, int] = {}
-    todo = [pair for wanted, there in pairs for pair in pairs_of(wanted, there) if also_known or not pair.same_time]
-    for some in batches(todo, AT_ONCE):
+    changed_times: dict[str, int] = {}
+    pairs_to_prove = [
+        pair
+        for source_listing, target_listing in pairs
+        for pair in pairs_of(source_listing, target_listing)
+        if also_known or not pair.same_time
+    ]
+    for batch in batches(pairs_to_prove, AT_ONCE):
         if side.stopping.is_set():
             raise Unavailable("Files were not all compared", "calque ends", "It is done again when it runs again")
-        times = times_of(side, some)
+        times = times_of(side, batch)
         if times:
             side.storage.date(times)
-            changed |= times
-    return changed
+            changed_times |= times
+    return changed_times
 
 
-def pairs_of(wanted: Listing, there: Listing) -> list[FilePairToProve]:
+def pairs_of(source_listing: Listing, target_listing: Listing) -> list[FilePairToProve]:
     """Empty where the target's directory can't stay; Delta tables are compared by their logs."""
-    if wanted.version is not None or there.version is not None or is_shared(wanted, there):
+    if (
+        source_listing.version is not None
+        or target_listing.version is not None
+        or is_shared(source_listing, target_listing)
+    ):
         return []
-    files = {(file.path, file.size): file for file in wanted.files}
-    if any((file.path, file.size) not in files for file in there.files):
+    files = {(file.path, file.size): file for file in source_listing.files}
+    if any((file.path, file.size) not in files for file in target_listing.files):
         return []
     return [
-        FilePairToProve(wanted.pin or wanted.location, there.location, files[file.path, file.size], file)
-        for file in there.files
+        FilePairToProve(
+            source_listing.pin or source_listing.location, target_listing.location, files[file.path, file.size], file
+        )
+        for file in target_listing.files
     ]
 
 
-def is_shared(wanted: Listing, there: Listing) -> bool:
+def is_shared(source_listing: Listing, target_listing: Listing) -> bool:
     """Whether the target's directory is the source's own."""
-    here, other = place(wanted.location), place(there.location)
-    return here.contains(other) or other.contains(here)
+    source_place, target_place = place(source_listing.location), place(target_listing.location)
+    return source_place.contains(target_place) or target_place.contains(source_place)
 
 
 def times_of(side: TargetSide, pairs: Sequence[FilePairToProve]) -> dict[str, int]:
     """The times that files at the target should have and do not have, by full path. A source's file that changed while
     it was read proves nothing."""
-    sums = side.storage.checksums([pair.source for pair in pairs])
-    now = side.storage.files([pair.source for pair in pairs])
-    at_target = side.storage.checksums([pair.target for pair in pairs])
-    found: dict[str, int] = {}
+    source_sums = side.storage.checksums([pair.source for pair in pairs])
+    current_files = side.storage.files([pair.source for pair in pairs])
+    target_sums = side.storage.checksums([pair.target for pair in pairs])
+    times: dict[str, int] = {}
     for pair in pairs:
-        if not is_as_listed(now, pair) or pair.source not in sums or pair.target not in at_target:
+        if not is_as_listed(current_files, pair) or pair.source not in source_sums or pair.target not in target_sums:
             continue
-        equal = sums[pair.source] == at_target[pair.target]
+        equal = source_sums[pair.source] == target_sums[pair.target]
         if equal and not pair.same_time:
-            found[pair.target] = pair.file.modified_ns
+            times[pair.target] = pair.source_file.modified_ns
         elif not equal and pair.same_time:
-            found[pair.target] = NO_TIME
-    return found
+            times[pair.target] = NO_TIME
+    return times
 
 
-def same_files(side: TargetSide, here: Listing, there: Listing) -> bool:
+def same_files(side: TargetSide, source_listing: Listing, target_listing: Listing) -> bool:
     """Whether two listings have equal files, by path, size and checksum."""
-    if {(file.path, file.size) for file in here.files} != {(file.path, file.size) for file in there.files}:
+    if {(file.path, file.size) for file in source_listing.files} != {
+        (file.path, file.size) for file in target_listing.files
+    }:
         return False
-    for some in batches([FilePairToProve(here.location, there.location, file, file) for file in here.files], AT_ONCE):
-        sums = side.storage.checksums([pair.source for pair in some])
-        at_target = side.storage.checksums([pair.target for pair in some])
-        if any(sums.get(pair.source) != at_target.get(pair.target) for pair in some):
+    pairs = [
+        FilePairToProve(source_listing.location, target_listing.location, file, file) for file in source_listing.files
+    ]
+    for batch in batches(pairs, AT_ONCE):
+        source_sums = side.storage.checksums([pair.source for pair in batch])
+        target_sums = side.storage.checksums([pair.target for pair in batch])
+        if any(source_sums.get(pair.source) != target_sums.get(pair.target) for pair in batch):
             return False
     return True
 
 
-def is_as_listed(now: Mapping[str, File], pair: FilePairToProve) -> bool:
-    file = now.get(pair.source)
-    return file is not None and (file.size, file.modified_ns) == (pair.file.size, pair.file.modified_ns)
+def is_as_listed(current_files: Mapping[str, File], pair: FilePairToProve) -> bool:
+    file = current_files.get(pair.source)
+    return file is not None and (file.size, file.modified_ns) == (pair.source_file.size, pair.source_file.modified_ns)
 
 
 def require_told(times: Mapping[str, int], listings: Iterable[Listing]) -> None:

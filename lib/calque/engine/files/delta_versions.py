@@ -73,45 +73,52 @@ class _CopyRoute:
             raise VersionLost(join(self.source, newest.path), "another log lies there now")
         return [commit_actions(content) for content in contents]
 
-    def found(self, paths: Iterable[str]) -> Mapping[str, File]:
+    def source_files(self, paths: Iterable[str]) -> Mapping[str, File]:
         """What there is of the source's files, by their paths below it."""
-        at = {join(self.source, path): path for path in paths}
-        return {at[full]: file for full, file in self.storage.files(sorted(at)).items()}
+        paths_by_location = {join(self.source, path): path for path in paths}
+        return {
+            paths_by_location[location]: file
+            for location, file in self.storage.files(sorted(paths_by_location)).items()
+        }
 
     def require(self, paths: Iterable[str]) -> Mapping[str, File]:
         """Raises `VersionLost` unless all are there."""
-        wanted = set(paths)
-        found = self.found(wanted)
-        if missing := wanted - found.keys():
+        required_paths = set(paths)
+        files = self.source_files(required_paths)
+        if missing := required_paths - files.keys():
             raise VersionLost(join(self.source, min(missing)))
-        return found
+        return files
 
-    def copy(self, found: Mapping[str, File], needed: Callable[[str], bool], event_id: EventId | None = None) -> None:
+    def copy(
+        self, source_files: Mapping[str, File], is_needed: Callable[[str], bool], event_id: EventId | None = None
+    ) -> None:
         """Copy files to their names at the target, or to hidden ones of the event. Of those that are no commits one of
         equal size that is there is kept: names in a Delta table are not used twice, and only verified files get
         theirs. Raises `VersionLost` for a problem with a file that is needed, or a commit that is not the one that was
         read."""
-        names = {path: self.name(path, event_id) for path in found}
-        there = self.storage.files(sorted(names.values()))
+        target_paths = {path: self.name(path, event_id) for path in source_files}
+        target_files = self.storage.files(sorted(target_paths.values()))
         tasks = {
-            path: CopyTask(join(self.source, path), names[path], file.size, file.modified_ns)
-            for path, file in sorted(found.items())
-            if path in self.sums or names[path] not in there or there[names[path]].size != file.size
+            path: CopyTask(join(self.source, path), target_paths[path], file.size, file.modified_ns)
+            for path, file in sorted(source_files.items())
+            if path in self.sums
+            or target_paths[path] not in target_files
+            or target_files[target_paths[path]].size != file.size
         }
         for path, copied in zip(tasks, self.storage.copy(list(tasks.values())) if tasks else (), strict=True):
-            if not copied.problem and self.is_read(path, names[path], copied.checksum):
+            if not copied.problem and self.is_read(path, target_paths[path], copied.checksum):
                 self.done.append(copied)
             elif not copied.problem:
-                self.storage.remove([names[path]])
+                self.storage.remove([target_paths[path]])
                 raise VersionLost(join(self.source, path), "another log lies there now")
-            elif needed(path):
+            elif is_needed(path):
                 raise VersionLost(join(self.source, path), copied.problem)
 
-    def is_read(self, path: str, at: str, checksum: str) -> bool:
+    def is_read(self, path: str, target_path: str, checksum: str) -> bool:
         """Whether a copy is the commit that was read, if it is one. Stores that copy inside themselves name none."""
         if path not in self.sums:
             return True
-        return (checksum or self.storage.checksums([at]).get(at)) == self.sums[path]
+        return (checksum or self.storage.checksums([target_path]).get(target_path)) == self.sums[path]
 
     def name(self, path: str, event_id: EventId | None) -> str:
         return join(self.target, path) if event_id is None else staged_name(self.target, path, event_id)
@@ -124,60 +131,72 @@ def always(_path: str) -> bool:
     return True
 
 
-def same_log(storage: Storage, there: Listing, source: str) -> bool:
+def same_log(storage: Storage, target_listing: Listing, source: str) -> bool:
     """Whether the version that a target's directory shows is one of the log below `source`."""
-    if there.version is None:
+    if target_listing.version is None:
         return False
-    content = storage.read(join(source, commit_path(there.version)))
-    return content is not None and xxh3_128_hexdigest(content) == there.files[0].checksum
+    content = storage.read(join(source, commit_path(target_listing.version)))
+    return content is not None and xxh3_128_hexdigest(content) == target_listing.files[0].checksum
 
 
-def advance(storage: Storage, there: Listing, wanted: Listing, event_id: EventId) -> CopiedVersion | None:
-    """Take the live directory `there` on to the version `wanted`, a source's, in place. None, and nothing visible has
-    changed, where that can't be done. Raises `Refused` for a table that can't be copied."""
-    if there.version is None or wanted.version is None or not same_log(storage, there, wanted.location):
+def advance(
+    storage: Storage, target_listing: Listing, source_listing: Listing, event_id: EventId
+) -> CopiedVersion | None:
+    """Take the live directory `target_listing` on to the version `source_listing`, a source's, in place. None, and
+    nothing visible has changed, where that can't be done. Raises `Refused` for a table that can't be copied."""
+    if (
+        target_listing.version is None
+        or source_listing.version is None
+        or not same_log(storage, target_listing, source_listing.location)
+    ):
         return None
-    if there.version >= wanted.version:
-        return CopiedVersion(wanted.files[0]) if there.files[0].checksum == wanted.files[0].checksum else None
-    way = _CopyRoute(storage, wanted.location, there.location)
-    versions = range(there.version + 1, wanted.version + 1)
+    if target_listing.version >= source_listing.version:
+        return (
+            CopiedVersion(source_listing.files[0])
+            if target_listing.files[0].checksum == source_listing.files[0].checksum
+            else None
+        )
+    route = _CopyRoute(storage, source_listing.location, target_listing.location)
+    versions = range(target_listing.version + 1, source_listing.version + 1)
     try:
-        commits = way.commits(versions, wanted.files[0])
-        found = way.require(path for actions in commits for path in actions.paths())
-        changes = way.found(path for actions in commits for path in actions.changes)
-        way.copy({**changes, **found}, found.__contains__)
-        log = way.require(commit_path(version) for version in versions)
-        way.copy(log, always, event_id)
+        commits = route.commits(versions, source_listing.files[0])
+        needed_files = route.require(path for actions in commits for path in actions.paths())
+        changes = route.source_files(path for actions in commits for path in actions.changes)
+        route.copy({**changes, **needed_files}, needed_files.__contains__)
+        log = route.require(commit_path(version) for version in versions)
+        route.copy(log, always, event_id)
     except VersionLost:
         return None
     paths = [commit_path(version) for version in versions]
-    storage.publish([(way.name(path, event_id), way.name(path, None)) for path in paths])
-    bring_checkpoint(way, wanted.version)
-    return way.brought(wanted.files[0])
+    storage.publish([(route.name(path, event_id), route.name(path, None)) for path in paths])
+    bring_checkpoint(route, source_listing.version)
+    return route.brought(source_listing.files[0])
 
 
-def bring_checkpoint(way: _CopyRoute, upto: int) -> None:
+def bring_checkpoint(route: _CopyRoute, upto: int) -> None:
     """The source's newest checkpoint up to a version, if it is newer than the target's: readers of a long log begin
     there. Where it can't be had nothing is lost."""
-    here = log_of(way.storage.children(join(way.source, LOG))).checkpoint(upto)
-    there = log_of(way.storage.children(join(way.target, LOG))).checkpoint(upto)
-    if here is None or (there is not None and there.version >= here.version):
+    source_checkpoint = log_of(route.storage.children(join(route.source, LOG))).checkpoint(upto)
+    target_checkpoint = log_of(route.storage.children(join(route.target, LOG))).checkpoint(upto)
+    if source_checkpoint is None or (
+        target_checkpoint is not None and target_checkpoint.version >= source_checkpoint.version
+    ):
         return
     try:
-        _, sidecars = read_checkpoint(way.storage, way.source, here)
-        copy_checkpoint(way, here, sidecars)
+        _, sidecars = read_checkpoint(route.storage, route.source, source_checkpoint)
+        copy_checkpoint(route, source_checkpoint, sidecars)
     except VersionLost:
         return
 
 
-def copy_checkpoint(way: _CopyRoute, checkpoint: Checkpoint, sidecars: Sequence[str]) -> None:
+def copy_checkpoint(route: _CopyRoute, checkpoint: Checkpoint, sidecars: Sequence[str]) -> None:
     """What it refers to first, what makes it count last."""
     *parts, last = checkpoint.files
-    way.copy(way.require([*sidecars, *parts]), always)
-    way.copy(way.require([last]), always)
-    pointer = way.storage.read(join(way.source, LAST_CHECKPOINT))
+    route.copy(route.require([*sidecars, *parts]), always)
+    route.copy(route.require([last]), always)
+    pointer = route.storage.read(join(route.source, LAST_CHECKPOINT))
     if pointer is not None and starts_with(pointer, checkpoint):
-        way.storage.write(join(way.target, LAST_CHECKPOINT), pointer)
+        route.storage.write(join(route.target, LAST_CHECKPOINT), pointer)
 
 
 def read_checkpoint(storage: Storage, source: str, checkpoint: Checkpoint) -> tuple[list[Actions], list[str]]:
@@ -186,44 +205,44 @@ def read_checkpoint(storage: Storage, source: str, checkpoint: Checkpoint) -> tu
         _read(storage, source, [path], checkpoint_actions if path.endswith(".parquet") else commit_actions)[0]
         for path in checkpoint.files
     ]
-    sidecars = [path for found in actions for path in found.sidecars]
+    sidecars = [path for file_actions in actions for path in file_actions.sidecars]
     return [*actions, *_read(storage, source, sidecars, checkpoint_actions)], sidecars
 
 
-def bring_whole(storage: Storage, wanted: Listing, target: str) -> CopiedVersion:
-    """Copy the version `wanted` to a directory that nobody reads: all that it needs, and what the versions since the
-    checkpoint that its log begins with need as far as it is still there, so that a reader may go back as far as at the
-    source. Raises `VersionLost`, `Refused`."""
-    assert wanted.version is not None
-    way = _CopyRoute(storage, wanted.location, target)
-    base, first, commits, sidecars = history(way, wanted)
+def bring_whole(storage: Storage, source_listing: Listing, target: str) -> CopiedVersion:
+    """Copy the version `source_listing` to a directory that nobody reads: all that it needs, and what the versions
+    since the checkpoint that its log begins with need as far as it is still there, so that a reader may go back as far
+    as at the source. Raises `VersionLost`, `Refused`."""
+    assert source_listing.version is not None
+    route = _CopyRoute(storage, source_listing.location, target)
+    base, first, commits, sidecars = history(route, source_listing)
     live = {path for file in replayed(base, commits) for path in file.paths}
     past = {path for actions in (*base, *commits) for path in (*actions.paths(), *actions.changes)}
-    needed = way.require(live)
-    way.copy({**way.found(past - live), **needed}, needed.__contains__)
+    needed = route.require(live)
+    route.copy({**route.source_files(past - live), **needed}, needed.__contains__)
     start = -1 if first is None else first.version
-    log = way.require(commit_path(version) for version in range(start + 1, wanted.version + 1))
-    newest = commit_path(wanted.version)
-    log = {**way.found([commit_path(start)] if first is not None else ()), **log}
-    way.copy({path: file for path, file in log.items() if path != newest}, always)
+    log = route.require(commit_path(version) for version in range(start + 1, source_listing.version + 1))
+    newest = commit_path(source_listing.version)
+    log = {**route.source_files([commit_path(start)] if first is not None else ()), **log}
+    route.copy({path: file for path, file in log.items() if path != newest}, always)
     if first is not None:
-        copy_checkpoint(way, first, sidecars)
-    way.copy({newest: log[newest]}, always)
-    return way.brought(wanted.files[0])
+        copy_checkpoint(route, first, sidecars)
+    route.copy({newest: log[newest]}, always)
+    return route.brought(source_listing.files[0])
 
 
 def history(
-    way: _CopyRoute, wanted: Listing
+    route: _CopyRoute, source_listing: Listing
 ) -> tuple[Sequence[Actions], Checkpoint | None, Sequence[Actions], Sequence[str]]:
     """What the checkpoint says that a version's log begins with, that checkpoint (None: the log begins with its first
     commit), what the commits after it say, and the checkpoint's sidecars. Raises `VersionLost`."""
-    assert wanted.version is not None
-    first = log_of(way.storage.children(join(way.source, LOG))).checkpoint(wanted.version)
-    if first is not None and first.version == wanted.version:
-        way.commits([wanted.version], wanted.files[0])
-    base, sidecars = ([], []) if first is None else read_checkpoint(way.storage, way.source, first)
+    assert source_listing.version is not None
+    first = log_of(route.storage.children(join(route.source, LOG))).checkpoint(source_listing.version)
+    if first is not None and first.version == source_listing.version:
+        route.commits([source_listing.version], source_listing.files[0])
+    base, sidecars = ([], []) if first is None else read_checkpoint(route.storage, route.source, first)
     start = -1 if first is None else first.version
-    commits = way.commits(range(start + 1, wanted.version + 1), wanted.files[0])
+    commits = route.commits(range(start + 1, source_listing.version + 1), source_listing.files[0])
     return base, first, commits, sidecars
 
 
@@ -232,11 +251,11 @@ def live_files(storage: Storage, listing: Listing) -> Listing:
     `VersionLost` where the log does not say them."""
     if listing.version is None:
         return listing
-    way = _CopyRoute(storage, listing.location, "")
-    base, _, commits, _ = history(way, listing)
+    route = _CopyRoute(storage, listing.location, "")
+    base, _, commits, _ = history(route, listing)
     live = {path for file in replayed(base, commits) for path in file.paths}
-    found = way.found(live)
-    files = [File(path, file.size, file.modified_ns) for path, file in found.items()]
+    live_files_by_path = route.source_files(live)
+    files = [File(path, file.size, file.modified_ns) for path, file in live_files_by_path.items()]
     return Listing(listing.location, tuple(sorted([*listing.files, *files])))
 
 

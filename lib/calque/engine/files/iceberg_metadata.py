@@ -52,49 +52,57 @@ AT_ONCE = 16
 """Small files that are read or written side by side."""
 
 
-def make_ready(side: TargetSide, source: Table, definition: Table, there: Table | None) -> tuple[Table, StagedFiles]:
-    """`definition`, the image of `source`, with its own metadata file; and the files that were added for it. `there` is
-    what the target shows of the table. Raises `Refused`, and `ContentLost` where files of the state are gone."""
-    wanted = metadata_of(source)
+def make_ready(
+    side: TargetSide, source: Table, definition: Table, target_table: Table | None
+) -> tuple[Table, StagedFiles]:
+    """`definition`, the image of `source`, with its own metadata file; and the files that were added for it.
+    `target_table` is what the target shows of the table. Raises `Refused`, and `ContentLost` where files of the state
+    are gone."""
+    source_path = metadata_of(source)
     location = location_of(definition) or ""
-    shown = shown_metadata(there, location)
-    if shown is not None and there is not None and name_of(shown) == name_of(wanted):
-        return pointing(definition, shown, (there.parameters or {}).get(PREVIOUS)), StagedFiles(location, ())
-    content = side.storage.read(wanted)
+    shown_path = shown_metadata(target_table, location)
+    if shown_path is not None and target_table is not None and name_of(shown_path) == name_of(source_path):
+        definition = pointing(definition, shown_path, (target_table.parameters or {}).get(PREVIOUS))
+        return definition, StagedFiles(location, ())
+    content = side.storage.read(source_path)
     if content is None:
-        raise ContentLost(wanted, "the table's metadata file is not there any more")
-    metadata = parse_metadata(wanted, content)
+        raise ContentLost(source_path, "the table's metadata file is not there any more")
+    metadata = parse_metadata(source_path, content)
     paths = PathMapping.between(metadata["location"], location)
-    at, before = paths.at_target(wanted), (source.parameters or {}).get(PREVIOUS)
-    older = paths.at_target(before) if before else at
-    present = side.storage.files([at, older])
+    target_path, previous = paths.at_target(source_path), (source.parameters or {}).get(PREVIOUS)
+    target_previous = paths.at_target(previous) if previous else target_path
+    target_files = side.storage.files([target_path, target_previous])
     placed = StagedFiles(location, ())
-    if at not in present:
-        placed = MetadataTransfer(side.storage, paths, metadata, wanted, known_at(side.storage, shown)).run(at)
-    return pointing(definition, at, older if before and older in present else None), placed
+    if target_path not in target_files:
+        placed = MetadataTransfer(side.storage, paths, metadata, source_path, known_at(side.storage, shown_path)).run(
+            target_path
+        )
+    return pointing(
+        definition, target_path, target_previous if previous and target_previous in target_files else None
+    ), placed
 
 
-def mend(side: TargetSide, source: Table, there: Table) -> StagedFiles | None:
+def mend(side: TargetSide, source: Table, target_table: Table) -> StagedFiles | None:
     """Make again what is missing at the target of the state that it shows; None where it shows another one than the
     source has. What has the right size is taken for whole. Raises as `make_ready` does."""
-    wanted, shown = metadata_of(source), (there.parameters or {}).get(METADATA, "")
-    content = side.storage.read(wanted)
-    if name_of(shown) != name_of(wanted) or content is None or is_displaced(there):
+    source_path, shown_path = metadata_of(source), (target_table.parameters or {}).get(METADATA, "")
+    content = side.storage.read(source_path)
+    if name_of(shown_path) != name_of(source_path) or content is None or is_displaced(target_table):
         return None
-    metadata = parse_metadata(wanted, content)
-    paths = PathMapping.between(metadata["location"], location_of(there) or "")
-    kept = side.storage.read(shown)
-    log = metadata_log(shown, parse_metadata(shown, kept)) if kept is not None else ()
-    return MetadataTransfer(side.storage, paths, metadata, wanted, FilesAtTarget(log=frozenset(log)), mending=True).run(
-        shown
-    )
+    metadata = parse_metadata(source_path, content)
+    paths = PathMapping.between(metadata["location"], location_of(target_table) or "")
+    shown_content = side.storage.read(shown_path)
+    log = metadata_log(shown_path, parse_metadata(shown_path, shown_content)) if shown_content is not None else ()
+    return MetadataTransfer(
+        side.storage, paths, metadata, source_path, FilesAtTarget(log=frozenset(log)), mending=True
+    ).run(shown_path)
 
 
-def shown_metadata(there: Table | None, location: str) -> str | None:
+def shown_metadata(target_table: Table | None, location: str) -> str | None:
     """The metadata file that the target shows of the table, where that is to stay at its location."""
-    if there is None or location_of(there) != location or is_displaced(there):
+    if target_table is None or location_of(target_table) != location or is_displaced(target_table):
         return None
-    return (there.parameters or {}).get(METADATA)
+    return (target_table.parameters or {}).get(METADATA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +116,19 @@ class FilesAtTarget:
     log: frozenset[str] = frozenset()
 
 
-def known_at(storage: Storage, shown: str | None) -> FilesAtTarget:
-    content = storage.read(shown) if shown is not None else None
-    if shown is None or content is None:
+def known_at(storage: Storage, shown_path: str | None) -> FilesAtTarget:
+    content = storage.read(shown_path) if shown_path is not None else None
+    if shown_path is None or content is None:
         return FilesAtTarget()
-    metadata = parse_metadata(shown, content)
+    metadata = parse_metadata(shown_path, content)
     snapshots, current = snapshots_of(metadata), current_of(metadata)
-    listed = storage.read(current["manifest-list"]) if current is not None else None
-    rows = manifests_in(shown, listed) if listed is not None else []
+    manifest_list = storage.read(current["manifest-list"]) if current is not None else None
+    rows = manifests_in(shown_path, manifest_list) if manifest_list is not None else []
     return FilesAtTarget(
         frozenset(snapshot["snapshot-id"] for snapshot in snapshots),
         frozenset(snapshot["manifest-list"] for snapshot in snapshots),
         {row["manifest_path"]: row["manifest_length"] for row in rows},
-        frozenset(metadata_log(shown, metadata)),
+        frozenset(metadata_log(shown_path, metadata)),
     )
 
 
@@ -136,35 +144,37 @@ class NewSnapshot:
 
 @dataclass(slots=True)
 class MetadataTransfer:
-    """One metadata file on its way. `gone` are files of the source that could not be had, with the reason. With
-    `mending` files at the target that have another size than at the source are taken away, and made again."""
+    """One metadata file on its way. `missing_files` are files of the source that could not be had, with the reason.
+    With `mending` files at the target that have another size than at the source are taken away, and made again."""
 
     storage: Storage
     paths: PathMapping
     metadata: Json
-    wanted: str
-    known: FilesAtTarget
+    source_path: str
+    known_files: FilesAtTarget
     mending: bool = False
-    gone: dict[str, str] = field(default_factory=dict)
+    missing_files: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
     """Of manifests at the target, by their paths at the source."""
     added: list[File] = field(default_factory=list)
 
-    def run(self, at: str) -> StagedFiles:
-        """Everything up to the metadata file, which is to lie `at` the target."""
-        kept, new = self.snapshots()
+    def run(self, target_path: str) -> StagedFiles:
+        """Everything up to the metadata file, which is to lie at `target_path`."""
+        known_ids, new = self.snapshots()
         manifests = self.manifests(new)
         self.copy(manifests)
         new = [snapshot for snapshot in new if self.is_whole(snapshot, manifests)]
         needed = dict.fromkeys(path for snapshot in new for path in snapshot.manifests if path in manifests)
         side_by_side(lambda path: self.write_manifest(path, manifests[path]), needed)
         for snapshot in new:
-            moved = moved_list(snapshot.path, snapshot.content, self.lengths, self.paths.at_target)
-            self.write(self.paths.at_target(snapshot.path), moved)
-        statistics = {self.paths.at_target(path) for path, _ in statistics_of(self.metadata) if path not in self.gone}
-        ids = {*kept, *(snapshot.id for snapshot in new)}
-        moved_to = moved_metadata(self.metadata, self.paths, ids, statistics, self.known.log)
-        self.write(at, metadata_file(at, moved_to))
+            manifest_list = moved_list(snapshot.path, snapshot.content, self.lengths, self.paths.at_target)
+            self.write(self.paths.at_target(snapshot.path), manifest_list)
+        statistics = {
+            self.paths.at_target(path) for path, _ in statistics_of(self.metadata) if path not in self.missing_files
+        }
+        ids = {*known_ids, *(snapshot.id for snapshot in new)}
+        target_metadata = moved_metadata(self.metadata, self.paths, ids, statistics, self.known_files.log)
+        self.write(target_path, metadata_file(target_path, target_metadata))
         size = sum(file.size for file in self.added)
         return StagedFiles(self.paths.target, tuple(sorted(self.added)), len(self.added), size)
 
@@ -172,34 +182,36 @@ class MetadataTransfer:
 
     def snapshots(self) -> tuple[list[int], list[NewSnapshot]]:
         """Those that are at the target, and those that are to be made; the current one is among them."""
-        kept, new = [], []
+        known_ids, new = [], []
         lists = {snapshot["snapshot-id"]: snapshot["manifest-list"] for snapshot in snapshots_of(self.metadata)}
-        unknown = [path for path in lists.values() if self.paths.at_target(path) not in self.known.lists]
+        unknown = [path for path in lists.values() if self.paths.at_target(path) not in self.known_files.lists]
         contents = side_by_side(self.storage.read, unknown)
         for identity, path in lists.items():
             if path not in contents:
-                kept.append(identity)
+                known_ids.append(identity)
             elif (content := contents[path]) is None:
                 self.leave_out(identity, path, "it is not there any more")
             else:
                 rows = manifests_in(path, content)
                 self.note_lengths(rows)
                 new.append(NewSnapshot(identity, path, content, tuple(row["manifest_path"] for row in rows)))
-        return kept, new
+        return known_ids, new
 
     def note_lengths(self, rows: Iterable[Record]) -> None:
         """Of manifests that the target has."""
         for row in rows:
-            length = self.known.manifests.get(self.paths.at_target(row["manifest_path"]))
+            length = self.known_files.manifests.get(self.paths.at_target(row["manifest_path"]))
             if length is not None:
                 self.lengths[row["manifest_path"]] = length
 
     def manifests(self, new: Sequence[NewSnapshot]) -> dict[str, list[ListedFile]]:
         """The files of each manifest that the target does not have, by its path at the source."""
-        wanted = dict.fromkeys(path for snapshot in new for path in snapshot.manifests if path not in self.lengths)
-        found = side_by_side(self.manifest, wanted)
-        self.gone |= {path: "it is not there any more" for path, files in found.items() if files is None}
-        return {path: files for path, files in found.items() if files is not None}
+        paths = dict.fromkeys(path for snapshot in new for path in snapshot.manifests if path not in self.lengths)
+        files_by_path = side_by_side(self.manifest, paths)
+        self.missing_files |= {
+            path: "it is not there any more" for path, files in files_by_path.items() if files is None
+        }
+        return {path: files for path, files in files_by_path.items() if files is not None}
 
     def manifest(self, path: str) -> list[ListedFile] | None:
         content = self.storage.read(path)
@@ -208,9 +220,9 @@ class MetadataTransfer:
     def is_whole(self, snapshot: NewSnapshot, manifests: Mapping[str, Sequence[ListedFile]]) -> bool:
         """Whether all files of the snapshot are at the target by now, those that hold paths aside."""
         for path in snapshot.manifests:
-            lost = [path, *(file.path for file in manifests.get(path, ()))]
-            if (missing := next((one for one in lost if one in self.gone), None)) is not None:
-                self.leave_out(snapshot.id, missing, self.gone[missing])
+            needed_paths = [path, *(file.path for file in manifests.get(path, ()))]
+            if (missing := next((one for one in needed_paths if one in self.missing_files), None)) is not None:
+                self.leave_out(snapshot.id, missing, self.missing_files[missing])
                 return False
         return True
 
@@ -218,62 +230,67 @@ class MetadataTransfer:
         """Without a snapshot that is not current the state is still what readers see."""
         if snapshot == self.metadata.get("current-snapshot-id"):
             raise ContentLost(path, problem)
-        LOG.info("%s: snapshot %d is left out: %s: %s", self.wanted, snapshot, path, problem)
+        LOG.info("%s: snapshot %d is left out: %s: %s", self.source_path, snapshot, path, problem)
 
     # Files without paths in them
 
     def copy(self, manifests: Mapping[str, Sequence[ListedFile]]) -> None:
-        """Copy what the target does not have; what can't be copied is `gone`."""
+        """Copy what the target does not have; what can't be copied is added to `missing_files`."""
         files = dict.fromkeys(file for listed in manifests.values() for file in listed if self.is_news(file))
         paths = dict.fromkeys(
             [*(file.path for file in files if not file.rewritten), *(path for path, _ in statistics_of(self.metadata))]
         )
-        there = self.storage.files([self.paths.at_target(path) for path in paths])
-        facts = self.storage.files([*paths, *(file.path for file in files if file.rewritten)])
-        wanted = [file.path for file in files]
-        self.gone |= {path: "it is not there any more" for path in [*wanted, *paths] if path not in facts}
+        target_files = self.storage.files([self.paths.at_target(path) for path in paths])
+        source_files = self.storage.files([*paths, *(file.path for file in files if file.rewritten)])
+        listed_paths = [file.path for file in files]
+        self.missing_files |= {
+            path: "it is not there any more" for path in [*listed_paths, *paths] if path not in source_files
+        }
         if self.mending:
-            pairs = [(there.get(self.paths.at_target(path)), facts.get(path)) for path in paths]
-            self.storage.remove([at.path for at, file in pairs if at and file and not same_size(at, file)])
+            pairs = [(target_files.get(self.paths.at_target(path)), source_files.get(path)) for path in paths]
+            self.storage.remove(
+                [target.path for target, source in pairs if target and source and not same_size(target, source)]
+            )
         tasks = [
-            CopyTask(path, at, facts[path].size, facts[path].modified_ns)
+            CopyTask(path, target_path, source_files[path].size, source_files[path].modified_ns)
             for path in paths
-            if path in facts and not same_size(there.get(at := self.paths.at_target(path)), facts[path])
+            if path in source_files
+            and not same_size(target_files.get(target_path := self.paths.at_target(path)), source_files[path])
         ]
         for result in self.storage.copy(tasks) if tasks else ():
             task = result.task
             if result.problem:
-                self.gone[task.source] = result.problem
+                self.missing_files[task.source] = result.problem
                 continue
             self.add(File(task.target, task.size, task.modified_ns, result.checksum))
 
     def is_news(self, file: ListedFile) -> bool:
         """Whether the file may be missing at the target. What a snapshot added came with it."""
-        return file.added_by not in self.known.snapshots
+        return file.added_by not in self.known_files.snapshots
 
     # Files with paths in them
 
     def write_manifest(self, path: str, files: Iterable[ListedFile]) -> None:
-        at = self.paths.at_target(path)
-        there = self.storage.files([at])
-        if at in there:
-            self.lengths[path] = there[at].size
+        target_path = self.paths.at_target(path)
+        target_files = self.storage.files([target_path])
+        if target_path in target_files:
+            self.lengths[path] = target_files[target_path].size
             if not self.mending:
                 return
         deletes = {file.path: self.write_deletes(file) for file in files if file.rewritten}
-        if at in there:
+        if target_path in target_files:
             return
         content = moved_manifest(path, self.source(path), deletes, self.paths.at_target)
         self.lengths[path] = len(content)
-        self.write(at, content)
+        self.write(target_path, content)
 
     def write_deletes(self, file: ListedFile) -> RewrittenDeleteFile:
-        at = self.paths.at_target(file.path)
-        content = self.storage.read(at)
+        target_path = self.paths.at_target(file.path)
+        content = self.storage.read(target_path)
         if content is None:
             content = moved_deletes(file, self.source(file.path), self.paths.at_target)
-            self.write(at, content)
-        return rewritten_as(replace(file, path=at), content)
+            self.write(target_path, content)
+        return rewritten_as(replace(file, path=target_path), content)
 
     def source(self, path: str) -> bytes:
         content = self.storage.read(path)
@@ -281,12 +298,12 @@ class MetadataTransfer:
             raise ContentLost(path, "it is not there any more")
         return content
 
-    def write(self, at: str, content: bytes) -> None:
+    def write(self, target_path: str, content: bytes) -> None:
         """Unless it is there: what readers may be reading is never replaced."""
-        if self.storage.files([at]):
+        if self.storage.files([target_path]):
             return
-        self.storage.write(at, content)
-        self.add(File(at, len(content), 0))
+        self.storage.write(target_path, content)
+        self.add(File(target_path, len(content), 0))
 
     def add(self, file: File) -> None:
         self.added.append(replace(file, path=file.path.removeprefix(self.paths.target).lstrip("/")))
@@ -294,13 +311,13 @@ class MetadataTransfer:
 
 def side_by_side(work: Callable[[str], T], paths: Iterable[str]) -> dict[str, T]:
     """The results by path."""
-    wanted = list(dict.fromkeys(paths))
-    if len(wanted) < 2:
-        return {path: work(path) for path in wanted}
-    with ThreadPoolExecutor(min(AT_ONCE, len(wanted)), thread_name_prefix="iceberg") as pool:
-        return dict(zip(wanted, pool.map(work, wanted), strict=True))
+    distinct_paths = list(dict.fromkeys(paths))
+    if len(distinct_paths) < 2:
+        return {path: work(path) for path in distinct_paths}
+    with ThreadPoolExecutor(min(AT_ONCE, len(distinct_paths)), thread_name_prefix="iceberg") as pool:
+        return dict(zip(distinct_paths, pool.map(work, distinct_paths), strict=True))
 
 
-def same_size(there: File | None, file: File) -> bool:
+def same_size(target_file: File | None, source_file: File) -> bool:
     """Whether the file was copied: it has its name only when it is whole."""
-    return there is not None and there.size == file.size
+    return target_file is not None and target_file.size == source_file.size

@@ -25,28 +25,28 @@ def lies_in_another(side: TargetSide, natural: str) -> bool:
 
 def above_of(side: TargetSide, natural: str) -> Iterator[str]:
     """The directories above that calque may have made, the nearest first."""
-    here = place(natural)
+    natural_place = place(natural)
     bases = [place(base) for base in (side.policy.external_base, *side.policy.locations.values()) if base]
-    path = here.path.rpartition("/")[0]
+    path = natural_place.path.rpartition("/")[0]
     while path:
-        above = type(here)(here.scheme, here.authority, path)
+        above = type(natural_place)(natural_place.scheme, natural_place.authority, path)
         if not any(base.contains(above) for base in bases):
             return
         yield str(above)
         path = path.rpartition("/")[0]
 
 
-def has_owner(side: TargetSide, location: str, but: str = "") -> bool:
-    return any(name.startswith(OWNER) and name != but for name in side.storage.children(location))
+def has_owner(side: TargetSide, location: str, ignored_mark: str = "") -> bool:
+    return any(name.startswith(OWNER) and name != ignored_mark for name in side.storage.children(location))
 
 
 def contested(side: TargetSide, natural: str, mark: str, *, fresh: bool) -> bool:
     """Whether another took the path, or one above or below, while this object did. Its own mark is taken back then.
     `fresh`: the path was free. Where directories are nothing by themselves (object stores) there is nothing to see."""
-    there = side.storage.children(natural)
-    if mark not in there:
+    entries = side.storage.children(natural)
+    if mark not in entries:
         return False
-    others = [name for name in there if name != mark and (fresh or name.startswith(OWNER))]
+    others = [name for name in entries if name != mark and (fresh or name.startswith(OWNER))]
     if not others and not lies_in_another(side, natural):
         return False
     side.storage.remove([f"{natural.rstrip('/')}/{mark}"])

@@ -31,7 +31,7 @@ class Attachments:
     """Of one target. What was looked at is remembered, for as long as this is kept: not longer than a window."""
 
     side: TargetSide
-    known: dict[str, str] = field(default_factory=dict)
+    known_addresses: dict[str, str] = field(default_factory=dict)
 
     def of(self, thing: Thing) -> Thing:
         """The definition with its files at the target. Raises `Refused` for one that is not there, `ContentLost` for
@@ -44,23 +44,23 @@ class Attachments:
 
     def copied(self, url: str) -> str:
         """The address of the file, which is there by now."""
-        if url not in self.known:
-            at = address_of(self.side.storage, self.side.policy.warehouse, url)
-            if at is None:
+        if url not in self.known_addresses:
+            target_address = address_of(self.side.storage, self.side.policy.warehouse, url)
+            if target_address is None:
                 raise Refused(
                     f"A definition points to {url}", "there is no such file", "Put it there, or alter the definition"
                 )
-            self.copy(url, at)
-            self.known[url] = at
-        return self.known[url]
+            self.copy(url, target_address)
+            self.known_addresses[url] = target_address
+        return self.known_addresses[url]
 
-    def copy(self, url: str, at: str) -> None:
+    def copy(self, url: str, target_address: str) -> None:
         storage = self.side.storage
-        found = storage.files([url, at])
-        if at in found or url not in found:
+        files = storage.files([url, target_address])
+        if target_address in files or url not in files:
             return
-        (result,) = storage.copy([CopyTask(url, at, found[url].size, found[url].modified_ns)])
-        if result.problem or not at.endswith(address("", result.checksum, url)):
+        (result,) = storage.copy([CopyTask(url, target_address, files[url].size, files[url].modified_ns)])
+        if result.problem or not target_address.endswith(address("", result.checksum, url)):
             raise ContentLost(url, result.problem or "it changed while it was copied")
 
 
@@ -76,7 +76,7 @@ class SharedFileCheck:
 
     source: Storage
     side: TargetSide
-    known: dict[tuple[str, str], bool] = field(default_factory=dict)
+    results: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def as_found(self, thing: Thing) -> Thing:
         """A definition at the target as an exact read takes it: where a file that it points to is another by now, or
@@ -87,26 +87,31 @@ class SharedFileCheck:
         """The source's URLs whose content is not what lies at the target's addresses, with these."""
         pairs = [(values[PARKED], values.get(KEY, "")) for values in parameters_of(thing) if PARKED in values]
         for pair in pairs:
-            if pair not in self.known:
-                self.known[pair] = is_same(self.source, self.side, *pair)
-        return [pair for pair in pairs if not self.known[pair]]
+            if pair not in self.results:
+                self.results[pair] = is_same(self.source, self.side, *pair)
+        return [pair for pair in pairs if not self.results[pair]]
 
 
-def is_same(source: Storage, side: TargetSide, url: str, at: str) -> bool:
-    """Whether `at` is the address of what lies at `url`, and the file is there."""
-    wanted = address_of(source, side.policy.warehouse, url)
-    return wanted is not None and is_file(at) and place(wanted) == place(at) and at in side.storage.files([at])
+def is_same(source: Storage, side: TargetSide, url: str, target_address: str) -> bool:
+    """Whether `target_address` is the address of what lies at `url`, and the file is there."""
+    expected_address = address_of(source, side.policy.warehouse, url)
+    return (
+        expected_address is not None
+        and is_file(target_address)
+        and place(expected_address) == place(target_address)
+        and target_address in side.storage.files([target_address])
+    )
 
 
 def compare_files_of(
     source: Storage, side: TargetSide, name: TableName, things: Iterable[tuple[str, Table | Partition]]
 ) -> list[Difference]:
     """Schema files of a table and its partitions (by name, `""`: the table) at the target that are not the source's."""
-    doubts = SharedFileCheck(source, side)
+    check = SharedFileCheck(source, side)
     return [
-        Difference(name, partition, DifferenceKind.CONTENT, f"parameters.{KEY}: other content", url, at)
+        Difference(name, partition, DifferenceKind.CONTENT, f"parameters.{KEY}: other content", url, target_address)
         for partition, thing in things
-        for url, at in doubts.stale(thing)
+        for url, target_address in check.stale(thing)
     ]
 
 
@@ -123,6 +128,6 @@ def expected_function(source: Storage, side: TargetSide, function: Function) -> 
 
 def missing_resources(side: TargetSide, function: Function) -> list[str]:
     """Files that a function at the target points to, and that are not there."""
-    wanted = [one.uri for one in function.resources or () if one.uri and is_file(one.uri)]
-    there = side.storage.files(wanted) if wanted and side.policy.data != "none" else {}
-    return [] if side.policy.data == "none" else [url for url in wanted if url not in there]
+    resource_urls = [resource.uri for resource in function.resources or () if resource.uri and is_file(resource.uri)]
+    target_files = side.storage.files(resource_urls) if resource_urls and side.policy.data != "none" else {}
+    return [] if side.policy.data == "none" else [url for url in resource_urls if url not in target_files]

@@ -53,24 +53,26 @@ class StagedFiles:
     bytes_moved: int = 0
 
 
-def stage(side: TargetSide, wanted: Sequence[StageRequest]) -> list[StagedFiles]:
+def stage(side: TargetSide, requests: Sequence[StageRequest]) -> list[StagedFiles]:
     """Choose a directory for each and copy its files there, all in one go. Raises `ContentLost`."""
     if side.policy.data == "none":
-        return [StagedFiles(item.listing.location, item.listing.files) for item in wanted]
-    locations = choose(side, wanted)
+        return [StagedFiles(request.listing.location, request.listing.files) for request in requests]
+    locations = choose(side, requests)
     tasks = [
-        CopyTask(origin(item.listing, file), join(location, file.path), file.size, file.modified_ns, ours=True)
-        for item, location in zip(wanted, locations, strict=True)
-        if item.listing.version is None
-        for file in item.listing.files
+        CopyTask(origin(request.listing, file), join(location, file.path), file.size, file.modified_ns, ours=True)
+        for request, location in zip(requests, locations, strict=True)
+        if request.listing.version is None
+        for file in request.listing.files
     ]
     results = copied(side, tasks)
-    side.storage.make_directories([at for item, at in zip(wanted, locations, strict=True) if not item.listing.files])
+    side.storage.make_directories(
+        [location for request, location in zip(requests, locations, strict=True) if not request.listing.files]
+    )
     return [
-        placed(item.listing.files, location, results)
-        if item.listing.version is None
-        else placed_version(side, item.listing, location)
-        for item, location in zip(wanted, locations, strict=True)
+        placed(request.listing.files, location, results)
+        if request.listing.version is None
+        else placed_version(side, request.listing, location)
+        for request, location in zip(requests, locations, strict=True)
     ]
 
 
@@ -79,21 +81,21 @@ def placed_version(side: TargetSide, listing: Listing, location: str) -> StagedF
         return brought(location, delta_versions.bring_whole(side.storage, listing, location))
     except delta_versions.VersionLost as lost:
         commit = listing.files[0]
-        at = join(listing.location, commit.path)
-        raise ContentLost(at, f"{lost.path} {lost.problem}", commit.size, commit.modified_ns) from lost
+        commit_path = join(listing.location, commit.path)
+        raise ContentLost(commit_path, f"{lost.path} {lost.problem}", commit.size, commit.modified_ns) from lost
 
 
-def brought(location: str, found: delta_versions.CopiedVersion) -> StagedFiles:
-    return StagedFiles(location, (found.commit,), found.files, found.bytes)
+def brought(location: str, version: delta_versions.CopiedVersion) -> StagedFiles:
+    return StagedFiles(location, (version.commit,), version.files, version.bytes)
 
 
-def stage_version(side: TargetSide, there: Listing, listing: Listing, event_id: EventId) -> StagedFiles | None:
+def stage_version(side: TargetSide, target_listing: Listing, listing: Listing, event_id: EventId) -> StagedFiles | None:
     """Take a live Delta table on to a version of its log, in place and visible at once. None where it needs another
     directory. Raises `Refused`."""
     if side.policy.data == "none":
         return None
-    found = delta_versions.advance(side.storage, there, listing, event_id)
-    return brought(there.location, found) if found is not None else None
+    version = delta_versions.advance(side.storage, target_listing, listing, event_id)
+    return brought(target_listing.location, version) if version is not None else None
 
 
 def origin(listing: Listing, file: File) -> str:
@@ -111,79 +113,96 @@ def placed(files: Iterable[File], location: str, results: Mapping[str, CopiedFil
     )
 
 
-def choose(side: TargetSide, wanted: Sequence[StageRequest]) -> list[str]:
+def choose(side: TargetSide, requests: Sequence[StageRequest]) -> list[str]:
     """For each the first of its candidates that is free, or that the same object claimed before a crash and into which
     nothing was copied but what it wants: a directory belongs to one incarnation for ever."""
-    chosen: list[str | None] = [None] * len(wanted)
+    chosen: list[str | None] = [None] * len(requests)
     attempt = 0
     while None in chosen:
-        candidates = {i: candidate(side, wanted[i], attempt) for i, done in enumerate(chosen) if done is None}
+        candidates = {
+            index: candidate(side, requests[index], attempt) for index, done in enumerate(chosen) if done is None
+        }
         listings = side.storage.list(sorted(set(candidates.values())))
-        free = {i for i, location in candidates.items() if may_take(side, wanted[i], location, listings[location])}
-        claimed = [i for i in sorted(free) if candidates[i] == wanted[i].natural]
-        side.storage.make_directories([join(candidates[i], mark_of(wanted[i])) for i in claimed])
-        for i in free - {i for i in claimed if lost(side, wanted[i], listings[candidates[i]])}:
-            chosen[i] = candidates[i]
+        free = {
+            index
+            for index, location in candidates.items()
+            if may_take(side, requests[index], location, listings[location])
+        }
+        claimed = [index for index in sorted(free) if candidates[index] == requests[index].natural]
+        side.storage.make_directories([join(candidates[index], mark_of(requests[index])) for index in claimed])
+        for index in free - {index for index in claimed if lost(side, requests[index], listings[candidates[index]])}:
+            chosen[index] = candidates[index]
         attempt += 1
     return [location for location in chosen if location is not None]
 
 
-def may_take(side: TargetSide, item: StageRequest, location: str, there: Listing) -> bool:
-    if location != item.natural:
-        return there.missing or item.grows or fits(side, there, item.listing)
-    if is_given(side, item) and lies_in_another(side, location):
+def may_take(side: TargetSide, request: StageRequest, location: str, target_listing: Listing) -> bool:
+    if location != request.natural:
+        return target_listing.missing or request.grows or fits(side, target_listing, request.listing)
+    if is_given(side, request) and lies_in_another(side, location):
         return False
-    if item.shown and not is_whole(there, item.listing):
+    if request.shown and not is_whole(target_listing, request.listing):
         return False
-    return there.missing or (
-        (item.grows or fits(side, there, item.listing)) and mark_of(item) in side.storage.children(location)
+    return target_listing.missing or (
+        (request.grows or fits(side, target_listing, request.listing))
+        and mark_of(request) in side.storage.children(location)
     )
 
 
-def lost(side: TargetSide, item: StageRequest, there: Listing) -> bool:
+def lost(side: TargetSide, request: StageRequest, target_listing: Listing) -> bool:
     """Whether another object claimed the natural path as well, in the same moment."""
-    return is_given(side, item) and contested(side, item.natural or "", mark_of(item), fresh=there.missing)
+    return is_given(side, request) and contested(
+        side, request.natural or "", mark_of(request), fresh=target_listing.missing
+    )
 
 
-def is_given(side: TargetSide, item: StageRequest) -> bool:
+def is_given(side: TargetSide, request: StageRequest) -> bool:
     """Whether the natural path is that of a table where the source has it."""
-    return not item.partition and item.natural is not None and comes_from_source(side, item.natural, item.at_target)
+    return (
+        not request.partition
+        and request.natural is not None
+        and comes_from_source(side, request.natural, request.at_target)
+    )
 
 
-def mark_of(item: StageRequest) -> str:
+def mark_of(request: StageRequest) -> str:
     """The hidden directory that says whose a natural path is."""
-    return f"{OWNER}{item.claim}"
+    return f"{OWNER}{request.claim}"
 
 
-def candidate(side: TargetSide, item: StageRequest, attempt: int) -> str:
-    if attempt == 0 and item.natural is not None:
-        return item.natural
-    scan = item.listing.scan
+def candidate(side: TargetSide, request: StageRequest, attempt: int) -> str:
+    if attempt == 0 and request.natural is not None:
+        return request.natural
+    scan = request.listing.scan
     version = versioned_location(
         side.policy.warehouse,
-        item.at_target.database,
-        item.at_target.table,
-        item.incarnation,
-        item.event_id,
-        item.partition or None,
+        request.at_target.database,
+        request.at_target.table,
+        request.incarnation,
+        request.event_id,
+        request.partition or None,
     )
     version += f".0.{scan}" if scan else ""
     return version if attempt <= 1 else f"{version}.{attempt}"
 
 
-def fits(side: TargetSide, there: Listing, wanted: Listing) -> bool:
+def fits(side: TargetSide, target_listing: Listing, source_listing: Listing) -> bool:
     """Whether every data file that lies there is one of the wanted ones; of a Delta table, whether its log is the
     wanted one or was not begun."""
-    if wanted.version is not None:
-        if there.version is None:
+    if source_listing.version is not None:
+        if target_listing.version is None:
             return True
-        return there.version <= wanted.version and delta_versions.same_log(side.storage, there, wanted.location)
-    return {identity(file) for file in there.files} <= {identity(file) for file in wanted.files}
+        return target_listing.version <= source_listing.version and delta_versions.same_log(
+            side.storage, target_listing, source_listing.location
+        )
+    return {identity(file) for file in target_listing.files} <= {identity(file) for file in source_listing.files}
 
 
-def is_whole(there: Listing, wanted: Listing) -> bool:
+def is_whole(target_listing: Listing, source_listing: Listing) -> bool:
     """Whether nothing needs to be copied."""
-    return there.version == wanted.version and {*map(identity, wanted.files)} <= {*map(identity, there.files)}
+    return target_listing.version == source_listing.version and {*map(identity, source_listing.files)} <= {
+        *map(identity, target_listing.files)
+    }
 
 
 def identity(file: File) -> tuple[str, int, int]:
@@ -198,23 +217,30 @@ class Append:
     placed: StagedFiles
 
 
-def stage_append(side: TargetSide, there: Listing, listing: Listing, event_id: EventId) -> Append:
-    """Copy what `listing` (the source's) has beyond `there` (the target's live directory). Raises `ContentLost`."""
-    present = {file.path for file in there.files}
-    new = sorted(
-        (file for file in listing.files if file.path not in present), key=lambda file: (file.modified_ns, file.path)
+def stage_append(side: TargetSide, target_listing: Listing, source_listing: Listing, event_id: EventId) -> Append:
+    """Copy what `source_listing` (the source's) has beyond `target_listing` (the target's live directory). Raises
+    `ContentLost`."""
+    present = {file.path for file in target_listing.files}
+    new_files = sorted(
+        (file for file in source_listing.files if file.path not in present),
+        key=lambda file: (file.modified_ns, file.path),
     )
-    hidden = {file.path: staged_name(there.location, file.path, event_id, listing.scan) for file in new}
+    hidden = {
+        file.path: staged_name(target_listing.location, file.path, event_id, source_listing.scan) for file in new_files
+    }
     results = copied(
         side,
-        [CopyTask(origin(listing, file), hidden[file.path], file.size, file.modified_ns, ours=True) for file in new],
+        [
+            CopyTask(origin(source_listing, file), hidden[file.path], file.size, file.modified_ns, ours=True)
+            for file in new_files
+        ],
     )
-    done = tuple(
-        File(file.path, file.size, file.modified_ns, results[hidden[file.path]].checksum or None) for file in new
+    files = tuple(
+        File(file.path, file.size, file.modified_ns, results[hidden[file.path]].checksum or None) for file in new_files
     )
-    renames = tuple((hidden[file.path], join(there.location, file.path)) for file in new)
-    moved = sum(results[hidden[file.path]].bytes_moved for file in new)
-    return Append(renames, StagedFiles(there.location, done, len(new), moved))
+    renames = tuple((hidden[file.path], join(target_listing.location, file.path)) for file in new_files)
+    bytes_moved = sum(results[hidden[file.path]].bytes_moved for file in new_files)
+    return Append(renames, StagedFiles(target_listing.location, files, len(new_files), bytes_moved))
 
 
 def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, CopiedFile]:

@@ -78,11 +78,11 @@ class PolicyChange:
         """Everything that the change asks for; what has to be read is UNKNOWN before the first effect."""
         moves, now = self.moves, change.now
         low = self.source.log.current() if change.admits_others or change.renames else cursor
-        there = moves.there(change)
-        taken = {at: ours for at, ours in there.items() if now.takes(ours.name)}
+        affected_tables = moves.affected_tables(change)
+        admitted_tables = {name: replica for name, replica in affected_tables.items() if now.takes(replica.name)}
         functions = list(self.new_functions(change))
         databases = list(self.new_databases(change))
-        unknown = list(self.unknown(change, rows, taken, cursor, low))
+        unknown = list(self.unknown(change, rows, admitted_tables, cursor, low))
         admitted = [AdmittedObject(name, low) for name in (*map(TableName, databases), *functions)]
         # Two commits: a death between them, as one after both, leaves policies that are several, and the change is made
         # anew from its beginning.
@@ -91,12 +91,15 @@ class PolicyChange:
         if admitted:
             self.side.ledger.put_records(admitted)
         self.admitted |= {one.name: one for one in admitted}
-        moving = {at: ours for at, ours in taken.items() if now.name_at_target(ours.name) != at}
-        self.announce(change, {ours.name.database for ours in moving.values()})
+        moving = {
+            name: replica for name, replica in admitted_tables.items() if now.name_at_target(replica.name) != name
+        }
+        self.announce(change, {replica.name.database for replica in moving.values()})
         moves.make_databases(databases, low)
-        done = moves.leave({at: ours for at, ours in there.items() if at not in taken}, cursor)
-        moved, stuck = moves.move(moving, cursor)
-        done += moved
+        dropped = {name: replica for name, replica in affected_tables.items() if name not in admitted_tables}
+        done = moves.leave(dropped, cursor)
+        renamed_rows, stuck = moves.move(moving, cursor)
+        done += renamed_rows
         if stuck:
             self.side.ledger.put_tables(
                 [TableRow(*name, TableState.UNKNOWN, None, TAKEN, low) for name in stuck],
@@ -124,29 +127,33 @@ class PolicyChange:
 
     # What is read
 
-    def unknown(self, change: Change, rows: Rows, taken: Standing, cursor: EventId, low: EventId) -> Iterator[TableRow]:
+    def unknown(
+        self, change: Change, rows: Rows, admitted_tables: Standing, cursor: EventId, low: EventId
+    ) -> Iterator[TableRow]:
         """Tables that have to be read: they are new, were set aside under the old policy, or are to look otherwise."""
         reasons = dict(self.set_aside(change, rows))
-        for at, ours in taken.items():
+        for target_name, replica in admitted_tables.items():
             if change.differs("properties"):
-                reasons[ours.name] = "the policy's properties changed"
-            elif change.renames and is_view(ours.table):
-                reasons[ours.name] = "the policy calls tables by other names, which its text may name"
-            elif change.now.name_at_target(ours.name) != at and self.moves.loses_statistics(at, ours):
-                reasons[ours.name] = "the policy gives it another name, and its partitions have statistics"
-        shown = {ours.name for ours in taken.values()}
+                reasons[replica.name] = "the policy's properties changed"
+            elif change.renames and is_view(replica.table):
+                reasons[replica.name] = "the policy calls tables by other names, which its text may name"
+            elif change.now.name_at_target(replica.name) != target_name and self.moves.loses_statistics(
+                target_name, replica
+            ):
+                reasons[replica.name] = "the policy gives it another name, and its partitions have statistics"
+        shown = {replica.name for replica in admitted_tables.values()}
         for name in self.new_tables(change):
             reasons.setdefault(name, "admitted by the policy")
         for name, reason in sorted(reasons.items()):
             row = rows.get((TABLE, *name))
-            behind = isinstance(row, TableRow) and row.state is not TableState.LIVE
-            shows = row.shows if isinstance(row, TableRow) and behind else cursor if name in shown else None
+            is_behind = isinstance(row, TableRow) and row.state is not TableState.LIVE
+            shows = row.shows if isinstance(row, TableRow) and is_behind else cursor if name in shown else None
             yield TableRow(*name, TableState.UNKNOWN, shows, reason, low)
 
     def set_aside(self, change: Change, rows: Rows) -> Iterator[tuple[TableName, str]]:
         for row in rows.values():
-            quarantined = isinstance(row, TableRow) and row.state is TableState.QUARANTINED
-            if quarantined and change.now.takes(row.name):
+            is_quarantined = isinstance(row, TableRow) and row.state is TableState.QUARANTINED
+            if is_quarantined and change.now.takes(row.name):
                 yield row.name, "its policy changed"
 
     def new_tables(self, change: Change) -> Iterator[TableName]:
@@ -176,13 +183,13 @@ class PolicyChange:
     def forget(self, rows: Rows, cursor: EventId) -> None:
         """Rows of tables that are admitted no more, and of what the journal is past."""
         now = self.side.admission
-        gone = [key for key in rows if key[0] == TABLE and not now.takes(TableName(*key[1:]))]
-        past = [one for one in self.admitted.values() if one.read_at <= cursor]
-        if gone:
-            self.side.ledger.remove_tables(gone)
-        if past:
-            self.side.ledger.remove_records([record_key(one) for one in past])
-        for one in past:
+        forgotten_keys = [key for key in rows if key[0] == TABLE and not now.takes(TableName(*key[1:]))]
+        past_objects = [one for one in self.admitted.values() if one.read_at <= cursor]
+        if forgotten_keys:
+            self.side.ledger.remove_tables(forgotten_keys)
+        if past_objects:
+            self.side.ledger.remove_records([record_key(one) for one in past_objects])
+        for one in past_objects:
             del self.admitted[one.name]
 
 

@@ -43,8 +43,8 @@ class TargetRenames:
     """Makes a target's names those of its policy. Each call at the target is one that a crash may follow: what is done
     is seen there."""
 
-    def __init__(self, source: SourceSide, side: TargetSide, databases: Databases, kept: RetainedReplicas) -> None:
-        self.source, self.side, self.databases, self.kept = source, side, databases, kept
+    def __init__(self, source: SourceSide, side: TargetSide, databases: Databases, retained: RetainedReplicas) -> None:
+        self.source, self.side, self.databases, self.retained = source, side, databases, retained
 
     def aside(self, name: TableName) -> TableName:
         """Where a table of a ring waits: a name that no other table, and no other target, has."""
@@ -53,22 +53,22 @@ class TargetRenames:
     def prefix(self) -> str:
         return f"{OURS}_move_{digest(self.side.policy.target)}_"
 
-    def there(self, change: Change) -> Standing:
+    def affected_tables(self, change: Change) -> Standing:
         """Tables that the policies before put where they are, and that may have to go or to change; and those that a
         crash left aside."""
-        found: Standing = {}
+        tables: Standing = {}
         for database in self.side.catalog.databases():
             names = [table_name(database, table) for table in self.side.catalog.tables(database)]
-            aside = database == OURS
-            for at in names:
-                if at.table.startswith(self.prefix()) if aside else change.concerns(at):
-                    replica = self.replica(at)
-                    if replica is not None and (aside or change.was_put(replica.name, at)):
-                        found[at] = replica
-        return found
+            is_own_database = database == OURS
+            for target_name in names:
+                if target_name.table.startswith(self.prefix()) if is_own_database else change.concerns(target_name):
+                    replica = self.replica(target_name)
+                    if replica is not None and (is_own_database or change.was_put(replica.name, target_name)):
+                        tables[target_name] = replica
+        return tables
 
-    def replica(self, at: TableName) -> OwnedTable | None:
-        table = self.side.catalog.table(at)
+    def replica(self, target_name: TableName) -> OwnedTable | None:
+        table = self.side.catalog.table(target_name)
         if table is None:
             return None
         name = marked((table.parameters or {}).get(SOURCE, ""), self.side.policy.source)
@@ -76,29 +76,29 @@ class TargetRenames:
 
     # Tables
 
-    def leave(self, there: Standing, shows: EventId) -> list[ObjectRow]:
+    def leave(self, replicas: Standing, shows: EventId) -> list[ObjectRow]:
         """Tables that are admitted no more go, or are kept, as the policy says; views before the tables that they may
         show."""
-        gone: list[ObjectRow] = []
-        for at, replica in sorted(there.items(), key=lambda item: (not is_view(item[1].table), item[0])):
+        dropped_rows: list[ObjectRow] = []
+        for target_name, replica in sorted(replicas.items(), key=lambda item: (not is_view(item[1].table), item[0])):
             if self.side.policy.drops == "keep":
-                self.kept.keep(replica.name, at, shows, "the policy does not admit it any more")
+                self.retained.keep(replica.name, target_name, shows, "the policy does not admit it any more")
                 continue
             try:
-                self.side.catalog.drop_table(at)
+                self.side.catalog.drop_table(target_name)
             except Conflict:
                 continue
-            gone.append(replica.row("drop_table"))
-        return gone
+            dropped_rows.append(replica.row("drop_table"))
+        return dropped_rows
 
-    def move(self, there: Standing, cursor: EventId) -> tuple[list[ObjectRow], list[TableName]]:
+    def move(self, replicas: Standing, cursor: EventId) -> tuple[list[ObjectRow], list[TableName]]:
         """Each table to its name; those whose name is taken stay where they are, and come second."""
         now = self.side.admission
-        goals = {at: now.name_at_target(replica.name) for at, replica in there.items()}
-        by_name = dict(there)
+        goals = {target_name: now.name_at_target(replica.name) for target_name, replica in replicas.items()}
+        by_name = dict(replicas)
         done: list[ObjectRow] = []
         stuck: list[TableName] = []
-        for was, to in ordered(goals, lambda at: self.aside(there[at].name)):
+        for was, to in ordered(goals, lambda target_name: self.aside(replicas[target_name].name)):
             replica = by_name.pop(was, None)
             if replica is None:
                 continue
@@ -111,54 +111,58 @@ class TargetRenames:
                 by_name[to] = OwnedTable(replica.name, replace(replica.table, database=to.database, name=to.table))
                 done.append(replica.row("rename_table"))
             else:
-                self.kept.keep(replica.name, was, cursor, TAKEN)
+                self.retained.keep(replica.name, was, cursor, TAKEN)
                 stuck.append(replica.name)
         return done, stuck
 
     def make_room(self, name: TableName, was: TableName) -> None:
         """The database that the table goes to; where the source has dropped it since, as the one that it comes from."""
         self.databases.ensure(name)
-        at = self.side.admission.name_at_target(name).database
-        if self.side.catalog.database(at) is None:
-            there = self.side.catalog.database(was.database) if was.database != OURS else None
-            location = natural_location(self.side.policy.warehouse, at)
-            self.side.catalog.create_database(replace(there or Database(at), name=at, location=location))
+        target_name = self.side.admission.name_at_target(name).database
+        if self.side.catalog.database(target_name) is None:
+            old_database = self.side.catalog.database(was.database) if was.database != OURS else None
+            location = natural_location(self.side.policy.warehouse, target_name)
+            database = old_database or Database(target_name)
+            self.side.catalog.create_database(replace(database, name=target_name, location=location))
 
-    def loses_statistics(self, at: TableName, replica: OwnedTable) -> bool:
+    def loses_statistics(self, target_name: TableName, replica: OwnedTable) -> bool:
         """Whether partitions have column statistics."""
-        return any(partition_statistics(self.side, at, replica.table))
+        return any(partition_statistics(self.side, target_name, replica.table))
 
     # Databases
 
     def make_databases(self, names: list[str], event_id: EventId) -> None:
         """Databases of the source under the names that the policy gives them, as the source has them now."""
         for name in names:
-            if (found := self.source.catalog.database(name)) is not None:
-                self.databases.put(found, event_id, AppliedChanges())
+            if (database := self.source.catalog.database(name)) is not None:
+                self.databases.put(database, event_id, AppliedChanges())
 
     def drop_databases(self, change: Change) -> None:
         """Databases that were made for one of the source's that has another place now, or is admitted no more. One that
         is not empty stays."""
-        for at in self.side.catalog.databases():
-            there = self.side.catalog.database(at)
-            name = marked((there.parameters or {}).get(SOURCE, ""), self.side.policy.source) if there else None
-            if name is None or not change.was_made(name.database, at) or self.is_in_use(change, name.database, at):
+        for target_name in self.side.catalog.databases():
+            target_database = self.side.catalog.database(target_name)
+            mark = ((target_database.parameters if target_database else None) or {}).get(SOURCE, "")
+            name = marked(mark, self.side.policy.source)
+            if name is None or not change.was_made(name.database, target_name):
+                continue
+            if self.is_in_use(change, name.database, target_name):
                 continue
             try:
-                self.side.catalog.drop_database(at)
+                self.side.catalog.drop_database(target_name)
             except Conflict:
                 continue
-            self.databases.known.discard(at)
+            self.databases.known_databases.discard(target_name)
 
-    def is_in_use(self, change: Change, database: str, at: str) -> bool:
+    def is_in_use(self, change: Change, database: str, target_name: str) -> bool:
         now = change.now
         if not now.touches_database(database) and self.side.policy.drops == "keep":
             return True
-        if at in databases_of(now, database) or any(
-            new.database == at and now.takes(old) for old, new in now.tables.items()
+        if target_name in databases_of(now, database) or any(
+            new.database == target_name and now.takes(old) for old, new in now.tables.items()
         ):
             return True
-        other = now.source_of(TableName(at))
+        other = now.source_of(TableName(target_name))
         return other is not None and self.source.catalog.database(other.database) is not None
 
 

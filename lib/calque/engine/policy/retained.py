@@ -32,8 +32,8 @@ class RetainedReplicas:
         """Take up what the ledger says."""
         self.replicas = {replica.table: replica for replica in all_of(records, RetainedReplica)}
 
-    def keep(self, name: TableName, at: TableName, shows: EventId, reason: str) -> None:
-        replica = RetainedReplica(name, at, shows, reason)
+    def keep(self, name: TableName, target_name: TableName, shows: EventId, reason: str) -> None:
+        replica = RetainedReplica(name, target_name, shows, reason)
         self.side.ledger.put_records([replica])
         self.replicas[name] = replica
 
@@ -42,10 +42,15 @@ class RetainedReplicas:
         replica = self.replicas.get(name)
         if replica is None:
             return
-        at, to = replica.at_target, self.side.admission.name_at_target(name)
-        there = self.side.catalog.table(at)
-        ours = there is not None and is_replica(there, self.side.policy.source, name)
-        if there is not None and ours and at != to and not move(self.side, at, to, there):
+        old_name, new_name = replica.at_target, self.side.admission.name_at_target(name)
+        target_table = self.side.catalog.table(old_name)
+        is_own = target_table is not None and is_replica(target_table, self.side.policy.source, name)
+        if (
+            target_table is not None
+            and is_own
+            and old_name != new_name
+            and not move(self.side, old_name, new_name, target_table)
+        ):
             return
         self.side.ledger.remove_records([record_key(replica)])
         del self.replicas[name]
@@ -71,11 +76,11 @@ def move(side: TargetSide, was: TableName, to: TableName, table: Table) -> bool:
     return True
 
 
-def partition_statistics(side: TargetSide, at: TableName, table: Table) -> Iterator[tuple[str, Statistics]]:
+def partition_statistics(side: TargetSide, target_name: TableName, table: Table) -> Iterator[tuple[str, Statistics]]:
     """The partitions that have column statistics. Hive 3 leaves these behind under the table's old name, where they
     keep it from ever dropping the partitions."""
     if is_partitioned(table):
         columns = [column.name for column in columns_of(table)]
-        for batch in batches(list(side.catalog.partition_names(at)), AT_ONCE):
-            found = side.catalog.partition_statistics(at, columns, batch)
-            yield from ((name, statistics) for name, statistics in found.items() if statistics)
+        for batch in batches(list(side.catalog.partition_names(target_name)), AT_ONCE):
+            statistics_by_partition = side.catalog.partition_statistics(target_name, columns, batch)
+            yield from ((name, statistics) for name, statistics in statistics_by_partition.items() if statistics)

@@ -35,8 +35,8 @@ def cascaded(source: SourceSide, side: TargetSide, entries: Sequence[Entry]) -> 
     if not any(entry.keys.columns_changed for entry in entries):
         return frozenset()
     changed = [life for life in lives(entries) if life.changes and life.now is not None]
-    found = (last_cascade(source, side, life, entries[-1].event_id) for life in changed)
-    return frozenset(event_id for event_id in found if event_id is not None)
+    cascades = (last_cascade(source, side, life, entries[-1].event_id) for life in changed)
+    return frozenset(event_id for event_id in cascades if event_id is not None)
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class TableLife:
 
 
 def lives(entries: Sequence[Entry]) -> list[TableLife]:
-    found: list[TableLife] = []
+    table_lives: list[TableLife] = []
     by_name: dict[TableName, TableLife] = {}
     for entry in entries:
         keys = entry.keys
@@ -61,7 +61,7 @@ def lives(entries: Sequence[Entry]) -> list[TableLife]:
         was = keys.other or keys.table
         if keys.kind is EventKind.CREATE_TABLE or was not in by_name:
             by_name[was] = TableLife(None if keys.kind is EventKind.CREATE_TABLE else was, was)
-            found.append(by_name[was])
+            table_lives.append(by_name[was])
         life = by_name.pop(was)
         life.touched |= dict.fromkeys((*keys.partitions, *keys.others), entry)
         if keys.columns_changed:
@@ -70,7 +70,7 @@ def lives(entries: Sequence[Entry]) -> list[TableLife]:
         life.now = None if keys.kind is EventKind.DROP_TABLE else keys.table
         if life.now is not None:
             by_name[life.now] = life
-    return found
+    return table_lives
 
 
 def last_cascade(source: SourceSide, side: TargetSide, life: TableLife, upto: EventId) -> EventId | None:
@@ -79,17 +79,19 @@ def last_cascade(source: SourceSide, side: TargetSide, life: TableLife, upto: Ev
     assert name is not None
     if life.before is not None and not side.admission.takes(life.before):
         return None  # The target never had it: its partitions are read with it.
-    there = side.catalog.partition_names(side.admission.name_at_target(life.before)) if life.before else ()
-    if not there and not life.had_partitions:
+    target_partitions = side.catalog.partition_names(side.admission.name_at_target(life.before)) if life.before else ()
+    if not target_partitions and not life.had_partitions:
         return None
     events = messages(source.journal, [change.event_id for change in life.changes])
     after = {event.event_id: columns_of(decode.table_after(event)) for event in events}
-    witness = most_telling(witnesses(source, side, life, there), after.values())
+    witness = most_telling(witnesses(source, side, life, target_partitions), after.values())
     if witness is None:
         raise Unfoldable(name, newest.event_id, "its columns changed, and all its partitions after that")
-    has = columns_of(read_bracketed(source, name, witness.partition, upto))
-    outcomes: list[EventId | None] = [change.event_id for change in life.changes if after[change.event_id] == has]
-    if has == witness.had:
+    current_columns = columns_of(read_bracketed(source, name, witness.partition, upto))
+    outcomes: list[EventId | None] = [
+        change.event_id for change in life.changes if after[change.event_id] == current_columns
+    ]
+    if current_columns == witness.had:
         outcomes.append(None)
     if len(outcomes) != 1:
         raise Unfoldable(name, newest.event_id, "its columns changed, and which partitions with them is not known")
@@ -105,14 +107,14 @@ class WitnessPartition:
 
 
 def witnesses(
-    source: SourceSide, side: TargetSide, life: TableLife, there: Sequence[str]
+    source: SourceSide, side: TargetSide, life: TableLife, target_partitions: Sequence[str]
 ) -> Iterator[WitnessPartition]:
     """Those that no event of the group names, as the target shows them; then those that an earlier event shows."""
-    older = [partition for partition in there if partition not in life.touched][:LOOKED_AT]
+    older = [partition for partition in target_partitions if partition not in life.touched][:LOOKED_AT]
     if older:
         assert life.before is not None
-        for partition, found in side.catalog.partitions(side.admission.name_at_target(life.before), older).items():
-            yield WitnessPartition(partition, columns_of(found))
+        for partition, definition in side.catalog.partitions(side.admission.name_at_target(life.before), older).items():
+            yield WitnessPartition(partition, columns_of(definition))
     for partition, entry in life.touched.items():
         keys = entry.keys
         if entry.event_id < life.changes[0].event_id and keys.kind in SHOWING and partition in keys.partitions:
@@ -122,10 +124,10 @@ def witnesses(
             )
 
 
-def most_telling(found: Iterable[WitnessPartition], after: Collection[object]) -> WitnessPartition | None:
+def most_telling(candidates: Iterable[WitnessPartition], after: Collection[object]) -> WitnessPartition | None:
     """The first that had columns which no change gave it; else any."""
     spare = None
-    for witness in found:
+    for witness in candidates:
         if witness.had not in after:
             return witness
         spare = spare or witness
@@ -140,7 +142,7 @@ SHOWING = frozenset(
 
 def read_bracketed(source: SourceSide, name: TableName, partition: str, upto: EventId) -> Partition:
     """The partition at the source, while no event after `upto` can have changed its columns. Raises `Unfoldable`."""
-    found = source.catalog.partitions(name, [partition]).get(partition)
+    definition = source.catalog.partitions(name, [partition]).get(partition)
     current = source.log.current()
     try:
         wait_for_journal(source, current, PATIENCE_SECONDS)
@@ -149,9 +151,9 @@ def read_bracketed(source: SourceSide, name: TableName, partition: str, upto: Ev
             name, upto, "its columns changed, and capture is too far behind to say what came after"
         ) from None
     later = source.journal.entries(Span(upto, current)) if current > upto else ()
-    if found is None or any(may_change(entry, name, partition) for entry in later):
+    if definition is None or any(may_change(entry, name, partition) for entry in later):
         raise Unfoldable(name, upto, "its columns changed, and it went on changing")
-    return found
+    return definition
 
 
 def may_change(entry: Entry, name: TableName, partition: str) -> bool:

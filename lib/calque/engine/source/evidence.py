@@ -76,8 +76,8 @@ class EvidenceGatherer:
         if may_move(entry) and keys.other is not None:
             self.rename(keys.other, table, entry.event_id)
         elif keys.kind in ENDS_TABLE:
-            gone = {table, keys.other}
-            self.pending = {key: value for key, value in self.pending.items() if key[0] not in gone}
+            ended_names = {table, keys.other}
+            self.pending = {key: value for key, value in self.pending.items() if key[0] not in ended_names}
         if keys.kind in ENDS_PARTITIONS:
             for partition in (*keys.partitions, *keys.others):
                 self.pending.pop((table, partition), None)
@@ -173,11 +173,11 @@ class EvidenceGatherer:
             if listing.missing or listing.version is not None:
                 continue
             try:
-                kept = self.source.pins.keep(evidence.event_id, listing)
+                is_kept = self.source.pins.keep(evidence.event_id, listing)
             except (Unavailable, Refused) as error:
                 LOG.warning("evidence: %s is not pinned: %s", listing.location, error)
             else:
-                if not kept:
+                if not is_kept:
                     LOG.info("evidence: %s changed before it was pinned", listing.location)
 
     def locations(self) -> set[str]:

@@ -52,16 +52,16 @@ class ExactTable:
 
 @dataclass(slots=True)
 class _PartialRead:
-    """What was read so far. `whole` asks for everything again, `doubtful` for single partitions (`""`: the files of a
-    plain table)."""
+    """What was read so far. `reads_all` asks for everything again, `doubtful` for single partitions (`""`: the files of
+    a plain table)."""
 
     table: Table | None = None
     partitions: dict[str, Partition] = field(default_factory=dict)
     listings: dict[str, Listing] = field(default_factory=dict)
-    whole: bool = True
+    reads_all: bool = True
     doubtful: set[str] = field(default_factory=set)
     partial: bool = False
-    asked: set[str] = field(default_factory=set)
+    doubted_names: set[str] = field(default_factory=set)
     """All partitions that were in doubt by themselves."""
     unsure: UnsureDirectories = field(default_factory=UnsureDirectories)
 
@@ -79,9 +79,9 @@ def read_some(
 ) -> ExactTable:
     """The table's header, and those of its partitions, and others that were touched after event `low`, exact at one
     event id. Raises as `read_exact`, and `AllPartitionsChanged`."""
-    reading = _PartialRead(whole=False, doubtful={*partitions}, partial=True)
+    reading = _PartialRead(reads_all=False, doubtful={*partitions}, partial=True)
     exact = settled(source, name, reading, low, with_files)
-    return replace(exact, only=frozenset(reading.asked))
+    return replace(exact, only=frozenset(reading.doubted_names))
 
 
 def settled(
@@ -98,9 +98,9 @@ def settled(
             require_log(reading)
             return ExactTable(name, high, reading.table, reading.partitions, reading.listings)
         low = high
-        reading.whole, reading.doubtful = False, unsettled
+        reading.reads_all, reading.doubtful = False, unsettled
         doubt(reading, touched)
-        if reading.whole and reading.partial:
+        if reading.reads_all and reading.partial:
             raise AllPartitionsChanged
         if not touched:
             source.clock.sleep(min(0.02 * (attempt + 1), 0.5))
@@ -112,7 +112,7 @@ def read_round(
 ) -> Sequence[str]:
     """Read what is in doubt; the partitions that were read (`""`: the table itself)."""
     reading.table = source.catalog.table(name)
-    if reading.whole:
+    if reading.reads_all:
         reading.partitions, reading.listings = {}, {}
         if with_files:
             require_no_timeline(source, reading.table)
@@ -127,19 +127,19 @@ def read_round(
             raise TableIsLarge(f"{name} has {len(names)} partitions")
         reading.partitions = dict(source.catalog.partitions(name, names))
         return names
-    wanted = sorted(partition for partition in reading.doubtful if partition)
-    reading.asked.update(wanted)
-    for partition in wanted:
+    doubtful_names = sorted(partition for partition in reading.doubtful if partition)
+    reading.doubted_names.update(doubtful_names)
+    for partition in doubtful_names:
         reading.partitions.pop(partition, None)
         reading.listings.pop(partition, None)
-    if wanted:
-        reading.partitions.update(source.catalog.partitions(name, wanted))
+    if doubtful_names:
+        reading.partitions.update(source.catalog.partitions(name, doubtful_names))
     return sorted(reading.doubtful)
 
 
 def list_files(source: SourceSide, reading: _PartialRead, read: Sequence[str], started_ns: int) -> set[str]:
     """List the directories of `read`; those that are unsettled."""
-    places = {partition: at for partition in read if (at := place_of(reading, partition)) is not None}
+    places = {partition: location for partition in read if (location := place_of(reading, partition)) is not None}
     listings, unsettled = listed(source, places, started_ns, reading.unsure)
     reading.listings |= listings
     return unsettled
@@ -196,8 +196,8 @@ def require_log(reading: _PartialRead) -> None:
 
 def place_of(reading: _PartialRead, partition: str) -> str | None:
     if partition:
-        found = reading.partitions.get(partition)
-        return location_of(found) if found else None
+        definition = reading.partitions.get(partition)
+        return location_of(definition) if definition else None
     table = reading.table
     if table is None or is_view(table) or is_partitioned(table) or is_iceberg(table):
         return None
@@ -225,4 +225,4 @@ def doubt(reading: _PartialRead, touched: Sequence[Entry]) -> None:
         elif entry.keys.kind in PARTITION_KINDS:
             reading.doubtful |= {*entry.keys.partitions, *entry.keys.others} or {""}
         else:
-            reading.whole = True
+            reading.reads_all = True

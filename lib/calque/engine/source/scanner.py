@@ -51,7 +51,7 @@ class ScanSelection:
 
 class Scanner:
     """`pending` are locations of events whose files are not known yet. The journal began after event `begun`, at
-    `begun_ns`: what was never seen before and is older was there when the targets were read. `found` is called after
+    `begun_ns`: what was never seen before and is older was there when the targets were read. `tell` is called after
     new entries."""
 
     def __init__(
@@ -62,13 +62,13 @@ class Scanner:
         pending: Callable[[], Collection[str]],
         begun: EventId,
         begun_ns: int,
-        found: Callable[[], None],
+        tell: Callable[[], None],
     ) -> None:
         self.source, self.scans, self.chosen = source, scans, chosen
-        self.pending, self.begun, self.begun_ns, self.found = pending, begun, begun_ns, found
+        self.pending, self.begun, self.begun_ns, self.tell = pending, begun, begun_ns, tell
         self.places = TableDirectories(source, lambda name: chosen.interval(name) is not None, chosen.databases)
         self.watched: dict[ObjectKey, ScannedDirectory] = {}
-        self.seen: EventId | None = None
+        self.seen_event: EventId | None = None
         self.rounds: dict[TableName, int] = {}
         self.due_ns: dict[TableName, int] = {}
         self.unlisted: set[str] = set()
@@ -82,7 +82,7 @@ class Scanner:
                 self.once()
             except EventsForgotten as error:
                 LOG.warning("scan: it begins anew: %s", error)
-                self.seen = None
+                self.seen_event = None
             except CalqueError as error:
                 LOG.warning("scan: %s", error)
                 stopping.wait(1.0)
@@ -93,14 +93,14 @@ class Scanner:
 
     def pause(self) -> float:
         """Seconds until a table is due, at most one."""
-        if self.seen is None:
+        if self.seen_event is None:
             return 0.0
         now = self.source.clock.elapsed_ns()
         return min(1.0, max(0.05, (min(self.due_ns.values(), default=now + 10**9) - now) / 1e9))
 
     def once(self) -> None:
         """Scan the tables that are due."""
-        if self.seen is None:
+        if self.seen_event is None:
             self.take_up()
         self.learn()
         now = self.source.clock.elapsed_ns()
@@ -120,15 +120,15 @@ class Scanner:
         """Go on where the memory ends; without one, or where the journal has forgotten that, everything is new. Then no
         evidence of before tells how a directory was last seen: tables were read as they were ahead of it."""
         memory = self.scans.remembered()
-        seen = max(self.begun, self.source.log.current())
+        current = max(self.begun, self.source.log.current())
         self.places.begin()
         try:
-            since = max(self.begun, min(memory.event_id, seen)) if memory.watched else seen
-            entries = self.entries(Span(since, seen))
+            since = max(self.begun, min(memory.seen, current)) if memory.watched else current
+            entries = self.entries(Span(since, current))
         except Refused:
             entries, memory = (), Memory()
         self.places.learn(entries)
-        self.watched, self.seen = dict(memory.watched), seen
+        self.watched, self.seen_event = dict(memory.watched), current
 
     def entries(self, span: Span) -> Sequence[Entry]:
         """Raises `Refused` where the journal has forgotten them."""
@@ -140,11 +140,11 @@ class Scanner:
     def learn(self) -> EventId:
         """Take up what happened by now; the event that is current."""
         current = self.source.log.current()
-        assert self.seen is not None
-        if current > self.seen:
-            self.places.learn(self.entries(Span(self.seen, current)))
-            self.seen = current
-        return self.seen
+        assert self.seen_event is not None
+        if current > self.seen_event:
+            self.places.learn(self.entries(Span(self.seen_event, current)))
+            self.seen_event = current
+        return self.seen_event
 
     def explain(self) -> None:
         """What the evidence says of an event's directory is how it was last seen."""
@@ -161,21 +161,21 @@ class Scanner:
 
     def tidy(self) -> None:
         """Forget what is no more."""
-        known = self.places.tables
-        gone = [
+        tables = self.places.tables
+        forgotten_keys = [
             key
             for key in self.watched
-            if key[0] not in self.places.stale and (key[0] not in known or key[1] not in known[key[0]].locations)
+            if key[0] not in self.places.stale and (key[0] not in tables or key[1] not in tables[key[0]].locations)
         ]
-        for key in gone:
+        for key in forgotten_keys:
             del self.watched[key]
-        for name in [name for name in self.due_ns if name not in known]:
+        for name in [name for name in self.due_ns if name not in tables]:
             del self.due_ns[name]
 
     def remember(self, *, always: bool = False) -> None:
         now = self.source.clock.elapsed_ns()
-        if self.changed and self.seen is not None and (always or now >= self.remember_ns):
-            self.scans.remember(Memory(self.seen, self.watched))
+        if self.changed and self.seen_event is not None and (always or now >= self.remember_ns):
+            self.scans.remember(Memory(self.seen_event, self.watched))
             self.changed = False
             ended = self.source.clock.elapsed_ns()
             self.remember_ns = ended + max(REMEMBER_NS, 20 * (ended - now))
@@ -184,46 +184,52 @@ class Scanner:
 
     def differing(self, names: Sequence[TableName]) -> dict[ObjectKey, ScannedDirectory]:
         """What is not as it was last seen, as it is now."""
-        moved = self.moved(names)
-        listings = self.listed(moved.values())
-        found: dict[ObjectKey, ScannedDirectory] = {}
-        for key, item in moved.items():
+        suspects = self.moved(names)
+        listings = self.listed(suspects.values())
+        changes: dict[ObjectKey, ScannedDirectory] = {}
+        for key, item in suspects.items():
             if (listing := listings.get(item.location)) is None:
                 continue
             now = replace(item, fingerprint=listing.fingerprint())
             if self.is_news(self.watched.get(key), now, listing):
-                found[key] = now
+                changes[key] = now
             else:
                 self.note({key: self.timed(now, listing, key)})
-        return found
+        return changes
 
     def listed(self, items: Iterable[ScannedDirectory]) -> Mapping[str, Listing]:
         """What lies in the directories that can be listed; of each that can't be it is told once."""
-        found, refused = list_what_can_be(self.source.storage, sorted({item.location for item in items}))
+        listings, refused = list_what_can_be(self.source.storage, sorted({item.location for item in items}))
         for location in refused.keys() - self.unlisted:
             LOG.warning("scan: %s", refused[location])
-        self.unlisted = (self.unlisted | refused.keys()) - found.keys()
-        return found
+        self.unlisted = (self.unlisted | refused.keys()) - listings.keys()
+        return listings
 
     def moved(self, names: Sequence[TableName]) -> dict[ObjectKey, ScannedDirectory]:
         """Objects that may have changed, with the times of their directories (taken before anything is listed)."""
-        todo = [(key, at) for key, at in self.places.keys(names) if key not in self.places.touched]
+        locations = [(key, location) for key, location in self.places.keys(names) if key not in self.places.touched]
         for name in names:
             self.rounds[name] = self.rounds.get(name, -1) + 1
-        known = {key: item for key, at in todo if (item := self.watched.get(key)) is not None and item.location == at}
-        items = {key: known.get(key) or ScannedDirectory(at, "", ("",)) for key, at in todo}
+        known_directories = {
+            key: item
+            for key, location in locations
+            if (item := self.watched.get(key)) is not None and item.location == location
+        }
+        items = {
+            key: known_directories.get(key) or ScannedDirectory(location, "", ("",)) for key, location in locations
+        }
         times = self.times_of(items.values())
-        found = {}
+        suspects = {}
         for key, item in items.items():
             now = replace(item, times=tuple(times.get(join(item.location, each), -1) for each in item.directories))
             full = self.rounds[key[0]] % FULL_EVERY == FULL_EVERY - 1
-            if full or key not in known or not item.times or now.times != item.times or 0 in now.times:
-                found[key] = now
-        return found
+            if full or key not in known_directories or not item.times or now.times != item.times or 0 in now.times:
+                suspects[key] = now
+        return suspects
 
     def times_of(self, items: Iterable[ScannedDirectory]) -> Mapping[str, int]:
-        wanted = [join(item.location, directory) for item in items for directory in item.directories]
-        return self.source.storage.modified(wanted)
+        locations = [join(item.location, directory) for item in items for directory in item.directories]
+        return self.source.storage.modified(locations)
 
     def timed(self, item: ScannedDirectory, listing: Listing, key: ObjectKey) -> ScannedDirectory:
         """With the directories that hold data now. Where these are others, no time is known from before the listing."""
@@ -254,16 +260,19 @@ class Scanner:
         settled = self.finished(same)
         if not settled:
             return
-        found: dict[TableName, dict[str, Listing]] = {}
+        listings_by_table: dict[TableName, dict[str, Listing]] = {}
         for (name, partition), listing in sorted(settled.items(), key=lambda item: item[0]):
-            found.setdefault(name, {})[partition] = listing
+            listings_by_table.setdefault(name, {})[partition] = listing
         found_at = self.source.clock.now_ns() // 10**9
         self.scans.append(
-            [Scan(current, found_at, name, self.places.tables[name].shape, listed) for name, listed in found.items()]
+            [
+                Scan(current, found_at, name, self.places.tables[name].shape, listed)
+                for name, listed in listings_by_table.items()
+            ]
         )
         self.note({key: self.timed(looks[key], listing, key) for key, listing in settled.items()})
-        self.found()
-        LOG.info("scan: %d directories of %d tables changed without an event", len(settled), len(found))
+        self.tell()
+        LOG.info("scan: %d directories of %d tables changed without an event", len(settled), len(listings_by_table))
 
     def is_there(self, key: ObjectKey, item: ScannedDirectory) -> bool:
         """Whether the directory is the object's still, and no event told of it meanwhile."""
@@ -308,12 +317,12 @@ class Scanner:
 
 def directories_of(listing: Listing, *, plain: bool) -> dict[str, None]:
     """The directory itself (`""`), those below it on the way to a file, and where a table may have a log."""
-    found = {"": None}
+    directories = {"": None}
     for file in listing.files:
         parts = file.path.split("/")[:-1]
         for depth in range(len(parts)):
-            found["/".join(parts[: depth + 1])] = None
-    return found | ({LOG_DIRECTORY: None} if plain else {})
+            directories["/".join(parts[: depth + 1])] = None
+    return directories | ({LOG_DIRECTORY: None} if plain else {})
 
 
 def above(location: str) -> str:

@@ -30,8 +30,8 @@ class UnsureDirectories:
         if listing.is_settled(before_ns):
             self.resting.pop(listing.location, None)
             return True
-        known, since = self.resting.get(listing.location, (None, now_ns))
-        if known != listing:
+        last_listing, since = self.resting.get(listing.location, (None, now_ns))
+        if last_listing != listing:
             self.resting[listing.location] = (listing, now_ns)
             return False
         return now_ns - since >= RESTING_NS
@@ -57,6 +57,6 @@ def list_what_can_be(storage: Storage, locations: Sequence[str]) -> tuple[dict[s
         if len(locations) == 1:
             return {}, {locations[0]: refused}
     middle = len(locations) // 2
-    found, refusals = list_what_can_be(storage, locations[:middle])
+    listings, refusals = list_what_can_be(storage, locations[:middle])
     others, more = list_what_can_be(storage, locations[middle:])
-    return found | others, refusals | more
+    return listings | others, refusals | more

@@ -58,8 +58,8 @@ class TableDirectories:
             if self.takes(keys.table):
                 self.follow(keys.table, keys)
                 locations = dict(zip(keys.partitions or ("",), keys.locations, strict=False))
-                named = {(keys.table, partition): at for partition, at in locations.items() if at}
-                self.touched |= {key: (entry.event_id, at) for key, at in named.items()}
+                named = {(keys.table, partition): location for partition, location in locations.items() if location}
+                self.touched |= {key: (entry.event_id, location) for key, location in named.items()}
 
     def follow(self, name: TableName, keys: Keys) -> None:
         """Where the table's directories are after an event."""
@@ -72,8 +72,8 @@ class TableDirectories:
             if keys.kind is not EventKind.ALTER_TABLE or placed is None or placed.shape is not TableShape.PARTITIONED:
                 self.stale.add(name)
         else:
-            for gone in keys.others or (keys.partitions if keys.kind is EventKind.DROP_PARTITIONS else ()):
-                placed.locations.pop(gone, None)
+            for partition in keys.others or (keys.partitions if keys.kind is EventKind.DROP_PARTITIONS else ()):
+                placed.locations.pop(partition, None)
             placed.locations |= dict(zip(keys.partitions, keys.locations, strict=False))
 
     def forget(self, name: TableName) -> None:
@@ -85,11 +85,11 @@ class TableDirectories:
         """Read those of `names` that are stale. What happens meanwhile is told by later entries."""
         for name in sorted(self.stale.intersection(names)):
             self.stale.discard(name)
-            found = self.read_one(name)
-            if found is None:
+            directory = self.read_one(name)
+            if directory is None:
                 self.tables.pop(name, None)
             else:
-                self.tables[name] = found
+                self.tables[name] = directory
 
     def read_one(self, name: TableName) -> TableDirectory | None:
         """None for what has no files of its own, or whose definition names them, and for what is not replicated."""
@@ -102,13 +102,18 @@ class TableDirectories:
         if not is_partitioned(table):
             return TableDirectory(root, TableShape.PLAIN, {"": location}) if location else None
         partitions = catalog.partitions(name, catalog.partition_names(name))
-        found = {partition: location_of(value) for partition, value in partitions.items()}
-        return TableDirectory(root, TableShape.PARTITIONED, {partition: at for partition, at in found.items() if at})
+        locations = {partition: location_of(value) for partition, value in partitions.items()}
+        known_locations = {partition: place for partition, place in locations.items() if place}
+        return TableDirectory(root, TableShape.PARTITIONED, known_locations)
 
     def keys(self, names: Iterable[TableName]) -> Sequence[tuple[ObjectKey, str]]:
         """Every directory of those tables."""
-        known = [(name, placed) for name in names if (placed := self.tables.get(name)) is not None]
-        return [((name, partition), at) for name, placed in known for partition, at in placed.locations.items()]
+        directories = [(name, directory) for name in names if (directory := self.tables.get(name)) is not None]
+        return [
+            ((name, partition), location)
+            for name, directory in directories
+            for partition, location in directory.locations.items()
+        ]
 
 
 PARTITION_KINDS = frozenset(

@@ -35,7 +35,7 @@ def has_workplace(storage: Storage, location: str, now_ns: int) -> bool:
 
 
 def is_young(storage: Storage, directory: str, young_ns: int) -> bool:
-    found = storage.entries(directory)
-    if any(entry.modified_ns > young_ns for entry in found):
+    entries = storage.entries(directory)
+    if any(entry.modified_ns > young_ns for entry in entries):
         return True
-    return any(is_young(storage, join(directory, entry.name), young_ns) for entry in found if entry.directory)
+    return any(is_young(storage, join(directory, entry.name), young_ns) for entry in entries if entry.directory)

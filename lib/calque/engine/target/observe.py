@@ -52,23 +52,23 @@ def observe(
 ) -> dict[TableName, ShownTable | None]:
     """Each table by its source's name. `partitions` are names (after or before renames of tables) that may exist under
     any of the names. Raises `NotOurReplica`."""
-    found: dict[TableName, ShownTable | None] = {}
+    shown: dict[TableName, ShownTable | None] = {}
     for name in names:
         at_target = side.admission.name_at_target(name)
         table = side.catalog.table(at_target)
         if table is None:
-            found[name] = None
+            shown[name] = None
             continue
         mark = (table.parameters or {}).get(SOURCE, "")
         if mark != source_mark(side.policy.source, name):
             other = marked(mark, side.policy.source)
             raise NotOurReplica(name, at_target, mark, collides=other is not None and side.admission.takes(other))
-        wanted = sorted(partitions.get(name, ()))
-        parts = side.catalog.partitions(at_target, wanted) if wanted and is_partitioned(table) else {}
-        found[name] = ShownTable(table, dict(parts))
+        partition_names = sorted(partitions.get(name, ()))
+        parts = side.catalog.partitions(at_target, partition_names) if partition_names and is_partitioned(table) else {}
+        shown[name] = ShownTable(table, dict(parts))
     if with_files:
-        read_files(side, found)
-    return found
+        read_files(side, shown)
+    return shown
 
 
 def every_partition(side: TargetSide, table: Table) -> Mapping[str, Partition]:
@@ -76,26 +76,26 @@ def every_partition(side: TargetSide, table: Table) -> Mapping[str, Partition]:
     few = side.catalog.few_partitions(table, AT_ONCE)
     if few is not None:
         return few
-    at = TableName(table.database, table.name)
-    return side.catalog.partitions(at, side.catalog.partition_names(at))
+    target_name = TableName(table.database, table.name)
+    return side.catalog.partitions(target_name, side.catalog.partition_names(target_name))
 
 
 def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -> None:
     """List the directories of plain tables and of the partitions that were read; an Iceberg table's definition says
     what is in it."""
-    wanted: dict[tuple[TableName, str], str] = {}
+    locations: dict[tuple[TableName, str], str] = {}
     for name, table in shown.items():
         if table is None or is_view(table.table) or is_iceberg(table.table):
             continue
         if is_partitioned(table.table):
-            wanted |= {(name, part): location_of(value) or "" for part, value in table.partitions.items()}
+            locations |= {(name, part): location_of(value) or "" for part, value in table.partitions.items()}
         else:
-            wanted[name, ""] = location_of(table.table) or ""
-    listings = side.storage.list(sorted({location for location in wanted.values() if location}))
-    for (name, part), location in wanted.items():
-        found = shown[name]
-        if found is not None and location:
-            found.listings[part] = listings[location]
+            locations[name, ""] = location_of(table.table) or ""
+    listings = side.storage.list(sorted({location for location in locations.values() if location}))
+    for (name, part), location in locations.items():
+        shown_table = shown[name]
+        if shown_table is not None and location:
+            shown_table.listings[part] = listings[location]
 
 
 def as_observed(shown: ShownTable) -> ObservedTable:

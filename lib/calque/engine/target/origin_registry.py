@@ -77,46 +77,48 @@ def meet(source: SourceSide, side: TargetSide) -> None:
 def learn(source: SourceSide, side: TargetSide) -> frozenset[RegisteredSource]:
     """Take over what is written down at the source; all of that. Reads only. Metastores that have no id (before 3.0)
     are not told from others."""
-    here, there = source.catalog.identity(), side.catalog.identity()
-    known = known_at(source.catalog) if here and there else frozenset()
-    if known:
-        side.home.names = frozenset(one.name for one in known if one.id == there or one.name == source.name)
-    return known
+    source_identity, target_identity = source.catalog.identity(), side.catalog.identity()
+    registered = known_at(source.catalog) if source_identity and target_identity else frozenset()
+    if registered:
+        side.home.names = frozenset(
+            one.name for one in registered if one.id == target_identity or one.name == source.name
+        )
+    return registered
 
 
-def announce(source: SourceSide, side: TargetSide, known: Iterable[RegisteredSource]) -> None:
-    """Write down at the target how its source is called, and `known`, what the source knows of others. Another
+def announce(source: SourceSide, side: TargetSide, registered: Iterable[RegisteredSource]) -> None:
+    """Write down at the target how its source is called, and `registered`, what the source knows of others. Another
     metastore that has the source's name there may be one that it took the place of."""
     identity = source.catalog.identity()
     if not identity:
         return
-    there = known_at(side.catalog)
-    mine = RegisteredSource(source.name, identity)
-    if mine not in there and any(one.name == source.name for one in there):
+    registered_at_target = known_at(side.catalog)
+    own_registration = RegisteredSource(source.name, identity)
+    if own_registration not in registered_at_target and any(one.name == source.name for one in registered_at_target):
         LOG.warning('%s: source "%s" is another metastore than before', side.policy.target, source.name)
-    for one in sorted({*known, mine} - there):
+    for one in sorted({*registered, own_registration} - registered_at_target):
         put(side.catalog, side.policy.warehouse, one)
 
 
 def known_at(catalog: CatalogReader) -> frozenset[RegisteredSource]:
     """What is written down at a metastore."""
     names = [name for name in catalog.tables(OURS) if name.startswith(PREFIX)]
-    found = catalog.headers(OURS, names) if names else {}
-    pairs = ((table.parameters or {}) for table in found.values())
+    views = catalog.headers(OURS, names) if names else {}
+    pairs = ((table.parameters or {}) for table in views.values())
     return frozenset(RegisteredSource(pair[NAME], pair[ID]) for pair in pairs if NAME in pair and ID in pair)
 
 
-def put(catalog: Catalog, warehouse: str, known: RegisteredSource) -> None:
+def put(catalog: Catalog, warehouse: str, registered: RegisteredSource) -> None:
     ensure_own_database(catalog, warehouse)
-    view = own_view(record_of(known), {NAME: known.name, ID: known.id})
+    view = own_view(record_of(registered), {NAME: registered.name, ID: registered.id})
     with suppress(Conflict):
         catalog.create_table(view)
-        LOG.info("%s is written down as the metastore of source %s", known.id, known.name)
+        LOG.info("%s is written down as the metastore of source %s", registered.id, registered.name)
 
 
-def record_of(known: RegisteredSource) -> TableName:
+def record_of(registered: RegisteredSource) -> TableName:
     """The hidden view that says it."""
-    return TableName(OURS, PREFIX + hashlib.blake2b("\n".join(known).encode(), digest_size=8).hexdigest())
+    return TableName(OURS, PREFIX + hashlib.blake2b("\n".join(registered).encode(), digest_size=8).hexdigest())
 
 
 def tells(entry: Entry) -> bool:
@@ -131,16 +133,16 @@ def carried(journal: Journal, side: TargetSide, tables: TableStates, entries: Se
     if not side.home.names:
         return entries
 
-    def there(name: TableName) -> bool:
+    def is_replicated(name: TableName) -> bool:
         return name in tables.rows
 
     takes = side.admission.takes
-    asked = to_ask(entries, there, tables.shown, takes)
+    event_ids = to_ask(entries, is_replicated, tables.shown, takes)
     back: set[EventId] = set()
-    for event in messages(journal, asked):
+    for event in messages(journal, event_ids):
         if not side.home.names.isdisjoint(path_after(event)):
             back.add(event.event_id)
-    return as_carried(entries, there, tables.shown, back, takes)
+    return as_carried(entries, is_replicated, tables.shown, back, takes)
 
 
 class WithoutReturned(ForwardingCatalogReader):
@@ -154,13 +156,15 @@ class WithoutReturned(ForwardingCatalogReader):
         names = super().tables(database)
         if not self._home.names or database == OURS:
             return names
-        gone = {name for name, table in super().headers(database, names).items() if self._home.has(table.parameters)}
-        return [name for name in names if name not in gone]
+        returned_names = {
+            name for name, table in super().headers(database, names).items() if self._home.has(table.parameters)
+        }
+        return [name for name in names if name not in returned_names]
 
     def table(self, name: TableName) -> Table | None:
-        found = super().table(name)
-        return None if found is not None and self._home.has(found.parameters) else found
+        table = super().table(name)
+        return None if table is not None and self._home.has(table.parameters) else table
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        found = super().headers(database, names)
-        return {name: table for name, table in found.items() if not self._home.has(table.parameters)}
+        tables = super().headers(database, names)
+        return {name: table for name, table in tables.items() if not self._home.has(table.parameters)}

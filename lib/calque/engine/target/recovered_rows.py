@@ -40,8 +40,8 @@ def found(
         incarnation = table.incarnation()
         created = incarnation.isdecimal() and int(incarnation) > recorded
         rows += whole(name, table, recorded, CREATED if created else FOUND)
-        gone = sorted(set(looked_for.get(name, ())) - table.partitions.keys())
-        rows += [row_of(name, partition, "", recorded, "drop_partition", None) for partition in gone]
+        dropped_partitions = sorted(set(looked_for.get(name, ())) - table.partitions.keys())
+        rows += [row_of(name, partition, "", recorded, "drop_partition", None) for partition in dropped_partitions]
     return rows
 
 
@@ -84,10 +84,10 @@ def as_it_is(side: TargetSide, name: TableName, event_id: EventId, page: int = P
     rows = whole(name, shown, event_id, READ)
     if shown is None or not is_partitioned(shown.table):
         return rows
-    at = side.admission.name_at_target(name)
-    for names in batches(list(side.catalog.partition_names(at)), page):
-        some = ShownTable(shown.table, dict(side.catalog.partitions(at, names)))
+    target_name = side.admission.name_at_target(name)
+    for names in batches(list(side.catalog.partition_names(target_name)), page):
+        page_table = ShownTable(shown.table, dict(side.catalog.partitions(target_name, names)))
         if with_files:
-            read_files(side, {name: some})
-        rows += of_partitions(name, some.partitions, some.listings, event_id)
+            read_files(side, {name: page_table})
+        rows += of_partitions(name, page_table.partitions, page_table.listings, event_id)
     return rows
