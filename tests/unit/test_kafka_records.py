@@ -179,7 +179,7 @@ def test_behind_a_new_beginning_only_those_count_who_knew_of_it() -> None:
     ]
     count = Count(NEW, in_sequence)
     assert [found.start for record in records if (found := count.take(record))] == [0, 1, 5]
-    assert count.known == CountedUpTo(3, 6, 4)
+    assert count.counted_up_to == CountedUpTo(3, 6, 4)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=40))

@@ -62,8 +62,8 @@ class ControlStore:
     def names(self, prefix: str = "") -> Sequence[str]:
         """The names that begin with `prefix`, sorted."""
         with unavailable(prefix or "all"):
-            found = (path.relative_to(self._folder) for path in self._folder.rglob(f"*{SUFFIX}"))
-            names = (path.as_posix().removesuffix(SUFFIX) for path in found if not hidden(path))
+            paths = (path.relative_to(self._folder) for path in self._folder.rglob(f"*{SUFFIX}"))
+            names = (path.as_posix().removesuffix(SUFFIX) for path in paths if not hidden(path))
             return sorted(name for name in names if name.startswith(prefix))
 
     def remove(self, name: str) -> None:
@@ -126,29 +126,29 @@ class ControlGaps:
         return self._read()[0]
 
     def add(self, gap: Gap) -> None:
-        known, settled = self._read()
-        if next_gap(known, gap):
-            self._put([*known, gap], settled)
+        gaps, settled = self._read()
+        if next_gap(gaps, gap):
+            self._put([*gaps, gap], settled)
 
     def settled(self) -> int:
         return self._read()[1]
 
     def settle(self, number: int) -> None:
-        known, settled = self._read()
-        self._put(known, settled_by(known, settled, number))
+        gaps, settled = self._read()
+        self._put(gaps, settled_by(gaps, settled, number))
 
     def _read(self) -> tuple[Sequence[Gap], int]:
         record: Any = self._control.read(self._record_name)
         if record is None:
             return [], 0
         try:
-            known = [Gap(**{**row, "cause": GapCause(row["cause"])}) for row in record["gaps"]]
-            return known, int(record["settled"])
+            gaps = [Gap(**{**row, "cause": GapCause(row["cause"])}) for row in record["gaps"]]
+            return gaps, int(record["settled"])
         except (KeyError, TypeError, ValueError) as error:
             raise Broken("The record of gaps can't be read", str(error), "Restore it from a backup") from error
 
-    def _put(self, known: Sequence[Gap], settled: int) -> None:
-        rows = [{**asdict(gap), "cause": gap.cause.value} for gap in known]
+    def _put(self, gaps: Sequence[Gap], settled: int) -> None:
+        rows = [{**asdict(gap), "cause": gap.cause.value} for gap in gaps]
         self._control.put(self._record_name, {"gaps": rows, "settled": settled})
 
 

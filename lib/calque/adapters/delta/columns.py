@@ -172,11 +172,11 @@ STATE_KINDS = frozenset({"table", "database", "function"})
 def state_row(row: StateRow, sequence: int) -> Row:
     match row:
         case TableRow():
-            more = {"shows": row.shows, "owned": "", "why": row.why.value}
+            columns = {"shows": row.shows, "owned": "", "why": row.why.value}
         case DatabaseRow():
-            more = {"owned": "", "why": NotLiveReason.OWN.value}
+            columns = {"owned": "", "why": NotLiveReason.OWN.value}
         case FunctionRow():
-            more = {"shows": row.shows, "owned": str(row.at_target or ""), "why": NotLiveReason.OWN.value}
+            columns = {"shows": row.shows, "owned": str(row.at_target or ""), "why": NotLiveReason.OWN.value}
         case other:
             assert_never(other)
     return {
@@ -185,7 +185,7 @@ def state_row(row: StateRow, sequence: int) -> Row:
         "reason": row.reason,
         "since_event": row.since_event,
         "removed": False,
-        **more,
+        **columns,
     }
 
 
@@ -208,8 +208,8 @@ def state_of(row: Row) -> StateRow:
         case "database":
             return DatabaseRow(row["database"], state, reason, since)
         case "function":
-            at = name_of(row["owned"]) if row["owned"] else None
-            return FunctionRow(row["database"], row["table"], state, row["shows"], reason, since, at)
+            name_at_target = name_of(row["owned"]) if row["owned"] else None
+            return FunctionRow(row["database"], row["table"], state, row["shows"], reason, since, name_at_target)
         case kind:
             raise Broken(
                 f"The ledger has a row of kind {kind}", "No version wrote such rows", "Restore it from a backup"

@@ -51,25 +51,25 @@ class DeltaEvidence:
 
     def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
         rows = self._table.read(sorted(set(ids)))
-        return {(found.event_id, found.listing.location): found.listing for found in evidence_of(rows)}
+        return {(row.event_id, row.listing.location): row.listing for row in evidence_of(rows)}
 
     def forget(self, upto: EventId) -> int:
         return self._table.forget(upto)
 
-    def restart(self, at: EventId) -> None:
-        self._table.commit(lambda snapshot: Change(remove=snapshot.files, marks={CONSIDERED: at}))
+    def restart(self, event_id: EventId) -> None:
+        self._table.commit(lambda snapshot: Change(remove=snapshot.files, marks={CONSIDERED: event_id}))
 
 
 def table_of(evidence: Iterable[Evidence], sequence: int) -> pa.Table:
     rows = [
         {
-            "event_id": found.event_id,
+            "event_id": item.event_id,
             "sequence": sequence,
-            "location": found.listing.location,
-            "missing": found.listing.missing,
-            "files": [file_record(file) for file in found.listing.files],
+            "location": item.listing.location,
+            "missing": item.listing.missing,
+            "files": [file_record(file) for file in item.listing.files],
         }
-        for found in evidence
+        for item in evidence
     ]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 

@@ -66,8 +66,8 @@ class DeltaJournal:
     def forget(self, upto: EventId) -> int:
         return self._table.forget(upto)
 
-    def restart(self, at: EventId) -> None:
-        self._table.commit(lambda snapshot: Change(remove=snapshot.files, marks={LAST: at}))
+    def restart(self, event_id: EventId) -> None:
+        self._table.commit(lambda snapshot: Change(remove=snapshot.files, marks={LAST: event_id}))
 
     def _rows(self, ids: Keys, columns: Sequence[str], most: int | None = None) -> pa.Table:
         """With `most` the first ones, to the end of the row group in which they come to weigh so many bytes."""

@@ -55,7 +55,7 @@ class KeyedTable(Generic[K, V, W]):
     def _start(self) -> None:
         self._lock = threading.RLock()
         self._rows: dict[K, tuple[int, V]] = {}
-        self._seen: frozenset[str] = frozenset()
+        self._known_paths: frozenset[str] = frozenset()
         self._applied = 0
         self._widened = False
 
@@ -74,29 +74,30 @@ class KeyedTable(Generic[K, V, W]):
     def remove(self, keys: Sequence[K]) -> None:
         self._append(keys, self._layout.removed_row)
 
-    def replace_all(self, values: Sequence[W], still: Callable[[], bool]) -> None:
-        """In one commit all values are these, as long as `still` is true of the version that the commit is made on."""
+    def replace_all(self, values: Sequence[W], is_current: Callable[[], bool]) -> None:
+        """In one commit all values are these, as long as `is_current` is true of the version that the commit is made
+        on."""
         self._widen()
 
         def decide(snapshot: Snapshot) -> Change | None:
-            if not still():
+            if not is_current():
                 return None
             files, marks = self._written(values, self._layout.row, snapshot)
             return Change(files, snapshot.files, marks)
 
         self._table.commit(decide)
 
-    def keep_only(self, keep: Callable[[K], bool], still: Callable[[Snapshot], bool]) -> None:
-        """In one commit all values go but those whose keys are to be kept, as long as `still` is true."""
+    def keep_only(self, keep: Callable[[K], bool], is_current: Callable[[Snapshot], bool]) -> None:
+        """In one commit all values go but those whose keys are to be kept, as long as `is_current` is true."""
         self._widen()
 
         def decide(snapshot: Snapshot) -> Change | None:
-            if not still(snapshot):
+            if not is_current(snapshot):
                 return None
             self._apply(snapshot)
-            kept = pa.array([number for key, (number, _) in self._rows.items() if keep(key)], pa.int64())
+            sequences = pa.array([number for key, (number, _) in self._rows.items() if keep(key)], pa.int64())
             rows = self._table.read_files(snapshot.files)
-            return Change(self._table.write([rows.filter(pc.is_in(rows[SEQUENCE], kept))]), snapshot.files)
+            return Change(self._table.write([rows.filter(pc.is_in(rows[SEQUENCE], sequences))]), snapshot.files)
 
         with self._lock:
             self._table.consistently(lambda _: self._table.commit(decide))
@@ -110,13 +111,13 @@ class KeyedTable(Generic[K, V, W]):
             self._table.widen()
             self._widened = True
 
-    def _append(self, things: Sequence[T], row: Callable[[T, int], Row]) -> None:
-        if not things:
+    def _append(self, items: Sequence[T], row: Callable[[T, int], Row]) -> None:
+        if not items:
             return
         self._widen()
 
         def decide(snapshot: Snapshot) -> Change:
-            files, marks = self._written(things, row, snapshot)
+            files, marks = self._written(items, row, snapshot)
             return Change(add=files, marks=marks)
 
         after = self._table.commit(decide)
@@ -124,33 +125,33 @@ class KeyedTable(Generic[K, V, W]):
             self._tidy()
 
     def _written(
-        self, things: Collection[T], row: Callable[[T, int], Row], on: Snapshot
+        self, items: Collection[T], row: Callable[[T, int], Row], on: Snapshot
     ) -> tuple[tuple[DataFile, ...], Mapping[str, int]]:
         """A file with a row for each thing, numbered on from that version."""
         last = on.marks.get(SEQUENCE, 0)
-        rows = [row(thing, number) for number, thing in enumerate(things, last + 1)]
+        rows = [row(item, number) for number, item in enumerate(items, last + 1)]
         files = self._table.write([pa.Table.from_pylist(rows, schema=self._layout.schema)])
         return files, {SEQUENCE: last + len(rows)}
 
     def _apply(self, snapshot: Snapshot) -> Snapshot:
         """Take over what is new. Rows that another process tidied away may have been removals: then read it all."""
         paths = frozenset(file.path for file in snapshot.files)
-        if not self._seen <= paths:
+        if not self._known_paths <= paths:
             self._rows, self._applied = {}, 0
         last = snapshot.marks.get(SEQUENCE, 0)
-        wanted = range(self._applied + 1, last + 1)
-        for row in self._table.read_files(snapshot.holding(wanted), wanted).sort_by(SEQUENCE).to_pylist():
+        sequences = range(self._applied + 1, last + 1)
+        for row in self._table.read_files(snapshot.holding(sequences), sequences).sort_by(SEQUENCE).to_pylist():
             key = self._layout.key_of(row)
             if row["removed"]:
                 self._rows.pop(key, None)
             else:
                 self._rows[key] = (row[SEQUENCE], self._layout.value_of(row))
-        self._seen, self._applied = paths, last
+        self._known_paths, self._applied = paths, last
         return snapshot
 
     def _tidy(self) -> None:
         with self._lock:
             self._table.consistently(self._apply)
-            files = [file for file in self._table.snapshot().files if file.path in self._seen]
+            files = [file for file in self._table.snapshot().files if file.path in self._known_paths]
             newest = pa.array([number for number, _ in self._rows.values()], pa.int64())
         self._table.merge(files, lambda rows: rows.filter(pc.is_in(rows[SEQUENCE], newest)))

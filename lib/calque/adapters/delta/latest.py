@@ -33,11 +33,11 @@ class LatestEpochs:
             self._settle()
 
     def find(self, key: ObjectKey) -> int | None:
-        wanted = hash(key)
-        if wanted in self._fresh:
-            return self._fresh[wanted]
-        place = int(np.searchsorted(self._hashes, wanted))
-        if place < len(self._hashes) and self._hashes[place] == wanted:
+        key_hash = hash(key)
+        if key_hash in self._fresh:
+            return self._fresh[key_hash]
+        place = int(np.searchsorted(self._hashes, key_hash))
+        if place < len(self._hashes) and self._hashes[place] == key_hash:
             return int(self._epochs[place])
         return None
 
@@ -69,11 +69,11 @@ class RecentRows:
 
     def find(self, key: ObjectKey, epoch: int) -> ObjectRow | None:
         """The row that the epoch wrote, if it is here."""
-        found = self._rows.get(key)
-        if found is None or found[0] != epoch:
+        entry = self._rows.get(key)
+        if entry is None or entry[0] != epoch:
             return None
         self._rows.move_to_end(key)
-        return found[1]
+        return entry[1]
 
 
 def key_of(row: ObjectRow) -> ObjectKey:

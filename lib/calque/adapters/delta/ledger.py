@@ -109,8 +109,8 @@ class DeltaLedger:
         self._start()
 
     def __getstate__(self) -> dict[str, object]:
-        kept = ("_folder", "_failpoint", "_epochs", "_objects", "_states", "_records")
-        return {name: getattr(self, name) for name in kept}
+        attributes = ("_folder", "_failpoint", "_epochs", "_objects", "_states", "_records")
+        return {name: getattr(self, name) for name in attributes}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -217,33 +217,33 @@ class DeltaLedger:
     def latest_objects(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, ObjectRow]:
         with self._lock:
             self._index_up_to(self._epochs.snapshot().marks.get(EPOCH, 0))
-            wanted = {key: epoch for key in keys if (epoch := self._latest.find(key)) is not None}
-            found = {key: row for key, epoch in wanted.items() if (row := self._recent.find(key, epoch)) is not None}
-        missing = {key: epoch for key, epoch in wanted.items() if key not in found}
+            epochs = {key: epoch for key in keys if (epoch := self._latest.find(key)) is not None}
+            rows = {key: row for key, epoch in epochs.items() if (row := self._recent.find(key, epoch)) is not None}
+        missing = {key: epoch for key, epoch in epochs.items() if key not in rows}
         if missing:
-            read = self._objects.consistently(lambda snapshot: self._fetch(snapshot, missing))
+            missing_rows = self._objects.consistently(lambda snapshot: self._fetch(snapshot, missing))
             with self._lock:
-                for key, row in read.items():
+                for key, row in missing_rows.items():
                     self._recent.put(missing[key], row)
-            found.update(read)
-        return found
+            rows.update(missing_rows)
+        return rows
 
     def headers(self, upto: int) -> Sequence[ObjectRow]:
         return self._rows(upto, ("partition",), lambda rows: pc.equal(rows["partition"], ""))
 
     def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
-        wanted = pa.array(sorted({name.table for name in names}), pa.string())
-        found = self._rows(upto, ("table",), lambda rows: pc.is_in(rows["table"], wanted))
-        return [row for row in found if TableName(row.database, row.table) in names]
+        tables = pa.array(sorted({name.table for name in names}), pa.string())
+        candidates = self._rows(upto, ("table",), lambda rows: pc.is_in(rows["table"], tables))
+        return [row for row in candidates if TableName(row.database, row.table) in names]
 
     def _rows(
         self, upto: int, columns: Sequence[str], match: Callable[[pa.Table], pa.ChunkedArray]
     ) -> Sequence[ObjectRow]:
         epochs, columns = range(upto + 1), (EPOCH, *columns)
-        found = self._objects.consistently(
+        matches = self._objects.consistently(
             lambda snapshot: self._objects.matching(snapshot.holding(epochs), epochs, columns, match)
         )
-        return [object_of(row) for row in found.sort_by([(EPOCH, "ascending"), ("step", "ascending")]).to_pylist()]
+        return [object_of(row) for row in matches.sort_by([(EPOCH, "ascending"), ("step", "ascending")]).to_pylist()]
 
     def forget(self, before_epoch: int) -> int:
         last = self.last_epoch()
@@ -252,9 +252,11 @@ class DeltaLedger:
         before = min(before_epoch, last.epoch)
         count = sum(epoch.epoch < before for epoch in self.epochs())
         with self._lock:
-            worth = self._objects.consistently(lambda snapshot: self._worth_keeping(snapshot, before))
-        owners = pa.array(sorted({epoch for mask in worth.values() for epoch in mask.epochs}), pa.int64())
-        sparse = {file: found for file, found in worth.items() if found.sparse}
+            retentions = self._objects.consistently(lambda snapshot: self._worth_keeping(snapshot, before))
+        owners = pa.array(
+            sorted({epoch for retention in retentions.values() for epoch in retention.epochs}), pa.int64()
+        )
+        sparse = {file: retention for file, retention in retentions.items() if retention.sparse}
         self._epochs.rewrite(
             lambda snapshot: [file for file in snapshot.files if file.low < before],
             lambda file: retained(self._epochs.read_files([file]), before, owners),
@@ -285,25 +287,23 @@ class DeltaLedger:
         self._writer = number
 
     def _write_objects(self, epoch: int, rows: Sequence[ObjectRow]) -> None:
-        written = self._objects.write(
-            [pa.Table.from_pylist([object_record(row, epoch) for row in rows], schema=OBJECTS)]
-        )
+        files = self._objects.write([pa.Table.from_pylist([object_record(row, epoch) for row in rows], schema=OBJECTS)])
 
         def decide(snapshot: Snapshot) -> Change | None:
             self._demand_writer(snapshot)
             left_by_a_crash = tuple(file for file in snapshot.files if file.high >= epoch)
             first = snapshot.marks.get(WRITER, 0) < self._writer
-            change = Change(add=written, remove=left_by_a_crash, marks={WRITER: self._writer})
-            return change if written or left_by_a_crash or first else None
+            change = Change(add=files, remove=left_by_a_crash, marks={WRITER: self._writer})
+            return change if files or left_by_a_crash or first else None
 
         self._objects.commit(decide)
 
     def _write_epoch(self, epoch: Epoch) -> None:
-        written = self._epochs.write([pa.Table.from_pylist([epoch_record(epoch)], schema=EPOCHS)])
+        files = self._epochs.write([pa.Table.from_pylist([epoch_record(epoch)], schema=EPOCHS)])
 
         def decide(snapshot: Snapshot) -> Change:
             self._demand_writer(snapshot)
-            return Change(add=written, marks={EPOCH: epoch.epoch})
+            return Change(add=files, marks={EPOCH: epoch.epoch})
 
         self._epochs.commit(decide)
 
@@ -333,21 +333,21 @@ class DeltaLedger:
             self._latest.add((key,), epoch)
         self._indexed = last
 
-    def _fetch(self, snapshot: Snapshot, wanted: Mapping[ObjectKey, int]) -> dict[ObjectKey, ObjectRow]:
-        epochs = sorted(set(wanted.values()))
-        names, partitions = pa.array({key[1] for key in wanted}), pa.array({key[2] for key in wanted})
+    def _fetch(self, snapshot: Snapshot, epoch_of: Mapping[ObjectKey, int]) -> dict[ObjectKey, ObjectRow]:
+        epochs = sorted(set(epoch_of.values()))
+        names, partitions = pa.array({key[1] for key in epoch_of}), pa.array({key[2] for key in epoch_of})
 
         def match(rows: pa.Table) -> pa.ChunkedArray:
             named = pc.and_(pc.is_in(rows["table"], names), pc.is_in(rows["partition"], partitions))
             return pc.and_(named, rows["carries_files"])
 
         rows = self._objects.matching(snapshot.holding(epochs), epochs, KEY_COLUMNS, match)
-        found = {}
+        objects = {}
         for row in rows.sort_by(EPOCH).to_pylist():
             key = (row["database"], row["table"], row["partition"])
-            if wanted.get(key) == row[EPOCH]:
-                found[key] = object_of(row)
-        return found
+            if epoch_of.get(key) == row[EPOCH]:
+                objects[key] = object_of(row)
+        return objects
 
     def _worth_keeping(self, snapshot: Snapshot, before: int) -> dict[DataFile, RowRetention]:
         """Of each file with rows below `before`, the rows that are not, and those that are needed still."""
@@ -355,9 +355,9 @@ class DeltaLedger:
         rows = [self._objects.read_files([file], None, LINE_COLUMNS) for file in files]
         if not files:
             return {}
-        whole = pa.concat_tables(rows)
-        epochs, changes = whole[EPOCH].to_pylist(), whole["change"].to_pylist()
-        numbered = whole.append_column("index", pa.array(range(whole.num_rows), pa.int64()))
+        all_rows = pa.concat_tables(rows)
+        epochs, changes = all_rows[EPOCH].to_pylist(), all_rows["change"].to_pylist()
+        numbered = all_rows.append_column("index", pa.array(range(all_rows.num_rows), pa.int64()))
         old = numbered.filter(pc.less(numbered[EPOCH], before))
         keep = needed(lines_of(old.sort_by([(EPOCH, "ascending"), ("step", "ascending")])))
         ends = list(accumulate(file.num_rows for file in rows))
@@ -367,9 +367,9 @@ class DeltaLedger:
             for file, span in spans.items()
             if sum(epochs[row] >= before or row in keep for row in span) < len(span) / 2
         }
-        left = [epochs[row] for file in spans.keys() - sparse for row in spans[file] if row not in keep]
-        ended = min(left, default=before)
-        found = {}
+        remaining = [epochs[row] for file in spans.keys() - sparse for row in spans[file] if row not in keep]
+        ended = min(remaining, default=before)
+        retentions = {}
         for file, span in spans.items():
             # What ended an object stays while rows of one that has ended may be left in other files.
             mask = [
@@ -377,10 +377,10 @@ class DeltaLedger:
                 for row in span
             ]
             owners = frozenset(
-                epochs[row] for row, kept in zip(span, mask, strict=True) if kept and epochs[row] < before
+                epochs[row] for row, is_kept in zip(span, mask, strict=True) if is_kept and epochs[row] < before
             )
-            found[file] = RowRetention(pa.array(mask, pa.bool_()), file in sparse, owners)
-        return found
+            retentions[file] = RowRetention(pa.array(mask, pa.bool_()), file in sparse, owners)
+        return retentions
 
 
 def is_of_format_one(snapshot: Snapshot) -> bool:

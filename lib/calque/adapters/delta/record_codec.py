@@ -80,5 +80,5 @@ def record_of_row(row: Row) -> Record:
 
 
 def unreadable(row: Row, why: str) -> Broken:
-    what = f"The ledger's record {row['kind']} {row['key']} can't be read"
-    return Broken(what, why, "Restore the ledger from a backup")
+    problem = f"The ledger's record {row['kind']} {row['key']} can't be read"
+    return Broken(problem, why, "Restore the ledger from a backup")

@@ -92,16 +92,16 @@ class DeltaScans:
 
     def forget(self, upto: int) -> int:
         """Removes rows; how many scans went is not more than how many rows."""
-        gone = len({entry.scans[0] for entry in self.entries(0) if entry.scans[0] <= upto})
-        if gone:
+        count = len({entry.scans[0] for entry in self.entries(0) if entry.scans[0] <= upto})
+        if count:
             self._table.forget(upto)
-        return gone
+        return count
 
     def remembered(self) -> Memory:
         try:
             rows = pq.read_table(self._memory)
-            seen = int((rows.schema.metadata or {})[SEEN])
-            return Memory(seen, {key_of(row): watched_of(row) for row in rows.to_pylist()})
+            event_id = int((rows.schema.metadata or {})[SEEN])
+            return Memory(event_id, {key_of(row): watched_of(row) for row in rows.to_pylist()})
         except (OSError, KeyError, ValueError, pa.ArrowInvalid):
             return Memory()
 

@@ -104,8 +104,8 @@ class RangedTable:
         self._start()
 
     def __getstate__(self) -> dict[str, object]:
-        kept = ("location", "schema", "key", "_uri", "_marks", "_format", "_options")
-        return {name: getattr(self, name) for name in kept}
+        attributes = ("location", "schema", "key", "_uri", "_marks", "_format", "_options")
+        return {name: getattr(self, name) for name in attributes}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -169,10 +169,10 @@ class RangedTable:
                     return
                 try:
                     handle = self._handle_at(version)
-                    there = {field.name for field in handle.schema().fields}
-                    lacking = [field for field in self._delta_schema.fields if field.name not in there]
-                    if lacking:
-                        handle.alter.add_columns(lacking)
+                    existing_names = {field.name for field in handle.schema().fields}
+                    missing_fields = [field for field in self._delta_schema.fields if field.name not in existing_names]
+                    if missing_fields:
+                        handle.alter.add_columns(missing_fields)
                 except CommitConflict:
                     continue
                 except (DeltaError, OSError) as error:
@@ -236,15 +236,15 @@ class RangedTable:
     ) -> pa.Table:
         """Whole rows with wanted keys for which `match`, a mask over `columns`, is true; other columns are read only
         where one matches. Raises OSError."""
-        found = [self.schema.empty_table()]
+        pieces = [self.schema.empty_table()]
         for file in files:
             with self._opened(file) as parquet:
                 for number in groups_holding(parquet, keys):
                     mask = match(parquet.read_row_group(number, columns=list(columns)))
                     if pc.any(mask).as_py():
                         rows = filled(parquet.read_row_group(number).filter(mask), self.schema, self.schema.names)
-                        found.append(with_keys(rows, self.key, keys).cast(self.schema))
-        return pa.concat_tables(found)
+                        pieces.append(with_keys(rows, self.key, keys).cast(self.schema))
+        return pa.concat_tables(pieces)
 
     def pieces(self, file: DataFile, keys: Keys | None, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of one file, row group by row group, without the groups that can't hold a wanted key."""
@@ -274,15 +274,15 @@ class RangedTable:
             merged = self.write(rows if keep is None else map(keep, rows))
         except FileNotFoundError:
             return 0
-        done = False
+        is_merged = False
 
         def decide(snapshot: Snapshot) -> Change | None:
-            nonlocal done
-            done = set(run) <= set(snapshot.files)
-            return Change(add=merged, remove=tuple(run), rearranges=keep is None) if done else None
+            nonlocal is_merged
+            is_merged = set(run) <= set(snapshot.files)
+            return Change(add=merged, remove=tuple(run), rearranges=keep is None) if is_merged else None
 
         self.commit(decide)
-        if done:
+        if is_merged:
             return len(run)
         self.discard(merged)
         return 0
@@ -305,22 +305,22 @@ class RangedTable:
         """Put in the place of each chosen file the rows that `keep` leaves of it, at once or in pieces, in one commit
         with `marks`; a file of which it leaves all at once stays. How many rows went. Then delete data files that
         nothing has needed for long."""
-        kept: dict[DataFile, tuple[DataFile, ...]] = {}
-        gone = 0
+        replacements: dict[DataFile, tuple[DataFile, ...]] = {}
+        removed_rows = 0
 
         def decide(snapshot: Snapshot) -> Change | None:
-            nonlocal gone
+            nonlocal removed_rows
             chosen = tuple(choose(snapshot))
             for file in chosen:
-                if file not in kept:
+                if file not in replacements:
                     rows = keep(file)
                     if not isinstance(rows, pa.Table):
-                        kept[file] = self.write(rows)
+                        replacements[file] = self.write(rows)
                     else:
-                        kept[file] = (file,) if rows.num_rows == file.rows else self.write([rows])
-            remove = tuple(file for file in chosen if kept[file] != (file,))
-            add = tuple(new for file in remove for new in kept[file])
-            gone = sum(file.rows for file in remove) - sum(file.rows for file in add)
+                        replacements[file] = (file,) if rows.num_rows == file.rows else self.write([rows])
+            remove = tuple(file for file in chosen if replacements[file] != (file,))
+            add = tuple(new for file in remove for new in replacements[file])
+            removed_rows = sum(file.rows for file in remove) - sum(file.rows for file in add)
             return Change(add, remove, marks) if remove or marks else None
 
         def prepare_then_commit(snapshot: Snapshot) -> None:
@@ -329,7 +329,7 @@ class RangedTable:
 
         self.consistently(prepare_then_commit)
         self.vacuum()
-        return gone
+        return removed_rows
 
     def vacuum(self) -> None:
         """Delete data files that were removed, or written and never committed, more than an hour ago."""
@@ -384,10 +384,10 @@ class RangedTable:
                 problem = error
                 time.sleep(0.005 * attempt)
             else:
-                known = {name: number for name, number in marks.items() if number is not None}
-                self._require_known_format(known)
+                known_marks = {name: number for name, number in marks.items() if number is not None}
+                self._require_known_format(known_marks)
                 files = in_order(self._known(row) for row in adds)
-                self._snapshot, self._handle = Snapshot(handle.version(), files, known), handle
+                self._snapshot, self._handle = Snapshot(handle.version(), files, known_marks), handle
                 return
         raise self._unavailable("opened", problem) from problem
 
@@ -506,9 +506,9 @@ class RangedTable:
         except FileNotFoundError:
             return None
 
-    def _unavailable(self, done: str, error: Exception | None) -> Unavailable:
+    def _unavailable(self, verb: str, error: Exception | None) -> Unavailable:
         return Unavailable(
-            f"The table {self.location} could not be {done}",
+            f"The table {self.location} could not be {verb}",
             COLOURS.sub("", str(error)),
             "Check that the folder can be reached and written, then try again",
         )

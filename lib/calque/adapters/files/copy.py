@@ -61,18 +61,18 @@ class _FileUncopied(Exception):
 def _copied(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> CopiedFile:
     if isinstance(target, ObjectSystem):
         return _put(task, source, path, _source_facts(task, source, path), target, target_path)
-    occupied = _target_facts(task, target, target_path)
-    if task.ours and occupied is not None and _is_dated(task, occupied):
+    existing = _target_facts(task, target, target_path)
+    if task.ours and existing is not None and _is_dated(task, existing):
         return CopiedFile(task)
-    if occupied is None and task.size <= WHOLE and isinstance(source, LocalSystem) and isinstance(target, LocalSystem):
+    if existing is None and task.size <= WHOLE and isinstance(source, LocalSystem) and isinstance(target, LocalSystem):
         return _whole(task, source, path, target, target_path)
-    found = _source_facts(task, source, path)
-    if occupied is not None:
-        return _kept(task, source, path, found, target, target_path, occupied)
+    source_facts = _source_facts(task, source, path)
+    if existing is not None:
+        return _kept(task, source, path, source_facts, target, target_path, existing)
     temporary = _temporary(target_path)
     try:
         checksum = _written(task, source, path, target, temporary)
-        _require_unchanged(task, source, path, found)
+        _require_unchanged(task, source, path, source_facts)
         if _read_back(task, target, temporary) != checksum:
             raise _faulty(task)
         _renamed(task, target, temporary, target_path)
@@ -83,7 +83,7 @@ def _copied(task: CopyTask, source: ReadableSystem, path: str, target: System, t
 
 
 def _put(
-    task: CopyTask, source: ReadableSystem, path: str, found: FileFacts, target: ObjectSystem, target_path: str
+    task: CopyTask, source: ReadableSystem, path: str, source_facts: FileFacts, target: ObjectSystem, target_path: str
 ) -> CopiedFile:
     """To where a file appears whole or not at all: no temporary name. Between two places of one store the store copies
     by itself, and a checksum is known only where it could not prove that both are equal."""
@@ -93,24 +93,24 @@ def _put(
         for chunk in _source_chunks(task, source, path):
             digest.update(chunk)
             yield chunk
-        _require_unchanged(task, source, path, found)
+        _require_unchanged(task, source, path, source_facts)
 
     try:
-        inside = proven = target.copy_from(bare(source), path, found, target_path)
-        if inside is None:
+        copied_by_store = proven = target.copy_from(bare(source), path, source_facts, target_path)
+        if copied_by_store is None:
             proven = target.create_whole(target_path, hashed(), task.size)
     except FileExistsError as error:
-        occupied = _target_facts(task, target, target_path)
-        if occupied is None:
+        existing = _target_facts(task, target, target_path)
+        if existing is None:
             raise trouble("write", task.target, error) from error
-        return _kept(task, source, path, found, target, target_path, occupied)
+        return _kept(task, source, path, source_facts, target, target_path, existing)
     except FileNotFoundError as error:
         raise _FileUncopied(f"{task.source} was replaced while it was copied.") from error
     except OSError as error:
         raise _of_target(task, error) from error
     if proven:
-        return CopiedFile(task, "" if inside else digest.hexdigest(), bytes_moved=task.size)
-    if inside is False:
+        return CopiedFile(task, "" if copied_by_store else digest.hexdigest(), bytes_moved=task.size)
+    if copied_by_store is False:
         for chunk in _source_chunks(task, source, path):
             digest.update(chunk)
     if _read_back(task, target, target_path) != digest.hexdigest():
@@ -122,15 +122,15 @@ def _put(
 def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, target_path: str) -> CopiedFile:
     """A small local file: the same in half as many system calls, since it is read, written and read back at once."""
     try:
-        found, content = source.read_whole(path, task.size)
+        source_facts, content = source.read_whole(path, task.size)
     except FileNotFoundError as error:
         raise _missing(task) from error
     except OSError as error:
         raise _of_source(task, error) from error
-    _require_listed(task, found)
+    _require_listed(task, source_facts)
     if len(content) != task.size:
         raise _FileUncopied(f"{task.source} changed its length while it was copied.")
-    _require_unchanged(task, source, path, found)
+    _require_unchanged(task, source, path, source_facts)
     temporary = _temporary(target_path)
     try:
         if target.write_whole(temporary, content, task.modified_ns) != content:
@@ -157,27 +157,27 @@ def _missing(task: CopyTask) -> _FileUncopied:
     return _FileUncopied(f"{task.source} is not there any more.")
 
 
-def _is_dated(task: CopyTask, found: FileFacts) -> bool:
+def _is_dated(task: CopyTask, facts: FileFacts) -> bool:
     """Whether a file that calque put there was verified: it gets its source's time after that, its name then."""
-    return not found.directory and (found.size, found.modified_ns) == (task.size, task.modified_ns)
+    return not facts.directory and (facts.size, facts.modified_ns) == (task.size, task.modified_ns)
 
 
 def _kept(
     task: CopyTask,
     source: ReadableSystem,
     path: str,
-    found: FileFacts,
+    source_facts: FileFacts,
     target: System,
     target_path: str,
-    occupied: FileFacts,
+    existing: FileFacts,
 ) -> CopiedFile:
     other = _FileUncopied(f"{task.target} is there already with other content. Remove it if nothing uses it.")
-    if occupied.directory or occupied.size != task.size:
+    if existing.directory or existing.size != task.size:
         raise other
     digest = xxh3_128()
     for chunk in _source_chunks(task, source, path):
         digest.update(chunk)
-    _require_unchanged(task, source, path, found)
+    _require_unchanged(task, source, path, source_facts)
     if _read_back(task, target, target_path) != digest.hexdigest():
         raise other
     try:
@@ -189,21 +189,21 @@ def _kept(
 
 def _source_facts(task: CopyTask, source: ReadableSystem, path: str) -> FileFacts:
     try:
-        found = source.facts(path)
+        facts = source.facts(path)
     except OSError as error:
         raise _of_source(task, error) from error
-    if found is None:
+    if facts is None:
         raise _missing(task)
-    _require_listed(task, found)
-    return found
+    _require_listed(task, facts)
+    return facts
 
 
-def _require_listed(task: CopyTask, found: FileFacts) -> None:
-    if found.directory:
+def _require_listed(task: CopyTask, facts: FileFacts) -> None:
+    if facts.directory:
         raise _FileUncopied(f"{task.source} is a directory now.")
-    if (found.size, found.modified_ns) != (task.size, task.modified_ns):
+    if (facts.size, facts.modified_ns) != (task.size, task.modified_ns):
         raise _FileUncopied(
-            f"{task.source} is not the file that was listed: {found.size} bytes of {found.modified_ns} ns "
+            f"{task.source} is not the file that was listed: {facts.size} bytes of {facts.modified_ns} ns "
             f"instead of {task.size} of {task.modified_ns}."
         )
 

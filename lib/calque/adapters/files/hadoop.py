@@ -18,17 +18,19 @@ FILES = ("core-site.xml", "hdfs-site.xml")
 def settings_of(options: Mapping[str, str]) -> Mapping[str, str]:
     """All settings by name: those in the files of `config_dir`, else of `HADOOP_CONF_DIR` or `HADOOP_HOME`, and
     `options` above them. Raises `Refused` for a file that can't be read."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     home = os.environ.get("HADOOP_HOME")
     folder = options.get("config_dir") or os.environ.get("HADOOP_CONF_DIR") or (home and f"{home}/etc/hadoop")
     for file in (Path(folder, name) for name in FILES if folder):
         try:
             if file.exists():
                 properties = ElementTree.parse(file).iter("property")
-                found |= {each.findtext("name", "").strip(): each.findtext("value", "").strip() for each in properties}
+                settings |= {
+                    each.findtext("name", "").strip(): each.findtext("value", "").strip() for each in properties
+                }
         except (OSError, ElementTree.ParseError) as error:
             raise Refused(f"{file} can't be read", str(error), "Put it right, or name another config_dir") from error
-    return {**found, **{name: value for name, value in options.items() if name != "config_dir"}}
+    return {**settings, **{name: value for name, value in options.items() if name != "config_dir"}}
 
 
 def name_nodes(authority: str, settings: Mapping[str, str]) -> tuple[str, int]:

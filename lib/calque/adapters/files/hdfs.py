@@ -68,8 +68,8 @@ def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT
     try:
         return _opened(hdfs_native.AsyncClient, address, tuple(sorted(config.items())), silent, process)
     except (RuntimeError, OSError) as error:
-        what, todo = f"hdfs://{address}/ can't be opened", "Correct the location, or the options of its storage"
-        raise Refused(what, str(error), todo) from error
+        problem, todo = f"hdfs://{address}/ can't be opened", "Correct the location, or the options of its storage"
+        raise Refused(problem, str(error), todo) from error
 
 
 def open_for_readers(authority: str, options: Mapping[str, str]) -> AbstractFileSystem:
@@ -129,24 +129,24 @@ class HdfsSystem:
         return sorted(files, key=lambda file: file.path)
 
     def children(self, path: str) -> Sequence[str]:
-        return [found.name for found in self.entries(path)]
+        return [entry.name for entry in self.entries(path)]
 
     def entries(self, path: str) -> Sequence[StorageEntry]:
         """What `children` names, from the same calls."""
         try:
-            listed = self._listed(path) or ()
+            statuses = self._listed(path) or ()
         except NotADirectoryError:
             return ()
-        found = (entry(status.path.rsplit("/", 1)[1], _facts(status)) for status in listed)
-        return sorted(found, key=lambda each: each.name)
+        entries = (entry(status.path.rsplit("/", 1)[1], _facts(status)) for status in statuses)
+        return sorted(entries, key=lambda each: each.name)
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         # One byte more than expected, so that a file that grew shows it.
-        most = min(CHUNK, size + 1)
-        limit = 2 * self._silent + most / SLOWEST
+        chunk_size = min(CHUNK, size + 1)
+        limit = 2 * self._silent + chunk_size / SLOWEST
         with self._clients.one() as client:
             reader = self._answer(client, path, client.read(path), self._silent)
-            while chunk := self._answer(client, path, reader.read(most), limit):
+            while chunk := self._answer(client, path, reader.read(chunk_size), limit):
                 yield memoryview(chunk)
 
     def create(self, path: str, chunks: Iterable[memoryview]) -> None:
@@ -175,8 +175,8 @@ class HdfsSystem:
         # A NameNode that does not answer at all is not given the time that a removal may take.
         facts = self.facts(path)
         if facts is not None:
-            more = REMOVING_SECONDS if facts.directory else 0.0
-            self._ask(path, lambda client: client.delete(path, recursive=True), more)
+            extra_seconds = REMOVING_SECONDS if facts.directory else 0.0
+            self._ask(path, lambda client: client.delete(path, recursive=True), extra_seconds)
 
     def _renamed(self, path: str, target: str, over: bool) -> None:
         def rename(client: AsyncClient) -> Awaitable[None]:
@@ -190,24 +190,24 @@ class HdfsSystem:
 
     def _listed(self, path: str) -> Sequence[FileStatus] | None:
         """What is directly below; None when there is nothing. `NotADirectoryError` for a file."""
-        found: list[FileStatus] = []
+        statuses: list[FileStatus] = []
         try:
             with self._clients.one() as client:
                 entries = client.list_status(path)
-                while some := self._answer(client, path, _some(entries), self._silent):
-                    found += some
-                    if len(some) < PAGE:
+                while page := self._answer(client, path, _some(entries), self._silent):
+                    statuses += page
+                    if len(page) < PAGE:
                         break
         except FileNotFoundError:
             return None
-        if len(found) == 1 and found[0].path == path and not found[0].isdir:
+        if len(statuses) == 1 and statuses[0].path == path and not statuses[0].isdir:
             raise NotADirectoryError(errno.ENOTDIR, "a file", path)
-        return found
+        return statuses
 
-    def _ask(self, path: str, call: Callable[[AsyncClient], Awaitable[Result]], more: float = 0.0) -> Result:
+    def _ask(self, path: str, call: Callable[[AsyncClient], Awaitable[Result]], extra_seconds: float = 0.0) -> Result:
         """The answer to one call, which may take so many seconds more."""
         with self._clients.one() as client:
-            return self._answer(client, path, call(client), self._silent + more)
+            return self._answer(client, path, call(client), self._silent + extra_seconds)
 
     def _answer(self, client: AsyncClient, path: str, asking: Awaitable[Result], limit: float) -> Result:
         async def asked() -> Result:
@@ -223,7 +223,7 @@ class HdfsSystem:
 
 @cache
 def _opened(
-    made: Callable[[str, Mapping[str, str]], AsyncClient],
+    new_client: Callable[[str, Mapping[str, str]], AsyncClient],
     address: str,
     config: tuple[tuple[str, str], ...],
     silent: float,
@@ -231,10 +231,10 @@ def _opened(
 ) -> HdfsSystem:
     """Kept for as long as the process lives (see `hdfs_clients`)."""
 
-    def client(again: bool) -> AsyncClient:
+    def client(is_retry: bool) -> AsyncClient:
         # One that did not answer is not always asked first again.
-        order = {f"dfs.client.failover.random.order.{address}": "true"} if again else {}
-        return made(f"hdfs://{address}", {**dict(config), **order})
+        order = {f"dfs.client.failover.random.order.{address}": "true"} if is_retry else {}
+        return new_client(f"hdfs://{address}", {**dict(config), **order})
 
     return HdfsSystem(Clients(client), silent)
 
@@ -243,23 +243,23 @@ def _client() -> ModuleType:
     try:
         import hdfs_native
     except ImportError as error:
-        what, todo = "Locations on HDFS can't be opened", "Run `pip install 'calque[hdfs]'`"
-        raise Refused(what, f"the package hdfs-native is missing: {error}", todo) from error
+        problem, todo = "Locations on HDFS can't be opened", "Run `pip install 'calque[hdfs]'`"
+        raise Refused(problem, f"the package hdfs-native is missing: {error}", todo) from error
     return hdfs_native
 
 
 async def _some(entries: AsyncIterator[FileStatus]) -> list[FileStatus]:
     """The next of them, at most `PAGE`."""
-    found: list[FileStatus] = []
+    statuses: list[FileStatus] = []
     async for status in entries:
-        found.append(status)
-        if len(found) == PAGE:
+        statuses.append(status)
+        if len(statuses) == PAGE:
             break
-    return found
+    return statuses
 
 
-def _has_log(listed: Sequence[FileStatus]) -> bool:
-    return any(status.path.endswith(f"/{LOG}") for status in listed)
+def _has_log(statuses: Sequence[FileStatus]) -> bool:
+    return any(status.path.endswith(f"/{LOG}") for status in statuses)
 
 
 def _facts(status: FileStatus) -> FileFacts:

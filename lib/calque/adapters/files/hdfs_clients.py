@@ -23,7 +23,7 @@ class Clients:
     def __init__(self, opened: Callable[[bool], AsyncClient]) -> None:
         self._opened, self._lock = opened, Lock()
         self._current = opened(False)
-        self._left: deque[tuple[float, AsyncClient]] = deque()
+        self._abandoned: deque[tuple[float, AsyncClient]] = deque()
 
     @contextmanager
     def one(self) -> Iterator[AsyncClient]:
@@ -44,6 +44,6 @@ class Clients:
     def _keep(self, client: AsyncClient) -> None:
         now = time.monotonic()
         with self._lock:
-            self._left.append((now, client))
-            while self._left[0][0] < now - KEPT_SECONDS:
-                self._left.popleft()
+            self._abandoned.append((now, client))
+            while self._abandoned[0][0] < now - KEPT_SECONDS:
+                self._abandoned.popleft()

@@ -55,11 +55,11 @@ def as_os_errors(path: str) -> Iterator[None]:
 
 def told(text: str, path: str) -> OSError:
     """What a text of the client means."""
-    answered = _ANSWERED.match(text)
-    if answered is None:
+    answer = _ANSWERED.match(text)
+    if answer is None:
         refused = text.startswith(_NO_CREDENTIALS)
         return PermissionError(errno.EACCES, text, path) if refused else ConnectionError(text)
-    kind, message = re.split(r"[.$]", answered[1])[-1], answered[2].split("\\n", 1)[0]
+    kind, message = re.split(r"[.$]", answer[1])[-1], answer[2].split("\\n", 1)[0]
     if "could only be written to 0" in message and "There are 0 datanode" not in message:
         return OSError(errno.ENOSPC, message, path)
     if message.startswith(_NO_ACCESS_TIMES):

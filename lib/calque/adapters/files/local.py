@@ -32,10 +32,10 @@ class LocalSystem:
 
     def facts(self, path: str) -> FileFacts | None:
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return _facts(found)
+        return _facts(status)
 
     def below(self, path: str) -> Sequence[File] | None:
         files: list[File] = []
@@ -63,8 +63,8 @@ class LocalSystem:
             return ()
 
     def entries(self, path: str) -> Sequence[StorageEntry]:
-        found = ((name, self.facts(f"{path}/{name}")) for name in self.children(path))
-        return [entry(name, facts) for name, facts in found if facts is not None]
+        facts_by_name = ((name, self.facts(f"{path}/{name}")) for name in self.children(path))
+        return [entry(name, facts) for name, facts in facts_by_name if facts is not None]
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         # One byte more than expected, so that a file that grew shows it, and a small one takes a small buffer.
@@ -83,10 +83,10 @@ class LocalSystem:
         """A small file, expected to be `size` bytes, from one opening. More than that shows in its length."""
         descriptor = os.open(path, READING)
         try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "no regular file", path)
-            return _facts(found), os.read(descriptor, size + 1)
+            return _facts(status), os.read(descriptor, size + 1)
         finally:
             os.close(descriptor)
 
@@ -94,14 +94,14 @@ class LocalSystem:
         """Write a new small file with this time; what is read back. A part may be left by an exception."""
         descriptor = self._opened(path)
         try:
-            written = os.write(descriptor, content)
-            while written < len(content):
-                written += os.write(descriptor, content[written:])
+            written_bytes = os.write(descriptor, content)
+            while written_bytes < len(content):
+                written_bytes += os.write(descriptor, content[written_bytes:])
             if self._durability is Durability.SYNCED:
                 os.fsync(descriptor)
-            found = os.pread(descriptor, len(content) + 1, 0)
+            stored = os.pread(descriptor, len(content) + 1, 0)
             os.utime(descriptor, ns=(modified_ns, modified_ns))
-            return found
+            return stored
         finally:
             os.close(descriptor)
 
@@ -109,9 +109,9 @@ class LocalSystem:
         descriptor = self._opened(path)
         try:
             for chunk in chunks:
-                written = os.write(descriptor, chunk)
-                while written < len(chunk):
-                    written += os.write(descriptor, chunk[written:])
+                written_bytes = os.write(descriptor, chunk)
+                while written_bytes < len(chunk):
+                    written_bytes += os.write(descriptor, chunk[written_bytes:])
             if self._durability is Durability.SYNCED:
                 os.fsync(descriptor)
         finally:
@@ -153,8 +153,10 @@ class LocalSystem:
             return os.open(path, flags, 0o666)
 
 
-def _facts(found: os.stat_result) -> FileFacts:
-    return FileFacts(found.st_size, found.st_mtime_ns, f"{found.st_dev}:{found.st_ino}", stat.S_ISDIR(found.st_mode))
+def _facts(status: os.stat_result) -> FileFacts:
+    return FileFacts(
+        status.st_size, status.st_mtime_ns, f"{status.st_dev}:{status.st_ino}", stat.S_ISDIR(status.st_mode)
+    )
 
 
 _Pending = tuple[str, str, tuple[tuple[int, int], ...]]
@@ -176,17 +178,17 @@ def _scan(directory: str, relative: str, files: list[File], above: tuple[tuple[i
                     linked = _linked(entry, above) if entry.is_symlink() else above
                     pending.append((entry.path, f"{relative}{name}/", linked))
                     continue
-                found = entry.stat()
+                status = entry.stat()
             except FileNotFoundError:
                 continue
-            if stat.S_ISREG(found.st_mode):
-                files.append(File(relative + name, found.st_size, found.st_mtime_ns))
+            if stat.S_ISREG(status.st_mode):
+                files.append(File(relative + name, status.st_size, status.st_mtime_ns))
     return pending
 
 
 def _linked(entry: os.DirEntry[str], above: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    found = entry.stat()
-    identity = found.st_dev, found.st_ino
+    status = entry.stat()
+    identity = status.st_dev, status.st_ino
     if identity in above:
         raise OSError(errno.ELOOP, "a link to a directory above itself", entry.path)
     return *above, identity

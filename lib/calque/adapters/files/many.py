@@ -48,17 +48,17 @@ def copy_all(
     require_own_targets(tasks)
     portions = list(_portions(tuple(dict.fromkeys(tasks)), pace))
     crew = CopyThreads(portions, systems, terms, bucket, slots)
-    done: dict[CopyTask, CopiedFile] = {}
+    copies: dict[CopyTask, CopiedFile] = {}
     try:
         crew.start(min(pace.threads, len(portions)))
         for _ in portions:
             for copied in crew.next():
-                done[copied.task] = copied
+                copies[copied.task] = copied
                 if progress:
                     progress(copied)
     finally:
         crew.stop()
-    return [done[task] for task in tasks]
+    return [copies[task] for task in tasks]
 
 
 class CopyThreads:

@@ -19,43 +19,47 @@ Result = TypeVar("Result")
 
 def announce(systems: FileSystemSet, tasks: Sequence[CopyTask]) -> None:
     """Note the times of files before they are copied."""
-    wanted: dict[str, list[CopyTask]] = {}
+    tasks_by_directory: dict[str, list[CopyTask]] = {}
     for task in tasks:
         if not task.target.startswith(("/", "file:")):
-            wanted.setdefault(task.target.rpartition("/")[0], []).append(task)
+            tasks_by_directory.setdefault(task.target.rpartition("/")[0], []).append(task)
 
     def note(directory: str) -> None:
         system, path = systems.at(directory)
         if isinstance(system, ObjectSystem) and system.noted:
-            times = {(task.target.rpartition("/")[2], task.size): task.modified_ns for task in wanted[directory]}
+            times = {
+                (task.target.rpartition("/")[2], task.size): task.modified_ns for task in tasks_by_directory[directory]
+            }
             try:
                 system.note(path, times)
             except OSError as error:
                 raise trouble("write to", directory, error) from error
 
-    each(note, list(wanted))
+    each(note, list(tasks_by_directory))
 
 
 def note_times(systems: FileSystemSet, times: Mapping[str, int]) -> None:
     """Note other times of files that are there, by full path."""
-    wanted: dict[str, dict[str, int]] = {}
+    times_by_directory: dict[str, dict[str, int]] = {}
     for path, modified_ns in times.items():
         if not path.startswith(("/", "file:")):
             directory, _, name = path.rpartition("/")
-            wanted.setdefault(directory, {})[name] = modified_ns
+            times_by_directory.setdefault(directory, {})[name] = modified_ns
 
     def note(directory: str) -> None:
         system, path = systems.at(directory)
         if isinstance(system, ObjectSystem) and system.noted:
             try:
                 sizes = {entry.name: entry.size for entry in system.entries(path) if not entry.directory}
-                found = {(name, sizes[name]): time for name, time in wanted[directory].items() if name in sizes}
-                if found:
-                    system.note(path, found)
+                existing_times = {
+                    (name, sizes[name]): time for name, time in times_by_directory[directory].items() if name in sizes
+                }
+                if existing_times:
+                    system.note(path, existing_times)
             except OSError as error:
                 raise trouble("write to", directory, error) from error
 
-    each(note, list(wanted))
+    each(note, list(times_by_directory))
 
 
 def carry_over(systems: FileSystemSet, renames: Sequence[tuple[str, str]]) -> Sequence[Directory]:
@@ -65,7 +69,7 @@ def carry_over(systems: FileSystemSet, renames: Sequence[tuple[str, str]]) -> Se
         if not staged.startswith(("/", "file:")):
             (above, _, name), (below, _, new_name) = staged.rpartition("/"), target.rpartition("/")
             moves.setdefault((above, below), []).append((name, new_name))
-    found: list[Directory] = []
+    directories: list[Directory] = []
     for (above, below), names in moves.items():
         (system, path), (other, target_path) = systems.at(above), systems.at(below)
         if not isinstance(system, ObjectSystem) or not system.noted or system is not other:
@@ -73,13 +77,13 @@ def carry_over(systems: FileSystemSet, renames: Sequence[tuple[str, str]]) -> Se
         try:
             new_names = dict(names)
             times = system.noted_in(path)
-            going = {(new_names[name], size): time for (name, size), time in times.items() if name in new_names}
-            if going:
-                system.note(target_path, going)
+            target_times = {(new_names[name], size): time for (name, size), time in times.items() if name in new_names}
+            if target_times:
+                system.note(target_path, target_times)
         except OSError as error:
             raise trouble("write to", below, error) from error
-        found.append((system, path))
-    return found
+        directories.append((system, path))
+    return directories
 
 
 def forget(directories: Sequence[Directory]) -> None:
@@ -92,39 +96,41 @@ def forget(directories: Sequence[Directory]) -> None:
 
 
 def listed_together(
-    systems: FileSystemSet, locations: Sequence[str], apart: Callable[[Sequence[str]], Mapping[str, Listing]]
+    systems: FileSystemSet, locations: Sequence[str], list_apart: Callable[[Sequence[str]], Mapping[str, Listing]]
 ) -> Mapping[str, Listing]:
     """The listings of many locations, those of one store or HDFS with fewer requests, others and missing ones by
-    `apart`, which takes few."""
+    `list_apart`, which takes few."""
     groups: dict[tuple[str, str], list[str]] = {}
     for location in dict.fromkeys(locations):
-        where = place(location)
-        groups.setdefault((where.scheme, where.authority), []).append(location)
-    found: dict[str, Listing] = {}
-    for some in groups.values():
-        shared: dict[tuple[int, str], list[str]] = {}
+        location_place = place(location)
+        groups.setdefault((location_place.scheme, location_place.authority), []).append(location)
+    found_listings: dict[str, Listing] = {}
+    for group in groups.values():
+        locations_by_path: dict[tuple[int, str], list[str]] = {}
         opened: dict[int, BulkListing] = {}
-        for location in some:
+        for location in group:
             system, path = systems.at(location)
             if isinstance(system, BulkListing):
                 opened[id(system)] = system
-                shared.setdefault((id(system), path), []).append(location)
+                locations_by_path.setdefault((id(system), path), []).append(location)
         for number, bulk in opened.items():
-            paths = [path for key, path in shared if key == number]
+            paths = [path for key, path in locations_by_path if key == number]
             try:
                 listings = bulk.below_each(paths)
             except OSError as error:
-                raise trouble("list", some[0], error) from error
+                raise trouble("list", group[0], error) from error
             for path, files in listings.items():
                 if files is not None:
-                    found |= {location: Listing(location, tuple(files)) for location in shared[number, path]}
-    rest = [location for location in dict.fromkeys(locations) if location not in found]
+                    found_listings |= {
+                        location: Listing(location, tuple(files)) for location in locations_by_path[number, path]
+                    }
+    remaining = [location for location in dict.fromkeys(locations) if location not in found_listings]
 
     def one(location: str) -> Listing:
-        return apart([location])[location]
+        return list_apart([location])[location]
 
-    found |= dict(zip(rest, each(one, rest), strict=True))
-    return {location: found[location] for location in locations}
+    found_listings |= dict(zip(remaining, each(one, remaining), strict=True))
+    return {location: found_listings[location] for location in locations}
 
 
 def write_object(system: ObjectSystem, path: str, location: str, content: bytes) -> None:

@@ -38,22 +38,22 @@ class ObjectSystem:
         self._notes: OrderedDict[str, Times] = OrderedDict()
 
     def facts(self, path: str) -> FileFacts | None:
-        found = self.store.find(path)
-        if found is not None:
-            return FileFacts(found.size, found.modified_ns, found.version)
+        stored = self.store.find(path)
+        if stored is not None:
+            return FileFacts(stored.size, stored.modified_ns, stored.version)
         return FileFacts(0, 0, directory=True) if self.store.holds(path) else None
 
     def below(self, path: str) -> Sequence[File] | None:
-        found = self._settled(lambda: {path: list(self.store.below(path))})[path]
-        if not found and self.store.find(path) is not None:
+        objects = self._settled(lambda: {path: list(self.store.below(path))})[path]
+        if not objects and self.store.find(path) is not None:
             raise NotADirectoryError(errno.ENOTDIR, "a file", path)
-        return self._listed(path, found)
+        return self._listed(path, objects)
 
     def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
         """The same for many directories of one container, with fewer requests. A Delta table or a file is None."""
-        found = self._settled(lambda: self.store.below_each(paths))
-        plain = {path for path in paths if not any(each.name.startswith(f"{path}/{LOG}/") for each in found[path])}
-        return {path: self._listed(path, found[path]) if path in plain else None for path in paths}
+        objects = self._settled(lambda: self.store.below_each(paths))
+        plain = {path for path in paths if not any(each.name.startswith(f"{path}/{LOG}/") for each in objects[path])}
+        return {path: self._listed(path, objects[path]) if path in plain else None for path in paths}
 
     def children(self, path: str) -> Sequence[str]:
         directories, objects = self.store.level(path)
@@ -63,13 +63,13 @@ class ObjectSystem:
     def entries(self, path: str) -> Sequence[StorageEntry]:
         """What `children` names, from the same requests. An object that has the name of a directory is left out."""
         directories, objects = self.store.level(path)
-        found = {
+        entries = {
             name: StorageEntry(name, each.size, each.modified_ns)
             for each in objects
             if (name := each.name.rsplit("/", 1)[1]) and not is_internal(name)
         }
-        found |= {name: StorageEntry(name, 0, 0, directory=True) for name in directories}
-        return [found[name] for name in sorted(found)]
+        entries |= {name: StorageEntry(name, 0, 0, directory=True) for name in directories}
+        return [entries[name] for name in sorted(entries)]
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         return self.store.chunks(path, size)
@@ -96,10 +96,10 @@ class ObjectSystem:
         """Times are noted before copies are made: `note`."""
 
     def rename(self, path: str, target: str) -> None:
-        found = self.store.find(path)
-        if found is None:
+        stored = self.store.find(path)
+        if stored is None:
             raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
-        self.store.copy(found, target)
+        self.store.copy(stored, target)
         self.store.delete([path])
 
     replace = rename
@@ -112,16 +112,16 @@ class ObjectSystem:
 
     def note(self, directory: str, times: Times) -> None:
         """Note the times of files that are about to be written in a directory."""
-        there = self._notes_in(directory)
-        known = merged(there.items())
-        if all(known.get(file) == modified_ns for file, modified_ns in times.items()):
+        notes = self._notes_in(directory)
+        noted_times = merged(notes.items())
+        if all(noted_times.get(file) == modified_ns for file, modified_ns in times.items()):
             return
-        merge = len(there) >= MANY
+        merge = len(notes) >= MANY
         name = f"{directory}/{note_name(time.time_ns())}"
-        content = written({**known, **times} if merge else times)
+        content = written({**noted_times, **times} if merge else times)
         self.store.put(name, [memoryview(content)], len(content), new=False)
         if merge:
-            self.store.delete(list(there))
+            self.store.delete(list(notes))
 
     def noted_in(self, directory: str) -> Times:
         """What the notes of a directory say."""
@@ -129,27 +129,27 @@ class ObjectSystem:
 
     def forget_notes(self, directory: str) -> None:
         """Remove a directory's notes, if nothing else is below it."""
-        found = [each.name for each in self.store.below(directory)]
-        if found and all(is_internal(name.removeprefix(f"{directory}/")) for name in found):
-            self.store.delete(found)
+        names = [each.name for each in self.store.below(directory)]
+        if names and all(is_internal(name.removeprefix(f"{directory}/")) for name in names):
+            self.store.delete(names)
 
     def _notes_in(self, directory: str) -> dict[str, Times]:
-        found = self._settled(lambda: {directory: self.store.level(directory)[1]})[directory]
-        return {each.name: self._note(each) for each in found if is_note(each)}
+        objects = self._settled(lambda: {directory: self.store.level(directory)[1]})[directory]
+        return {each.name: self._note(each) for each in objects if is_note(each)}
 
-    def _listed(self, path: str, found: Sequence[StoredObject]) -> Sequence[File] | None:
-        if not found:
+    def _listed(self, path: str, objects: Sequence[StoredObject]) -> Sequence[File] | None:
+        if not objects:
             return None
         start = len(path) + 1
-        files = [each for each in found if is_data(each.name[start:]) and not each.name.endswith("/")]
+        files = [each for each in objects if is_data(each.name[start:]) and not each.name.endswith("/")]
         times: dict[str, Times] = {}
         if self.noted:
             notes: dict[str, dict[str, Times]] = {}
-            for each in found:
+            for each in objects:
                 directory, _, name = each.name.rpartition("/")
                 if name.startswith(NOTE):
                     notes.setdefault(directory, {})[name] = self._note(each)
-            times = {directory: merged(some.items()) for directory, some in notes.items()}
+            times = {directory: merged(directory_notes.items()) for directory, directory_notes in notes.items()}
         return sorted(
             (
                 File(each.name[start:], each.size, time_of(each, times.get(each.name.rpartition("/")[0], {})))
@@ -159,12 +159,12 @@ class ObjectSystem:
         )
 
     def _settled(
-        self, listed: Callable[[], Mapping[str, Sequence[StoredObject]]]
+        self, list_objects: Callable[[], Mapping[str, Sequence[StoredObject]]]
     ) -> Mapping[str, Sequence[StoredObject]]:
-        """What `listed` gives, with all its notes read; given again when one was merged away meanwhile."""
+        """What `list_objects` gives, with all its notes read; given again when one was merged away meanwhile."""
         for _ in range(ATTEMPTS):
-            found = listed()
-            notes = [each for objects in found.values() for each in objects if is_note(each)] if self.noted else []
+            listings = list_objects()
+            notes = [each for objects in listings.values() for each in objects if is_note(each)] if self.noted else []
             try:
                 if len(notes) > 1:
                     with ThreadPoolExecutor(min(THREADS, len(notes)), thread_name_prefix="note") as pool:
@@ -173,24 +173,24 @@ class ObjectSystem:
                     self._note(notes[0])
             except FileNotFoundError:
                 continue
-            return found
+            return listings
         raise BlockingIOError(errno.EAGAIN, "its notes of times changed while they were read")
 
-    def _note(self, found: StoredObject) -> Times:
+    def _note(self, note: StoredObject) -> Times:
         with self._lock:
-            known = self._notes.get(found.name)
-        if known is None:
-            known = read(b"".join(bytes(chunk) for chunk in self.store.chunks(found.name, found.size)))
+            times = self._notes.get(note.name)
+        if times is None:
+            times = read(b"".join(bytes(chunk) for chunk in self.store.chunks(note.name, note.size)))
             with self._lock:
-                self._notes[found.name] = known
+                self._notes[note.name] = times
                 while len(self._notes) > REMEMBERED:
                     self._notes.popitem(last=False)
-        return known
+        return times
 
 
-def time_of(found: StoredObject, times: Times) -> int:
-    return times.get((found.name.rsplit("/", 1)[1], found.size), found.modified_ns)
+def time_of(stored: StoredObject, times: Times) -> int:
+    return times.get((stored.name.rsplit("/", 1)[1], stored.size), stored.modified_ns)
 
 
-def is_note(found: StoredObject) -> bool:
-    return found.name.rsplit("/", 1)[-1].startswith(NOTE)
+def is_note(stored: StoredObject) -> bool:
+    return stored.name.rsplit("/", 1)[-1].startswith(NOTE)

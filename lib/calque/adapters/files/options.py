@@ -32,10 +32,10 @@ IN_DELTA = {
 
 
 def plain_names(options: Mapping[str, str]) -> dict[str, str]:
-    found = {HADOOP.get(key, key): value for key, value in options.items()}
-    if "endpoint_url" in found and "://" not in found["endpoint_url"]:
-        found["endpoint_url"] = f"https://{found['endpoint_url']}"
-    return found
+    plain_options = {HADOOP.get(key, key): value for key, value in options.items()}
+    if "endpoint_url" in plain_options and "://" not in plain_options["endpoint_url"]:
+        plain_options["endpoint_url"] = f"https://{plain_options['endpoint_url']}"
+    return plain_options
 
 
 def filesystem_options(protocol: str, options: Mapping[str, str]) -> dict[str, Any]:

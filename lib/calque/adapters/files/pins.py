@@ -30,18 +30,20 @@ class StoredPins:
         pin = self._pin(event_id, listing.location)
         if self._storage.exists(pin):
             self._storage.remove([pin])
-        kept = False
+        is_kept = False
         try:
-            left = [file for file in listing.files if not (self._links and linked(listing.location, pin, file))]
+            unlinked_files = [
+                file for file in listing.files if not (self._links and linked(listing.location, pin, file))
+            ]
             tasks = [
                 CopyTask(join(listing.location, file.path), join(pin, file.path), file.size, file.modified_ns)
-                for file in left
+                for file in unlinked_files
             ]
-            kept = not any(copied.problem for copied in self._storage.copy(tasks)) if tasks else True
+            is_kept = not any(copy.problem for copy in self._storage.copy(tasks)) if tasks else True
         finally:
-            if not kept:
+            if not is_kept:
                 self._storage.remove([pin])
-        return kept
+        return is_kept
 
     def at(self, event_id: EventId, location: str) -> str:
         pin = self._pin(event_id, location)
@@ -51,8 +53,8 @@ class StoredPins:
         return sorted(int(name) for name in self._storage.children(self._root) if name.isdecimal())
 
     def held(self, event_id: EventId) -> tuple[int, int]:
-        at = join(self._root, str(event_id))
-        return self._storage.list([at])[at].size, self._storage.modified([at]).get(at, 0)
+        directory = join(self._root, str(event_id))
+        return self._storage.list([directory])[directory].size, self._storage.modified([directory]).get(directory, 0)
 
     def release(self, events: Sequence[EventId]) -> None:
         self._storage.remove([join(self._root, str(event_id)) for event_id in events])
@@ -72,10 +74,10 @@ def linked(location: str, pin: str, file: File) -> bool:
         with suppress(FileNotFoundError):
             os.remove(target.path)
         os.link(os.path.realpath(source.path), target.path)
-        found = os.stat(target.path)
+        status = os.stat(target.path)
     except OSError:
         return False
-    if (found.st_size, found.st_mtime_ns) == (file.size, file.modified_ns):
+    if (status.st_size, status.st_mtime_ns) == (file.size, file.modified_ns):
         return True
     os.remove(target.path)
     return False

@@ -30,11 +30,11 @@ def open_remote(
         from calque.adapters.files.hdfs import open_hdfs
 
         return open_hdfs(authority, options), lambda _, path: path
-    found = open_fsspec(scheme, authority, options)
+    files = open_fsspec(scheme, authority, options)
     if scheme in OBJECT_STORES:
-        store = S3Store(found) if _PROTOCOLS.get(scheme, scheme) == "s3" else FsspecStore(found)
+        store = S3Store(files) if _PROTOCOLS.get(scheme, scheme) == "s3" else FsspecStore(files)
         return ObjectSystem(store, noted=noted), lambda container, path: f"{container}{path}".rstrip("/")
-    return RemoteSystem(found), lambda _, path: path
+    return RemoteSystem(files), lambda _, path: path
 
 
 def open_fsspec(scheme: str, authority: str, options: Mapping[str, str]) -> AbstractFileSystem:
@@ -75,17 +75,17 @@ class RemoteSystem:
         return sorted((file for file in files if is_data(file.path)), key=lambda file: file.path)
 
     def children(self, path: str) -> Sequence[str]:
-        return [found.name for found in self.entries(path)]
+        return [entry.name for entry in self.entries(path)]
 
     def entries(self, path: str) -> Sequence[StorageEntry]:
         with as_os_errors():
             try:
-                listed = self._files.ls(path, detail=True)
+                infos = self._files.ls(path, detail=True)
             except (FileNotFoundError, NotADirectoryError):
                 return ()
-        below = [info for info in listed if info["name"].strip("/") != path.strip("/")]
-        found = (entry(info["name"].rstrip("/").rsplit("/", 1)[1], _facts(info)) for info in below)
-        return sorted(found, key=lambda each: each.name)
+        below = [info for info in infos if info["name"].strip("/") != path.strip("/")]
+        entries = (entry(info["name"].rstrip("/").rsplit("/", 1)[1], _facts(info)) for info in below)
+        return sorted(entries, key=lambda each: each.name)
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         with as_os_errors(), self._files.open(path, "rb") as file:

@@ -61,15 +61,15 @@ class S3Store(FsspecStore):
         if not key:
             return None
         try:
-            found = self._requests.ask("head_object", bucket, Key=key)
+            answer = self._requests.ask("head_object", bucket, Key=key)
         except FileNotFoundError:
             return None
-        return _stored(name, {**found, "Size": found["ContentLength"]})
+        return _stored(name, {**answer, "Size": answer["ContentLength"]})
 
     def holds(self, directory: str) -> bool:
         bucket, _, key = directory.partition("/")
-        found = self._requests.ask("list_objects_v2", bucket, Prefix=f"{key}/" if key else "", MaxKeys=1)
-        return bool(found.get("Contents")) or not key
+        answer = self._requests.ask("list_objects_v2", bucket, Prefix=f"{key}/" if key else "", MaxKeys=1)
+        return bool(answer.get("Contents")) or not key
 
     def below(self, directory: str) -> Iterator[StoredObject]:
         token = ""
@@ -81,13 +81,13 @@ class S3Store(FsspecStore):
 
     def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[StoredObject]]:
         """Neighbours share pages, unless so much else lies between them that asking for each is cheaper."""
-        wanted = set(directories)
-        above = Counter(name.rpartition("/")[0] for name in wanted)
+        names = set(directories)
+        above = Counter(name.rpartition("/")[0] for name in names)
         parents = [name for name, count in above.items() if count >= NEIGHBOURS]
         with ThreadPoolExecutor(SCANS, thread_name_prefix="list") as pool:
-            scanned = pool.map(lambda parent: self._scanned(parent, wanted, 1 + above[parent] // SCANS), parents)
-            found = {name: objects for part in scanned for name, objects in part.items()}
-        return {**found, **super().below_each([name for name in wanted if name not in found])}
+            scanned = pool.map(lambda parent: self._scanned(parent, names, 1 + above[parent] // SCANS), parents)
+            objects_by_name = {name: objects for part in scanned for name, objects in part.items()}
+        return {**objects_by_name, **super().below_each([name for name in names if name not in objects_by_name])}
 
     def level(self, directory: str) -> tuple[Sequence[str], Sequence[StoredObject]]:
         bucket, _, key = directory.partition("/")
@@ -96,14 +96,14 @@ class S3Store(FsspecStore):
         objects: list[StoredObject] = []
         token: dict[str, str] = {}
         while True:
-            found = self._requests.ask("list_objects_v2", bucket, Prefix=prefix, Delimiter="/", **token)
-            directories += [each["Prefix"][len(prefix) : -1] for each in found.get("CommonPrefixes", ())]
+            answer = self._requests.ask("list_objects_v2", bucket, Prefix=prefix, Delimiter="/", **token)
+            directories += [each["Prefix"][len(prefix) : -1] for each in answer.get("CommonPrefixes", ())]
             objects += [
-                _stored(f"{bucket}/{each['Key']}", each) for each in found.get("Contents", ()) if each["Key"] != prefix
+                _stored(f"{bucket}/{each['Key']}", each) for each in answer.get("Contents", ()) if each["Key"] != prefix
             ]
-            if not found.get("IsTruncated"):
+            if not answer.get("IsTruncated"):
                 return directories, objects
-            token = {"ContinuationToken": found["NextContinuationToken"]}
+            token = {"ContinuationToken": answer["NextContinuationToken"]}
 
     def chunks(self, name: str, size: int) -> Iterator[memoryview]:
         """A big object comes in ranges, some of them ahead."""
@@ -111,13 +111,13 @@ class S3Store(FsspecStore):
             yield memoryview(self._range(name, ""))
             return
         starts = range(0, size, PART)
-        ahead = [_pool().submit(self._range, name, f"bytes={at}-{at + PART - 1}") for at in starts[:AT_ONCE]]
+        futures = [_pool().submit(self._range, name, f"bytes={start}-{start + PART - 1}") for start in starts[:AT_ONCE]]
         for number in range(len(starts)):
-            content = ahead[number].result()
+            content = futures[number].result()
             if number + AT_ONCE < len(starts):
-                at = starts[number + AT_ONCE]
-                ahead.append(_pool().submit(self._range, name, f"bytes={at}-{at + PART - 1}"))
-            ahead[number] = _NOTHING
+                start = starts[number + AT_ONCE]
+                futures.append(_pool().submit(self._range, name, f"bytes={start}-{start + PART - 1}"))
+            futures[number] = _NOTHING
             yield memoryview(content)
 
     def put(self, name: str, chunks: Iterable[memoryview], size: int, *, new: bool) -> bool:
@@ -135,41 +135,41 @@ class S3Store(FsspecStore):
         condition = {"CopySourceIfMatch": source.version} if source.version else {}
         try:
             origin = {"Bucket": bucket, "Key": key}
-            found = self._requests.ask(
+            answer = self._requests.ask(
                 "copy_object", to_bucket, source.size, Key=to_key, CopySource=origin, **condition
             )
         except OSError as error:
             if code_of(error) in _REFUSED_CONDITIONS:
                 raise FileNotFoundError(errno.ENOENT, "it was replaced", source.name) from error
             raise
-        return bool(source.version) and _tag(found["CopyObjectResult"]) == source.version.strip('"')
+        return bool(source.version) and _tag(answer["CopyObjectResult"]) == source.version.strip('"')
 
     def delete(self, names: Sequence[str]) -> None:
         for start in range(0, len(names), PAGE):
-            some = names[start : start + PAGE]
-            bucket = some[0].partition("/")[0]
-            keys = [{"Key": name.partition("/")[2]} for name in some]
+            page = names[start : start + PAGE]
+            bucket = page[0].partition("/")[0]
+            keys = [{"Key": name.partition("/")[2]} for name in page]
             if len(keys) == 1:
                 self._requests.ask("delete_object", bucket, Key=keys[0]["Key"])
                 continue
-            found = self._requests.ask("delete_objects", bucket, Delete={"Objects": keys, "Quiet": True})
-            for error in found.get("Errors", ()):
+            answer = self._requests.ask("delete_objects", bucket, Delete={"Objects": keys, "Quiet": True})
+            for error in answer.get("Errors", ()):
                 raise OSError(errno.EIO, f"{error.get('Code')}: {error.get('Message')}", f"{bucket}/{error.get('Key')}")
 
     def keeps_conditions(self, directory: str) -> bool:
         """Whether a PUT that says so fails where there is an object already: tried with one that is removed again, once
         for all that ask meanwhile."""
-        bucket, mine = directory.partition("/")[0], Future[bool]()
+        bucket, own_future = directory.partition("/")[0], Future[bool]()
         with self._lock:
-            found = self._conditional.setdefault(bucket, mine)
-        if found is mine:
+            future = self._conditional.setdefault(bucket, own_future)
+        if future is own_future:
             try:
-                mine.set_result(self._tries_conditions(directory))
+                own_future.set_result(self._tries_conditions(directory))
             except BaseException as error:
                 del self._conditional[bucket]
-                mine.set_exception(error)
+                own_future.set_exception(error)
                 raise
-        return found.result()
+        return future.result()
 
     def _tries_conditions(self, directory: str) -> bool:
         name = f"{directory}/{COPYING}{token_hex(8)}"
@@ -207,67 +207,69 @@ class S3Store(FsspecStore):
 
     def _put(self, name: str, content: bytes, **condition: str) -> bool:
         bucket, _, key = name.partition("/")
-        found = self._requests.ask("put_object", bucket, Key=key, Body=content, **condition)
-        return bool(_tag(found) == _md5(content).hexdigest())
+        answer = self._requests.ask("put_object", bucket, Key=key, Body=content, **condition)
+        return bool(_tag(answer) == _md5(content).hexdigest())
 
     def _put_parts(self, name: str, chunks: Iterable[memoryview], size: int) -> bool:
         bucket, _, key = name.partition("/")
         upload = self._requests.ask("create_multipart_upload", bucket, Key=key)["UploadId"]
-        sent: list[Future[tuple[str, bytes]]] = []
+        futures: list[Future[tuple[str, bytes]]] = []
         try:
-            written = 0
+            written_bytes = 0
             for number, content in enumerate(_parts(chunks, size), start=1):
-                written += len(content)
+                written_bytes += len(content)
                 if number > AT_ONCE:
-                    sent[number - AT_ONCE - 1].result()
+                    futures[number - AT_ONCE - 1].result()
                 _room().acquire()
-                sent.append(_pool().submit(self._put_part, bucket, key, upload, number, content))
-                sent[-1].add_done_callback(lambda _: _room().release())
-            parts = [future.result() for future in sent]
+                futures.append(_pool().submit(self._put_part, bucket, key, upload, number, content))
+                futures[-1].add_done_callback(lambda _: _room().release())
+            parts = [future.result() for future in futures]
             tags = [{"PartNumber": number, "ETag": f'"{tag}"'} for number, (tag, _) in enumerate(parts, start=1)]
-            whole = {"Parts": tags}
-            found = self._requests.ask(
-                "complete_multipart_upload", bucket, written, Key=key, UploadId=upload, MultipartUpload=whole
+            completion = {"Parts": tags}
+            answer = self._requests.ask(
+                "complete_multipart_upload", bucket, written_bytes, Key=key, UploadId=upload, MultipartUpload=completion
             )
         except BaseException:
-            for future in sent:
+            for future in futures:
                 future.cancel()
             with suppress(OSError):
                 self._requests.ask("abort_multipart_upload", bucket, Key=key, UploadId=upload)
             raise
-        together = _md5(b"".join(md5 for _, md5 in parts)).hexdigest()
-        return _tag(found) == f"{together}-{len(parts)}" and all(tag == md5.hex() for tag, md5 in parts)
+        combined_md5 = _md5(b"".join(md5 for _, md5 in parts)).hexdigest()
+        return _tag(answer) == f"{combined_md5}-{len(parts)}" and all(tag == md5.hex() for tag, md5 in parts)
 
     def _put_part(self, bucket: str, key: str, upload: str, number: int, content: bytes) -> tuple[str, bytes]:
         """The ETag and the MD5."""
-        found = self._requests.ask("upload_part", bucket, Key=key, UploadId=upload, PartNumber=number, Body=content)
-        return _tag(found), _md5(content).digest()
+        answer = self._requests.ask("upload_part", bucket, Key=key, UploadId=upload, PartNumber=number, Body=content)
+        return _tag(answer), _md5(content).digest()
 
-    def _range(self, name: str, which: str) -> bytes:
+    def _range(self, name: str, byte_range: str) -> bytes:
         bucket, _, key = name.partition("/")
-        return self._requests.read(bucket, key, **({"Range": which} if which else {}))
+        return self._requests.read(bucket, key, **({"Range": byte_range} if byte_range else {}))
 
     def _page(self, directory: str, token: str) -> tuple[Sequence[StoredObject], str]:
         """Some of the objects below, and how to get those after them; empty when there are none."""
         bucket, _, key = directory.partition("/")
-        more = {"ContinuationToken": token} if token else {}
-        found = self._requests.ask("list_objects_v2", bucket, Prefix=f"{key}/" if key else "", **more)
-        page = [_stored(f"{bucket}/{each['Key']}", each) for each in found.get("Contents", ())]
-        return page, found["NextContinuationToken"] if found.get("IsTruncated") else ""
+        continuation = {"ContinuationToken": token} if token else {}
+        answer = self._requests.ask("list_objects_v2", bucket, Prefix=f"{key}/" if key else "", **continuation)
+        page = [_stored(f"{bucket}/{each['Key']}", each) for each in answer.get("Contents", ())]
+        return page, answer["NextContinuationToken"] if answer.get("IsTruncated") else ""
 
-    def _scanned(self, parent: str, wanted: Set[str], pages: int) -> Mapping[str, Sequence[StoredObject]]:
+    def _scanned(self, parent: str, names: Set[str], pages: int) -> Mapping[str, Sequence[StoredObject]]:
         """What is below the wanted directories directly below `parent`; nothing when that takes more pages. Stores do
         not agree on the order of names (with and without a slash after them), so all of `parent` is read."""
-        found: dict[str, list[StoredObject]] = {name: [] for name in wanted if name.rpartition("/")[0] == parent}
+        objects_by_name: dict[str, list[StoredObject]] = {
+            name: [] for name in names if name.rpartition("/")[0] == parent
+        }
         token = ""
         for _ in range(pages):
             page, token = self._page(parent, token)
             for each in page:
                 name, slash, _ = each.name[len(parent) + 1 :].partition("/")
-                if slash and (objects := found.get(f"{parent}/{name}")) is not None:
+                if slash and (objects := objects_by_name.get(f"{parent}/{name}")) is not None:
                     objects.append(each)
             if not token:
-                return found
+                return objects_by_name
         return {}
 
 
@@ -287,10 +289,10 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="part")
 
 
-def _stored(name: str, found: Mapping[str, Any]) -> StoredObject:
-    tag = str(found.get("ETag") or "")
-    second = nanoseconds(found.get("LastModified")) // 1_000_000_000
-    return StoredObject(name, found["Size"], second * 1_000_000_000 + zlib.crc32(tag.encode()) % 1_000_000, tag)
+def _stored(name: str, info: Mapping[str, Any]) -> StoredObject:
+    tag = str(info.get("ETag") or "")
+    second = nanoseconds(info.get("LastModified")) // 1_000_000_000
+    return StoredObject(name, info["Size"], second * 1_000_000_000 + zlib.crc32(tag.encode()) % 1_000_000, tag)
 
 
 def _parts(chunks: Iterable[memoryview], size: int) -> Iterator[bytes]:
@@ -308,8 +310,8 @@ def _md5(content: bytes) -> Any:
     return hashlib.md5(content, usedforsecurity=False)
 
 
-def _tag(found: Mapping[str, Any]) -> str:
-    return str(found.get("ETag") or "").strip('"')
+def _tag(answer: Mapping[str, Any]) -> str:
+    return str(answer.get("ETag") or "").strip('"')
 
 
 def _exists(name: str) -> FileExistsError:

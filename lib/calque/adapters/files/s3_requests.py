@@ -54,12 +54,12 @@ class S3Requests:
         with _errors(bucket):
             return _passing()(sync, files.loop, _asked, files, call, Bucket=bucket, **arguments)
 
-    def read(self, bucket: str, key: str, **which: str) -> bytes:
+    def read(self, bucket: str, key: str, **arguments: str) -> bytes:
         """An object's content, or a range of it."""
 
         async def read() -> bytes:
-            found = await self._files._call_s3("get_object", Bucket=bucket, Key=key, **which)
-            async with found["Body"] as body:
+            answer = await self._files._call_s3("get_object", Bucket=bucket, Key=key, **arguments)
+            async with answer["Body"] as body:
                 content: bytes = await body.read()
                 return content
 
@@ -109,9 +109,9 @@ def code_of(error: BaseException) -> str:
 def _waiting(files: AbstractFileSystem, silent: float) -> AbstractFileSystem:
     """The same, but that an answer is waited for so many seconds, and nothing is tried again. fsspec keeps it."""
     config = {**files.config_kwargs, "read_timeout": silent, "retries": {"max_attempts": 0}}
-    found = type(files)(*files.storage_args, **{**files.storage_options, "config_kwargs": config})
-    found.retries = 1
-    return found
+    waiting_files = type(files)(*files.storage_args, **{**files.storage_options, "config_kwargs": config})
+    waiting_files.retries = 1
+    return waiting_files
 
 
 def _passing() -> Retrying:

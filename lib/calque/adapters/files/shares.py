@@ -18,10 +18,10 @@ class BandwidthShares:
     total. While several copies run, a bin that finds nothing free gets a tenth of its fair part all the same, for it
     may wait behind a file of hours."""
 
-    def __init__(self, total: float, here: Bucket | None) -> None:
-        self._total, self._here = total, here
+    def __init__(self, total: float, driver_bucket: Bucket | None) -> None:
+        self._total, self._driver_bucket = total, driver_bucket
         self._lock = Lock()
-        self._given: list[float] = []
+        self._granted_rates: list[float] = []
 
     @contextmanager
     def one(self, bins: int, slots: int) -> Iterator[float]:
@@ -29,19 +29,19 @@ class BandwidthShares:
         if not self._total:
             yield 0.0
             return
-        elsewhere = self._total * (1 - HERE)
+        executors_total = self._total * (1 - HERE)
         with self._lock:
-            fair = elsewhere / max(1, min(bins, slots))
-            part = max(min(fair, elsewhere - sum(self._given)), fair / 10)
-            self._given.append(part)
+            fair = executors_total / max(1, min(bins, slots))
+            part = max(min(fair, executors_total - sum(self._granted_rates)), fair / 10)
+            self._granted_rates.append(part)
             self._adapt()
         try:
             yield part
         finally:
             with self._lock:
-                self._given.remove(part)
+                self._granted_rates.remove(part)
                 self._adapt()
 
     def _adapt(self) -> None:
-        if self._here is not None:
-            self._here.rate = self._total * (HERE if self._given else 1)
+        if self._driver_bucket is not None:
+            self._driver_bucket.rate = self._total * (HERE if self._granted_rates else 1)

@@ -25,11 +25,11 @@ class CopySlots:
         """Waits for so many slots, all of them at most, and has them for as long as the context lasts. False, with
         none, once `ended`."""
         count = min(count, self.total)
-        taken = self._wait(count, ended)
+        has_slots = self._wait(count, ended)
         try:
-            yield taken
+            yield has_slots
         finally:
-            if taken:
+            if has_slots:
                 with self._changed:
                     self._free += count
                     self._changed.notify_all()

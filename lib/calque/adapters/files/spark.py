@@ -68,18 +68,23 @@ class SparkStorage:
         self,
         files: FileStorage,
         session: Callable[[], SparkSession],
-        spread: SparkThresholds | None = None,
+        thresholds: SparkThresholds | None = None,
         ended: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._files, self._session, self._spread, self._ended = files, session, spread or SparkThresholds(), ended
+        self._files, self._session, self._thresholds, self._ended = (
+            files,
+            session,
+            thresholds or SparkThresholds(),
+            ended,
+        )
         self._shares = BandwidthShares(files.terms.bandwidth, files.bucket)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        if len(locations) <= self._spread.few_locations:
+        if len(locations) <= self._thresholds.few_locations:
             return self._files.list(locations)
         unique = list(dict.fromkeys(locations))
-        found = self._run("list", self._bins(unique, _same_weight), _list_bin, _silent)
-        return {location: found[location] for location in locations}
+        listings = self._run("list", self._bins(unique, _same_weight), _list_bin, _silent)
+        return {location: listings[location] for location in locations}
 
     def files(self, paths: Sequence[str]) -> Mapping[str, File]:
         return self._files.files(paths)
@@ -89,23 +94,23 @@ class SparkStorage:
     ) -> Sequence[CopiedFile]:
         """Progress comes for each file in turn, a bin's files together when it is done."""
         require_own_targets(tasks)
-        if len(tasks) <= self._spread.few_files and sum(task.size for task in tasks) <= self._spread.few_bytes:
+        if len(tasks) <= self._thresholds.few_files and sum(task.size for task in tasks) <= self._thresholds.few_bytes:
             return self._files.copy(tasks, progress)
         self._files.announce(tasks)
         task_of = {_row(task): task for task in tasks}
-        done: dict[CopyTask, CopiedFile] = {}
+        copies: dict[CopyTask, CopiedFile] = {}
 
-        def finished(row: Row, said: Said) -> None:
+        def finished(row: Row, outcome: Said) -> None:
             task = task_of[row]
-            done[task] = CopiedFile(task, *said)
+            copies[task] = CopiedFile(task, *outcome)
             if progress:
-                progress(done[task])
+                progress(copies[task])
 
-        least = sum(map(_copy_weight, task_of)) // BIN_WEIGHT
+        fewest_bins = sum(map(_copy_weight, task_of)) // BIN_WEIGHT
         # Of the files that may be copied at a time, each bin that runs gets an equal part.
         parallel = max(1, self._files.terms.parallel // self._slots())
-        self._run("copy", self._bins(list(task_of), _copy_weight, least), _copy_bin, finished, parallel)
-        return [done[task] for task in tasks]
+        self._run("copy", self._bins(list(task_of), _copy_weight, fewest_bins), _copy_bin, finished, parallel)
+        return [copies[task] for task in tasks]
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         self._files.publish(renames)
@@ -117,10 +122,10 @@ class SparkStorage:
         return self._files.exists(location)
 
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
-        if len(paths) <= self._spread.few_checksums:
+        if len(paths) <= self._thresholds.few_checksums:
             return self._files.checksums(paths)
-        found = self._run("checksum", self._bins(list(dict.fromkeys(paths)), _same_weight), _checksum_bin, _silent)
-        return {path: checksum for path, checksum in found.items() if checksum}
+        checksums = self._run("checksum", self._bins(list(dict.fromkeys(paths)), _same_weight), _checksum_bin, _silent)
+        return {path: checksum for path, checksum in checksums.items() if checksum}
 
     def date(self, times: Mapping[str, int]) -> None:
         self._files.date(times)
@@ -142,10 +147,12 @@ class SparkStorage:
 
     def _slots(self) -> int:
         """How many bins run at once."""
-        return max(1, int(self._session().sparkContext.defaultParallelism) - self._spread.leaves)
+        return max(1, int(self._session().sparkContext.defaultParallelism) - self._thresholds.leaves)
 
-    def _bins(self, items: Sequence[Item], weight: Callable[[Item], int], least: int = 0) -> Sequence[tuple[Item, ...]]:
-        return packed(items, weight, max(self._slots() * self._spread.bins_per_core, least))
+    def _bins(
+        self, items: Sequence[Item], weight: Callable[[Item], int], fewest_bins: int = 0
+    ) -> Sequence[tuple[Item, ...]]:
+        return packed(items, weight, max(self._slots() * self._thresholds.bins_per_core, fewest_bins))
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         return self._files.modified(directories)
@@ -168,30 +175,32 @@ class SparkStorage:
             return given_up.is_set() or self._ended()
 
         def one(number: int) -> Sequence[Result] | Failure:
-            context.setLocalProperty("spark.scheduler.pool", self._spread.pool)
+            context.setLocalProperty("spark.scheduler.pool", self._thresholds.pool)
             context.setJobGroup(group, f"calque: {verb} bin {number + 1} of {len(bins)}, {len(bins[number])} items")
             with self._copy_slots(parallel, ended) as free, self._shares.one(len(bins), slots) as rate:
                 if not free:
                     raise _ends(verb)
                 terms = replace(self._files.terms, bandwidth=rate, parallel=parallel if limited else 0)
                 files = FileStorage(self._files.systems, ALONE, terms)
-                done = context.parallelize([bins[number]], 1).map(lambda part: _attempted(work, files, part))
-                return done.collect()[0]
+                results = context.parallelize([bins[number]], 1).map(lambda part: _attempted(work, files, part))
+                return results.collect()[0]
 
         results: dict[Item, Result] = {}
         # What waits in Spark's queue keeps its cores busy, but would keep a share of the bandwidth and slots too.
-        ahead = 1 if self._files.terms.bandwidth or self._spread.leaves or limited else 2
-        with ThreadPoolExecutor(min(len(bins), ahead * slots, MOST_JOBS), thread_name_prefix=f"spark-{verb}") as pool:
+        jobs_per_slot = 1 if self._files.terms.bandwidth or self._thresholds.leaves or limited else 2
+        with ThreadPoolExecutor(
+            min(len(bins), jobs_per_slot * slots, MOST_JOBS), thread_name_prefix=f"spark-{verb}"
+        ) as pool:
             futures = {pool.submit(one, number): number for number in range(len(bins))}
             try:
-                left = set(futures)
-                while left:
-                    done, left = wait(left, LOOK_SECONDS, FIRST_COMPLETED)
+                remaining = set(futures)
+                while remaining:
+                    done, remaining = wait(remaining, LOOK_SECONDS, FIRST_COMPLETED)
                     for future in done:
                         for item, result in zip(bins[futures[future]], _finished(verb, future), strict=True):
                             results[item] = result
                             finished(item, result)
-                    if left and self._ended():
+                    if remaining and self._ended():
                         raise _ends(verb)
             except BaseException:
                 given_up.set()
@@ -252,8 +261,8 @@ def _same_weight(_: str) -> int:
 
 
 def _copy_bin(files: FileStorage, rows: Sequence[Row]) -> Sequence[Said]:
-    copied = files.copy_announced([CopyTask(*row) for row in rows])
-    return [(each.checksum, each.problem, each.bytes_moved) for each in copied]
+    copies = files.copy_announced([CopyTask(*row) for row in rows])
+    return [(each.checksum, each.problem, each.bytes_moved) for each in copies]
 
 
 def _list_bin(files: FileStorage, locations: Sequence[str]) -> Sequence[Listing]:
@@ -261,8 +270,8 @@ def _list_bin(files: FileStorage, locations: Sequence[str]) -> Sequence[Listing]
 
 
 def _checksum_bin(files: FileStorage, paths: Sequence[str]) -> Sequence[str]:
-    found = files.checksums(paths)
-    return [found.get(path, "") for path in paths]
+    checksums = files.checksums(paths)
+    return [checksums.get(path, "") for path in paths]
 
 
 def _attempted(

@@ -63,13 +63,13 @@ class FileStorage:
             return dict(zip(locations, pool.map(self._listing, locations), strict=True))
 
     def files(self, paths: Sequence[str]) -> Mapping[str, File]:
-        wanted = list(dict.fromkeys(paths))
-        if len(wanted) < 2 or _local(wanted):
-            found = [self._file(path) for path in wanted]
+        unique_paths = list(dict.fromkeys(paths))
+        if len(unique_paths) < 2 or _local(unique_paths):
+            files = [self._file(path) for path in unique_paths]
         else:
-            with ThreadPoolExecutor(min(REMOTE.threads, len(wanted)), thread_name_prefix="files") as pool:
-                found = list(pool.map(self._file, wanted))
-        return {file.path: file for file in found if file is not None}
+            with ThreadPoolExecutor(min(REMOTE.threads, len(unique_paths)), thread_name_prefix="files") as pool:
+                files = list(pool.map(self._file, unique_paths))
+        return {file.path: file for file in files if file is not None}
 
     def copy(
         self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
@@ -94,10 +94,10 @@ class FileStorage:
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         """Raises `Unavailable` when a staged file is missing on both sides: it must be staged again; `Refused` when
         another file lies at a target."""
-        noted = carry_over(self.systems, renames)
+        noted_directories = carry_over(self.systems, renames)
         for staged, target in renames:
             self._publish(staged, target)
-        forget(noted)
+        forget(noted_directories)
 
     def make_directories(self, locations: Sequence[str]) -> None:
         for location in locations:
@@ -116,42 +116,42 @@ class FileStorage:
 
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         """A file that is replaced while it is read may have a checksum that neither content has."""
-        wanted = list(dict.fromkeys(paths))
-        threads = (self._local if _local(wanted) else REMOTE).threads
+        unique_paths = list(dict.fromkeys(paths))
+        threads = (self._local if _local(unique_paths) else REMOTE).threads
         with ThreadPoolExecutor(threads, thread_name_prefix="checksum") as pool:
-            found = dict(zip(wanted, pool.map(self._checksum, wanted), strict=True))
-        return {path: checksum for path, checksum in found.items() if checksum}
+            checksums = dict(zip(unique_paths, pool.map(self._checksum, unique_paths), strict=True))
+        return {path: checksum for path, checksum in checksums.items() if checksum}
 
     def date(self, times: Mapping[str, int]) -> None:
         note_times(self.systems, times)
         for path, modified_ns in times.items():
-            system, at = self.systems.at(path)
+            system, system_path = self.systems.at(path)
             try:
-                system.date(at, modified_ns)
+                system.date(system_path, modified_ns)
             except (FileNotFoundError, PermissionError):
                 continue
             except OSError as error:
                 raise trouble("date", path, error) from error
 
     def read(self, path: str) -> bytes | None:
-        system, at = self.systems.at(path)
+        system, system_path = self.systems.at(path)
         try:
-            found = system.facts(at)
-            return None if found is None else b"".join(bytes(chunk) for chunk in system.chunks(at, found.size))
+            facts = system.facts(system_path)
+            return None if facts is None else b"".join(bytes(chunk) for chunk in system.chunks(system_path, facts.size))
         except FileNotFoundError:
             return None
         except OSError as error:
             raise trouble("read", path, error) from error
 
     def write(self, path: str, content: bytes) -> None:
-        system, at = self.systems.at(path)
+        system, system_path = self.systems.at(path)
         if isinstance(system, ObjectSystem):
-            write_object(system, at, path, content)
+            write_object(system, system_path, path, content)
             return
-        temporary = f"{at.rsplit('/', 1)[0]}/{COPYING}{token_hex(8)}"
+        temporary = f"{system_path.rsplit('/', 1)[0]}/{COPYING}{token_hex(8)}"
         try:
             system.create(temporary, [memoryview(content)])
-            system.replace(temporary, at)
+            system.replace(temporary, system_path)
         except OSError as error:
             discard(system, temporary)
             raise trouble("write", path, error) from error
@@ -184,13 +184,15 @@ class FileStorage:
             raise trouble("list", location, error) from error
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
-        wanted = list(dict.fromkeys(directories))
-        if len(wanted) < 2 or _local(wanted):
-            times = [self._modified(directory) for directory in wanted]
+        unique_directories = list(dict.fromkeys(directories))
+        if len(unique_directories) < 2 or _local(unique_directories):
+            times = [self._modified(directory) for directory in unique_directories]
         else:
-            with ThreadPoolExecutor(min(REMOTE.threads, len(wanted)), thread_name_prefix="modified") as pool:
-                times = list(pool.map(self._modified, wanted))
-        return {directory: time for directory, time in zip(wanted, times, strict=True) if time is not None}
+            with ThreadPoolExecutor(
+                min(REMOTE.threads, len(unique_directories)), thread_name_prefix="modified"
+            ) as pool:
+                times = list(pool.map(self._modified, unique_directories))
+        return {directory: time for directory, time in zip(unique_directories, times, strict=True) if time is not None}
 
     def _modified(self, directory: str) -> int | None:
         system, path = self.systems.at(directory)
@@ -215,10 +217,10 @@ class FileStorage:
         if version is None:
             return None
         path = join(location, commit_path(version))
-        found, content = self._file(path), self.read(path)
-        if found is None or content is None:
+        file, content = self._file(path), self.read(path)
+        if file is None or content is None:
             return None
-        return File(commit_path(version), len(content), found.modified_ns, xxh3_128_hexdigest(content))
+        return File(commit_path(version), len(content), file.modified_ns, xxh3_128_hexdigest(content))
 
     def _listing(self, location: str) -> Listing:
         commit = self._newest_commit(location)
@@ -235,8 +237,8 @@ class FileStorage:
         """Empty when there is no such file."""
         system, path = self.systems.at(location)
         try:
-            found = system.facts(path)
-            return "" if found is None or found.directory else checksum(system, path, found.size)
+            facts = system.facts(path)
+            return "" if facts is None or facts.directory else checksum(system, path, facts.size)
         except FileNotFoundError:
             return ""
         except OSError as error:
@@ -265,14 +267,16 @@ class FileStorage:
             raise trouble("rename a staged file to", target, error) from error
 
     def _rename(self, system: System, staged: str, target: str) -> None:
-        waiting, there = system.facts(staged), system.facts(target)
-        if there is None:
-            if waiting is None:
+        staged_facts, target_facts = system.facts(staged), system.facts(target)
+        if target_facts is None:
+            if staged_facts is None:
                 raise FileNotFoundError(staged)
             system.rename(staged, target)
-        elif waiting is not None:
+        elif staged_facts is not None:
             # A rename that died between its two halves, or a file that was staged again after it was published.
-            if waiting.size != there.size or not same_content((system, staged), (system, target), there.size):
+            if staged_facts.size != target_facts.size or not same_content(
+                (system, staged), (system, target), target_facts.size
+            ):
                 raise FileExistsError(target)
             system.remove(staged)
 

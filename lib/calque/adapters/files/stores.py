@@ -86,10 +86,10 @@ class FsspecStore:
     def find(self, name: str) -> StoredObject | None:
         with as_os_errors():
             try:
-                found = self.files.info(name)
+                info = self.files.info(name)
             except FileNotFoundError:
                 return None
-        return stored(found) if found["type"] == "file" else None
+        return stored(info) if info["type"] == "file" else None
 
     def holds(self, directory: str) -> bool:
         return next(self.below(directory), None) is not None
@@ -97,24 +97,24 @@ class FsspecStore:
     def below(self, directory: str) -> Iterator[StoredObject]:
         with as_os_errors():
             above = directory + "/"
-            found = [stored(info) for info in self.files.find(directory, detail=True).values()]
-            yield from (each for each in found if each.name.startswith(above))
+            objects = [stored(info) for info in self.files.find(directory, detail=True).values()]
+            yield from (each for each in objects if each.name.startswith(above))
 
     def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[StoredObject]]:
         if not directories:
             return {}
         with ThreadPoolExecutor(16, thread_name_prefix="list") as pool:
-            found = pool.map(lambda directory: list(self.below(directory)), directories)
-            return dict(zip(directories, found, strict=True))
+            objects = pool.map(lambda directory: list(self.below(directory)), directories)
+            return dict(zip(directories, objects, strict=True))
 
     def level(self, directory: str) -> tuple[Sequence[str], Sequence[StoredObject]]:
         with as_os_errors():
             try:
-                found = [info for info in self.files.ls(directory, detail=True) if plain(info["name"]) != directory]
+                infos = [info for info in self.files.ls(directory, detail=True) if plain(info["name"]) != directory]
             except (FileNotFoundError, NotADirectoryError):
                 return (), ()
-        directories = [last(info["name"]) for info in found if info["type"] == "directory"]
-        return directories, [stored(info) for info in found if info["type"] != "directory"]
+        directories = [last(info["name"]) for info in infos if info["type"] == "directory"]
+        return directories, [stored(info) for info in infos if info["type"] != "directory"]
 
     def chunks(self, name: str, size: int) -> Iterator[memoryview]:
         with as_os_errors(), self.files.open(name, "rb") as file:
@@ -142,10 +142,14 @@ class FsspecStore:
     def copy(self, source: StoredObject, target: str) -> bool:
         with as_os_errors():
             self.files.cp_file(source.name, target)
-            found, now = self.find(target), self.find(source.name)
-        if now is None or (now.size, now.version) != (source.size, source.version):
+            target_object, source_object = self.find(target), self.find(source.name)
+        if source_object is None or (source_object.size, source_object.version) != (source.size, source.version):
             raise FileNotFoundError(2, "it was replaced", source.name)
-        return found is not None and found.version == source.version != "" and found.size == source.size
+        return (
+            target_object is not None
+            and target_object.version == source.version != ""
+            and target_object.size == source.size
+        )
 
     def delete(self, names: Sequence[str]) -> None:
         def one(name: str) -> None:

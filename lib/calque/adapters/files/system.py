@@ -121,25 +121,27 @@ class FileSystemSet:
 
     def at(self, location: str) -> tuple[System, str]:
         """The file system of a location, and the location's path there."""
-        where = place(location)
-        own = where.scheme != "file" and any(each.contains(where) for each in self._places)
-        key = (where.scheme, where.authority, own)
-        found = self._open.get(key)
-        if found is None:
+        location_place = place(location)
+        is_own = location_place.scheme != "file" and any(each.contains(location_place) for each in self._places)
+        key = (location_place.scheme, location_place.authority, is_own)
+        opened = self._open.get(key)
+        if opened is None:
             with self._lock:
-                found = self._open.get(key) or self._open.setdefault(key, self._opened(*key))
-        system, path = found
-        return system, path(where.authority, where.path)
+                opened = self._open.get(key) or self._open.setdefault(key, self._opened(*key))
+        system, path = opened
+        return system, path(location_place.authority, location_place.path)
 
     def fsspec(self, location: str) -> AbstractFileSystem:
         """fsspec's file system for a location that is not local."""
         from calque.adapters.files.remote import open_fsspec
 
-        where = place(location)
-        own = any(each.contains(where) for each in self._places)
-        return open_fsspec(where.scheme, where.authority, self._own.options if own else self._options)
+        location_place = place(location)
+        is_own = any(each.contains(location_place) for each in self._places)
+        return open_fsspec(
+            location_place.scheme, location_place.authority, self._own.options if is_own else self._options
+        )
 
-    def _opened(self, scheme: str, authority: str, own: bool) -> tuple[System, Callable[[str, str], str]]:
+    def _opened(self, scheme: str, authority: str, is_own: bool) -> tuple[System, Callable[[str, str], str]]:
         if scheme == "file":
             from calque.adapters.files.local import LocalSystem
 
@@ -152,7 +154,7 @@ class FileSystemSet:
             return LocalSystem(self._durability), lambda _, path: path
         from calque.adapters.files.remote import open_remote
 
-        return open_remote(scheme, authority, self._own.options if own else self._options, noted=own)
+        return open_remote(scheme, authority, self._own.options if is_own else self._options, noted=is_own)
 
 
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -161,15 +163,15 @@ OF_THE_NAME = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, er
 """Errors that concern one name and would be the same at the next attempt."""
 
 
-def trouble(doing: str, location: str, error: OSError) -> CalqueError:
-    """What to raise for an error of a file system; `doing` is an infinitive phrase ("list", "write to")."""
+def trouble(action: str, location: str, error: OSError) -> CalqueError:
+    """What to raise for an error of a file system; `action` is an infinitive phrase ("list", "write to")."""
     why = f"{type(error).__name__}: {error.strerror or error}"
     if isinstance(error, PermissionError) or error.errno in _REFUSED:
-        return Refused(f"Not permitted to {doing} {location}", why, "Give the user that runs calque the right to it")
+        return Refused(f"Not permitted to {action} {location}", why, "Give the user that runs calque the right to it")
     if error.errno == errno.ENXIO:
-        return Refused(f"Can't {doing} {location}", why, "Make it, or correct the location")
+        return Refused(f"Can't {action} {location}", why, "Make it, or correct the location")
     if error.errno in _FULL:
-        return Unavailable(f"No room to {doing} {location}", why, "Free or add space; it is tried again")
+        return Unavailable(f"No room to {action} {location}", why, "Free or add space; it is tried again")
     if isinstance(error, NotADirectoryError | IsADirectoryError) or error.errno in OF_THE_NAME:
-        return Refused(f"Can't {doing} {location}", why, "Put right what lies there, or its name")
-    return Unavailable(f"Can't {doing} {location} now", why, "Look at the storage; it is tried again")
+        return Refused(f"Can't {action} {location}", why, "Put right what lies there, or its name")
+    return Unavailable(f"Can't {action} {location} now", why, "Look at the storage; it is tried again")

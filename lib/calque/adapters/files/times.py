@@ -50,7 +50,7 @@ def read(content: bytes) -> Times:
 
 def merged(notes: Iterable[tuple[str, Times]]) -> Times:
     """Of notes by name: what the newest says of each file."""
-    found: dict[tuple[str, int], int] = {}
+    newest_times: dict[tuple[str, int], int] = {}
     for _, times in sorted(notes, key=lambda note: note[0]):
-        found.update(times)
-    return found
+        newest_times.update(times)
+    return newest_times

@@ -32,11 +32,11 @@ class KafkaCluster:
         return len(self._listed.brokers)
 
     def topic(self, name: str) -> Found | None:
-        found = self._listed.topics.get(name)
-        if found is None:
+        metadata = self._listed.topics.get(name)
+        if metadata is None:
             return None
-        copies = min((len(partition.replicas) for partition in found.partitions.values()), default=0)
-        return Found(name, len(found.partitions), copies, self._settings(name), self._denied(name))
+        copies = min((len(partition.replicas) for partition in metadata.partitions.values()), default=0)
+        return Found(name, len(metadata.partitions), copies, self._settings(name), self._denied(name))
 
     @cached_property
     def _listed(self) -> ClusterMetadata:
@@ -45,23 +45,23 @@ class KafkaCluster:
             return self._admin.list_topics(timeout=PATIENCE)
         except KafkaException as error:
             self._admin.poll(0)
-            why = next((heard for heard in self._heard if heard.code() in WHY), error.args[0])
+            why = next((kafka_error for kafka_error in self._heard if kafka_error.code() in WHY), error.args[0])
             raise fault("its topics be listed", self._topic.brokers, why) from error
 
     def _settings(self, name: str) -> Mapping[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, name)
         with told(f"the settings of topic {name} be read", self._topic.brokers):
-            found = self._admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
-        return {setting: entry.value for setting, entry in found.items() if entry.value is not None}
+            entries = self._admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
+        return {setting: entry.value for setting, entry in entries.items() if entry.value is not None}
 
     def _denied(self, name: str) -> Sequence[str]:
         """Of the operations that are needed; none where Kafka does not tell."""
         with told(f"topic {name} be described", self._topic.brokers):
-            asked = self._admin.describe_topics(
+            futures = self._admin.describe_topics(
                 TopicCollection([name]), include_authorized_operations=True, request_timeout=PATIENCE
             )
-            allowed = asked[name].result().authorized_operations
-        names = {operation.name for operation in allowed or ()}
+            allowed_operations = futures[name].result().authorized_operations
+        names = {operation.name for operation in allowed_operations or ()}
         return [operation for operation in TOPIC_OPERATIONS if names and operation not in names]
 
 

@@ -63,20 +63,20 @@ class Codec:
             )
         newest = self.versions[self.newest]
         try:
-            found = fastavro.schemaless_reader(io.BytesIO(data[HEAD:]), schema, None if schema is newest else newest)
+            record = fastavro.schemaless_reader(io.BytesIO(data[HEAD:]), schema, None if schema is newest else newest)
         except (EOFError, ValueError, IndexError, UnicodeDecodeError) as error:
             raise Broken(
                 f"A {self.name} record can't be read",
                 f"It is damaged: {type(error).__name__} {error}",
                 "Let the journal begin anew in another topic",
             ) from error
-        return found  # type: ignore[return-value]
+        return record  # type: ignore[return-value]
 
     def _written(self, head: bytes, value: Mapping[str, object]) -> bytes:
-        out = io.BytesIO()
-        out.write(head)
-        fastavro.schemaless_writer(out, self.versions[self.newest], dict(value))
-        return out.getvalue()
+        output = io.BytesIO()
+        output.write(head)
+        fastavro.schemaless_writer(output, self.versions[self.newest], dict(value))
+        return output.getvalue()
 
 
 def self_contained(registered: bytes, fingerprint: bytes) -> bytes:
@@ -103,8 +103,8 @@ def newest_text(name: str) -> str:
 
 def codec_of(name: str, versions: Sequence[Schema]) -> Codec:
     """Of these versions, oldest first."""
-    known = {fingerprint_of(version): parse_schema(dict(version), named_schemas={}) for version in versions}
-    return Codec(name, known, fingerprint_of(versions[-1]))
+    schemas = {fingerprint_of(version): parse_schema(dict(version), named_schemas={}) for version in versions}
+    return Codec(name, schemas, fingerprint_of(versions[-1]))
 
 
 def fingerprint_of(schema: Schema) -> bytes:

@@ -57,33 +57,33 @@ class Group:
 
 
 class Count:
-    """Goes through a topic record by record from where `known` is."""
+    """Goes through a topic record by record from where `counted_up_to` is."""
 
-    def __init__(self, known: CountedUpTo, rule: Rule) -> None:
-        self.known, self._rule = known, rule
-        self.clean = known
+    def __init__(self, counted_up_to: CountedUpTo, rule: Rule) -> None:
+        self.counted_up_to, self._rule = counted_up_to, rule
+        self.clean = counted_up_to
         """The newest place where no value was half read: another reader may begin there."""
         self._groups: dict[bytes, Group] = {}
 
     def take(self, record: Record) -> CountedValue | None:
         """The value that is whole with this record and counts."""
-        begin, mark, found = self.known.begin, self.known.mark, None
-        if record.known.begin != begin:
+        begin, mark, counted = self.counted_up_to.begin, self.counted_up_to.mark, None
+        if record.counted_up_to.begin != begin:
             pass
         elif record.restart:
             begin, mark = record.offset + 1, record.mark
             self._groups.clear()
         else:
-            whole = Group([record.value], record.mark, record.offset) if record.part is None else self._joined(record)
-            newest = self._rule(mark, record.mark) if whole is not None else None
-            if whole is not None and newest is not None:
-                mark, stored = newest, b"".join(whole.parts)
-                found = CountedValue(
-                    whole.start, record.offset, record.mark, record.events, stored, record.packed, record.schema
+            group = Group([record.value], record.mark, record.offset) if record.part is None else self._joined(record)
+            newest = self._rule(mark, record.mark) if group is not None else None
+            if group is not None and newest is not None:
+                mark, stored = newest, b"".join(group.parts)
+                counted = CountedValue(
+                    group.start, record.offset, record.mark, record.events, stored, record.packed, record.schema
                 )
-        self.known = CountedUpTo(begin, record.offset + 1, mark)
+        self.counted_up_to = CountedUpTo(begin, record.offset + 1, mark)
         self._bury()
-        return found
+        return counted
 
     def _joined(self, record: Record) -> Group | None:
         """All parts, with the last of them."""
@@ -104,7 +104,8 @@ class Count:
             self._groups = {
                 name: group
                 for name, group in self._groups.items()
-                if group.offset + DEAD > self.known.offset and self._rule(self.known.mark, group.mark) is not None
+                if group.offset + DEAD > self.counted_up_to.offset
+                and self._rule(self.counted_up_to.mark, group.mark) is not None
             }
         if not self._groups:
-            self.clean = self.known
+            self.clean = self.counted_up_to

@@ -64,7 +64,7 @@ class KafkaEvidence:
 
     def append(self, evidence: Sequence[Evidence], considered: EventId) -> None:
         """`Broken` for evidence of an event above `considered`."""
-        ids = [found.event_id for found in evidence]
+        ids = [item.event_id for item in evidence]
         with self._lock:
             before = self._tail.look().mark or 0
             if not evidence and considered <= before:
@@ -76,25 +76,27 @@ class KafkaEvidence:
                     "Whoever looks for evidence would not find it",
                     "Report this as a defect: events are looked at before there is evidence of them",
                 )
-            data = codec(NAME).encode({"considered": considered, "listings": [record_of(found) for found in evidence]})
+            data = codec(NAME).encode({"considered": considered, "listings": [record_of(item) for item in evidence]})
             self._tail.append([Value(considered, (min(ids), max(ids)) if ids else None, data)])
 
     def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
-        wanted = sorted(set(ids))
+        event_ids = sorted(set(ids))
         with self._lock:
             for _ in range(3):
                 end = self._tail.look()
-                if not wanted or end.mark is None:
+                if not event_ids or end.mark is None:
                     return {}
                 try:
-                    self._reach(wanted[0], end)
-                    records = self._at(self._index.about(wanted), end)
+                    self._reach(event_ids[0], end)
+                    records = self._at(self._index.about(event_ids), end)
                 except RecordsLost:
                     continue
-                among = frozenset(wanted)
-                found = (item for record in records for item in evidence_of(record.value()))
+                event_id_set = frozenset(event_ids)
+                items = (item for record in records for item in evidence_of(record.value()))
                 return {
-                    (item.event_id, item.listing.location): item.listing for item in found if item.event_id in among
+                    (item.event_id, item.listing.location): item.listing
+                    for item in items
+                    if item.event_id in event_id_set
                 }
         raise Unavailable(
             f"The evidence in {self._topic.evidence} could not be read",
@@ -106,10 +108,10 @@ class KafkaEvidence:
         """Nothing: how long rows stay is the topic's to say."""
         return 0
 
-    def restart(self, at: EventId) -> None:
+    def restart(self, event_id: EventId) -> None:
         with self._lock:
             self._tail.look()
-            self._tail.restart(at)
+            self._tail.restart(event_id)
 
     def close(self) -> None:
         """Let go of connections. What is used again afterwards connects again."""
@@ -136,19 +138,19 @@ class KafkaEvidence:
     def _at(self, places: Sequence[RecordRange], end: CountedUpTo) -> list[CountedValue]:
         """The records there, in their order; neighbours are read in one go."""
         recent = self._index.recent
-        found = {place.offset: recent[place.offset] for place in places if place.offset in recent}
-        missing = [place for place in places if place.offset not in found]
+        values = {place.offset: recent[place.offset] for place in places if place.offset in recent}
+        missing = [place for place in places if place.offset not in values]
         for run in runs(missing):
             begin = CountedUpTo(end.begin, run[0].start, None)
-            wanted = {place.offset for place in run}
-            found |= {
+            offsets = {place.offset for place in run}
+            values |= {
                 record.offset: record
                 for record in self._past.walk(begin, run[-1].offset + 1)
-                if record.offset in wanted
+                if record.offset in offsets
             }
-        if len(found) != len(places):
+        if len(values) != len(places):
             raise RecordsLost
-        return [found[place.offset] for place in places]
+        return [values[place.offset] for place in places]
 
 
 class EvidenceIndex:
@@ -174,13 +176,13 @@ class EvidenceIndex:
             _, oldest = self.recent.popitem(last=False)
             self._bytes -= len(oldest.stored)
 
-    def about(self, wanted: Sequence[EventId]) -> list[RecordRange]:
+    def about(self, event_ids: Sequence[EventId]) -> list[RecordRange]:
         """Where something about the wanted ids, which ascend, may be."""
-        first = bisect_left(self.places, wanted[0], key=lambda place: place.mark)
-        return [place for place in self.places[first:] if meets(wanted, place)]
+        first = bisect_left(self.places, event_ids[0], key=lambda place: place.mark)
+        return [place for place in self.places[first:] if meets(event_ids, place)]
 
-    def clear(self, known: CountedUpTo) -> None:
-        self.since, self.places, self._bytes = known, [], 0
+    def clear(self, counted_up_to: CountedUpTo) -> None:
+        self.since, self.places, self._bytes = counted_up_to, [], 0
         self.recent.clear()
 
 
@@ -193,19 +195,19 @@ def note(places: list[RecordRange], place: RecordRange) -> None:
     places.append(replace(place, mark=max(place.mark, places[-1].mark)) if places else place)
 
 
-def meets(wanted: Sequence[EventId], place: RecordRange) -> bool:
+def meets(event_ids: Sequence[EventId], place: RecordRange) -> bool:
     """Whether the place may be about one of the wanted ids, which ascend."""
-    at = bisect_left(wanted, place.low)
-    return at < len(wanted) and wanted[at] <= place.high
+    index = bisect_left(event_ids, place.low)
+    return index < len(event_ids) and event_ids[index] <= place.high
 
 
 def runs(places: Sequence[RecordRange]) -> Iterator[Sequence[RecordRange]]:
     """The places, cut where reading on would meet many records that are not wanted."""
     start = 0
-    for at in range(1, len(places) + 1):
-        if at == len(places) or places[at].start - places[at - 1].offset > APART:
-            yield places[start:at]
-            start = at
+    for index in range(1, len(places) + 1):
+        if index == len(places) or places[index].start - places[index - 1].offset > APART:
+            yield places[start:index]
+            start = index
 
 
 def record_of(evidence: Evidence) -> dict[str, Any]:

@@ -40,24 +40,24 @@ class RecordsLost(Exception):
 
 
 @contextmanager
-def told(what: str, brokers: str) -> Iterator[None]:
+def told(action: str, brokers: str) -> Iterator[None]:
     """Kafka's errors inside become `Unavailable`, or `Refused` where it denies something."""
     try:
         yield
     except KafkaException as error:
-        raise fault(what, brokers, error.args[0]) from error
+        raise fault(action, brokers, error.args[0]) from error
 
 
-def fault(what: str, brokers: str, error: KafkaError) -> CalqueError:
+def fault(action: str, brokers: str, error: KafkaError) -> CalqueError:
     """What to raise for an error of a client of `brokers`."""
     if error.code() in DENIED:
         return Refused(
-            f"Kafka denies that {what}",
+            f"Kafka denies that {action}",
             f"{error.name()}: {error.str()}",
             "Check [journal] options, and what the user may do there",
         )
     return Unavailable(
-        f"Kafka at {brokers} does not let {what}",
+        f"Kafka at {brokers} does not let {action}",
         f"{error.name()}: {error.str()}",
         "Check that its brokers run and [journal] brokers names them; it is tried again",
     )

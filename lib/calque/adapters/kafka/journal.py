@@ -102,10 +102,10 @@ class KafkaJournal:
         """Nothing: how long rows stay is the topic's to say, as others may read it."""
         return 0
 
-    def restart(self, at: EventId) -> None:
+    def restart(self, event_id: EventId) -> None:
         with self._lock:
             self._tail.look()
-            self._tail.restart(at)
+            self._tail.restart(event_id)
 
     def close(self) -> None:
         """Let go of connections. What is used again afterwards connects again."""
@@ -115,12 +115,12 @@ class KafkaJournal:
 
     def _encoding(self) -> tuple[Callable[[Mapping[str, Any]], bytes], bytes]:
         """How a row is written, and the fingerprint to put beside it. A registry is asked once."""
-        whole = codec(NAME)
+        row_codec = codec(NAME)
         if not self._topic.registry:
-            return whole.encode, b""
+            return row_codec.encode, b""
         if self._schema_id is None:
             self._schema_id = registry_of(self._topic).register()
-        return partial(whole.encode_registered, schema_id=self._schema_id), whole.newest
+        return partial(row_codec.encode_registered, schema_id=self._schema_id), row_codec.newest
 
     def _rows(self, ids: Sequence[EventId], columns: Sequence[str], most: int | None = None) -> pa.Table:
         def read() -> pa.Table:
@@ -204,8 +204,8 @@ class RecentRows:
 
     def rows(self, ids: Sequence[EventId]) -> list[CountedValue] | None:
         """All of these, if they are."""
-        found = [self._rows.get(event_id) for event_id in ids]
-        return [row for row in found if row is not None] if None not in found else None
+        rows = [self._rows.get(event_id) for event_id in ids]
+        return [row for row in rows if row is not None] if None not in rows else None
 
 
 def to_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
@@ -217,8 +217,8 @@ def table_of(rows: Iterable[CountedValue], columns: Sequence[str], most: int | N
     """Some columns of the rows; with `most` of the first ones, so many that their messages weigh so many bytes. Of a
     long span never all is in memory as it was stored."""
     schema, decode = pa.schema([SCHEMA.field(name) for name in columns]), codec(NAME).decode
-    whole, parts = first_ones((decode(row.value()) for row in rows), weight_of, most), list[pa.Table]()
-    while part := [{name: row[name] for name in columns} for row in islice(whole, AT_ONCE)]:
+    decoded_rows, parts = first_ones((decode(row.value()) for row in rows), weight_of, most), list[pa.Table]()
+    while part := [{name: row[name] for name in columns} for row in islice(decoded_rows, AT_ONCE)]:
         parts.append(pa.Table.from_pylist(part, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
@@ -234,7 +234,7 @@ def storable(row: Mapping[str, Any]) -> dict[str, Any]:
 def runs(ids: Sequence[EventId]) -> Iterator[Sequence[EventId]]:
     """The ascending ids cut where reading on would meet many that are not wanted."""
     start = 0
-    for at in range(1, len(ids) + 1):
-        if at == len(ids) or ids[at] - ids[at - 1] > APART:
-            yield ids[start:at]
-            start = at
+    for index in range(1, len(ids) + 1):
+        if index == len(ids) or ids[index] - ids[index - 1] > APART:
+            yield ids[start:index]
+            start = index

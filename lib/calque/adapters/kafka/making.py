@@ -26,7 +26,7 @@ def make_topics(topic: Topic) -> tuple[str, ...]:
     if not missing:
         return ()
     copies = min(COPIES, len(cluster.brokers))
-    made = admin.create_topics(
+    futures = admin.create_topics(
         [
             NewTopic(name, 2 if name == topic.positions else 1, copies, config=config_of(topic, name, copies))
             for name in missing
@@ -34,7 +34,7 @@ def make_topics(topic: Topic) -> tuple[str, ...]:
         operation_timeout=PATIENCE,
         request_timeout=2 * PATIENCE,
     )
-    for name, future in made.items():
+    for name, future in futures.items():
         try:
             future.result()
         except KafkaException as error:
@@ -66,8 +66,8 @@ def wait_for(admin: AdminClient, topic: Topic, names: tuple[str, ...]) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         with told("its topics be listed", topic.brokers):
-            found = admin.list_topics(timeout=PATIENCE).topics
-        if all(name in found and is_led(found[name]) for name in names):
+            listed_topics = admin.list_topics(timeout=PATIENCE).topics
+        if all(name in listed_topics and is_led(listed_topics[name]) for name in names):
             return
         time.sleep(0.05)
     raise Unavailable(

@@ -41,7 +41,7 @@ class Fetcher:
     def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
         self._topic, self._name, self._partition = topic, name, partition
         self._consumer: ClientSlot[Consumer] = ClientSlot()
-        self._at: int | None = None
+        self._next_offset: int | None = None
         self._asker: ClientSlot[Consumer] = ClientSlot()
         """Fetches nothing: a broker answers one connection's requests in their order, and a fetch waits for news."""
 
@@ -51,19 +51,19 @@ class Fetcher:
         deadline = time.monotonic() + PATIENCE
         while True:
             consumer = self._asker.client(self._new)
-            left = deadline - time.monotonic()
+            remaining = deadline - time.monotonic()
             try:
                 return consumer.get_watermark_offsets(
-                    TopicPartition(self._name, self._partition), max(left, 0.1), cached=False
+                    TopicPartition(self._name, self._partition), max(remaining, 0.1), cached=False
                 )
             except KafkaException as error:
-                if left <= 0 or error.args[0].code() not in MOVING:
+                if remaining <= 0 or error.args[0].code() not in MOVING:
                     # One that lost its leader may go on asking that.
                     self._asker.drop()
                     raise fault(f"topic {self._name} be read", self._topic.brokers, error.args[0]) from error
             # A client that lost its broker takes every partition for unknown. Being asked, it looks for leaders anew.
             with suppress(KafkaException):
-                problem = consumer.list_topics(self._name, min(max(left, 0.1), 1.0)).topics[self._name].error
+                problem = consumer.list_topics(self._name, min(max(remaining, 0.1), 1.0)).topics[self._name].error
                 if problem is not None and problem.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     return None
             time.sleep(0.02)
@@ -72,16 +72,16 @@ class Fetcher:
         """Those from `offset` to before `upto`, which must be there. Raises `RecordsLost`, `Unavailable`, `Broken`."""
         while offset < upto:
             for message in self._next(offset, min(upto - offset, AT_ONCE)):
-                found = message.offset()
-                assert found is not None
-                yield record_of(found, message.value(), message.headers(), self._name)  # type: ignore[arg-type]
-                offset = found + 1
+                message_offset = message.offset()
+                assert message_offset is not None
+                yield record_of(message_offset, message.value(), message.headers(), self._name)  # type: ignore[arg-type]
+                offset = message_offset + 1
 
     def rest(self) -> None:
         """Fetch nothing ahead."""
-        if self._consumer.held is not None and self._at is not None:
+        if self._consumer.held is not None and self._next_offset is not None:
             self._consumer.held.unassign()
-        self._at = None
+        self._next_offset = None
 
     def close(self) -> None:
         self._leave()
@@ -94,25 +94,25 @@ class Fetcher:
         why: KafkaError | None = None
         while time.monotonic() < deadline:
             try:
-                found = consumer.consume(count, 0.5) if count > 1 else [consumer.poll(0.5)]
+                messages = consumer.consume(count, 0.5) if count > 1 else [consumer.poll(0.5)]
             except KafkaException as error:
                 self._leave()
                 raise fault(f"topic {self._name} be read", self._topic.brokers, error.args[0]) from error
-            whole: list[Message] = []
-            for message in found:
+            records: list[Message] = []
+            for message in messages:
                 if message is None:
                     continue
                 problem = message.error()
-                if problem is None and message.offset() == offset + len(whole):
-                    whole.append(message)
+                if problem is None and message.offset() == offset + len(records):
+                    records.append(message)
                 elif problem is None or problem.code() in OUTSIDE | MISSING:
                     self.rest()
                     raise RecordsLost
                 else:
                     why = problem
-            if whole:
-                self._at = offset + len(whole)
-                return whole
+            if records:
+                self._next_offset = offset + len(records)
+                return records
         self._leave()
         if why is not None:
             raise fault(f"topic {self._name} be read", self._topic.brokers, why)
@@ -124,10 +124,10 @@ class Fetcher:
 
     def _from(self, offset: int) -> Consumer:
         consumer = self._consumer.client(self._new)
-        if self._at != offset:
+        if self._next_offset != offset:
             with told(f"topic {self._name} be read", self._topic.brokers):
                 consumer.assign([TopicPartition(self._name, self._partition, offset)])
-            self._at = offset
+            self._next_offset = offset
         return consumer
 
     def _new(self) -> Consumer:
@@ -135,7 +135,7 @@ class Fetcher:
 
     def _leave(self) -> None:
         self._consumer.drop()
-        self._at = None
+        self._next_offset = None
 
 
 class Sender:
@@ -157,11 +157,11 @@ class Sender:
         come later."""
         producer = self._producer.client(self._new)
         offsets: list[int] = []
-        failed: list[KafkaError] = []
+        errors: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
-                failed.append(error)
+                errors.append(error)
             else:
                 offsets.append(message.offset() or 0)
 
@@ -176,20 +176,20 @@ class Sender:
                     delivered,
                     headers=record.headers(),  # type: ignore[arg-type]
                 )
-            left = producer.flush(PATIENCE + sum(len(record.value) for record in records) / SLOW)
+            unsent = producer.flush(PATIENCE + sum(len(record.value) for record in records) / SLOW)
         except (BufferError, KafkaException) as error:
             self._drop()
             reason = error.args[0]
             if isinstance(reason, KafkaError):
                 raise fault(f"topic {self._name} be written", self._topic.brokers, reason) from error
             raise
-        if failed or left:
+        if errors or unsent:
             self._drop()
             self._limit = 0
             raise fault(
                 f"topic {self._name} be written",
                 self._topic.brokers,
-                failed[0] if failed else KafkaError(KafkaError._TIMED_OUT),
+                errors[0] if errors else KafkaError(KafkaError._TIMED_OUT),
             )
         return offsets
 
@@ -257,7 +257,7 @@ def is_missing(error: BaseException) -> bool:
 
 def limit_of(topic: Topic, name: str) -> int:
     """Bytes that the topic lets a record's value have. Raises `Unavailable`, `Broken`."""
-    asked = ConfigResource(ResourceType.TOPIC, name)
+    resource = ConfigResource(ResourceType.TOPIC, name)
     try:
         admin = AdminClient(topic.settings())
         # A topic that was just made is known to its leader before the other brokers hear of it.
@@ -265,12 +265,12 @@ def limit_of(topic: Topic, name: str) -> int:
             retry=retry_if_exception(is_missing), stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.05), reraise=True
         ):
             with attempt:
-                found = admin.describe_configs([asked], request_timeout=PATIENCE)[asked].result()
+                entries = admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return USUAL_LIMIT - ROOM
         raise fault(f"topic {name} be looked at", topic.brokers, error.args[0]) from error
-    limit = int(found["max.message.bytes"].value) - ROOM
+    limit = int(entries["max.message.bytes"].value) - ROOM
     if limit < ROOM:
         raise Broken(
             f"Topic {name} takes records of {limit + ROOM} bytes at most",

@@ -38,11 +38,11 @@ class PastReader:
         """What counts from `start` to before offset `upto`, in order."""
         count = Count(start, self._rule)
         for record in self._records(start.offset, upto):
-            found = count.take(record)
+            value = count.take(record)
             if record.offset % NEAR == 0:
                 self._truths.add(count.clean)
-            if found is not None:
-                yield found
+            if value is not None:
+                yield value
 
     def before(self, mark: EventId, lowest: CountedUpTo, end: CountedUpTo) -> CountedUpTo:
         """A place near the first value whose mark is at least `mark`, and not behind it; `lowest` is one."""

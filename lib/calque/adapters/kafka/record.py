@@ -57,7 +57,7 @@ class Record:
 
     offset: int
     mark: EventId
-    known: CountedUpTo
+    counted_up_to: CountedUpTo
     value: bytes
     events: tuple[EventId, EventId] | None = None
     restart: bool = False
@@ -66,47 +66,47 @@ class Record:
     schema: bytes = b""
 
     def headers(self) -> list[tuple[str, bytes]]:
-        found = [(MARK, b"%d" % self.mark), (KNOWN, self.known.text())]
+        headers = [(MARK, b"%d" % self.mark), (KNOWN, self.counted_up_to.text())]
         if self.events != (self.mark, self.mark):
-            found.append((EVENTS, b"%d %d" % self.events if self.events else b"-"))
+            headers.append((EVENTS, b"%d %d" % self.events if self.events else b"-"))
         if self.restart:
-            found.append((RESTART, b""))
+            headers.append((RESTART, b""))
         if self.part is not None:
-            found.append((PART, b"%b %d %d" % (self.part.group, self.part.number, self.part.of)))
+            headers.append((PART, b"%b %d %d" % (self.part.group, self.part.number, self.part.of)))
         if self.packed:
-            found.append((PACKED, b"zlib"))
+            headers.append((PACKED, b"zlib"))
         if self.schema:
-            found.append((SCHEMA, self.schema))
-        return found
+            headers.append((SCHEMA, self.schema))
+        return headers
 
     def truth(self) -> CountedUpTo:
         """What is known at its own offset, as far as its writer's word proves that. Where as many records lie between
         what the writer had read and this one as there are events, all are that writer's, in order, and count."""
-        mark, known = self.known.mark, self.known
+        mark, counted_up_to = self.counted_up_to.mark, self.counted_up_to
         if mark is None or self.restart or self.part or self.events != (self.mark, self.mark):
-            return known
-        if self.offset - known.offset == self.mark - mark - 1:
-            return CountedUpTo(known.begin, self.offset, self.mark - 1)
-        return known
+            return counted_up_to
+        if self.offset - counted_up_to.offset == self.mark - mark - 1:
+            return CountedUpTo(counted_up_to.begin, self.offset, self.mark - 1)
+        return counted_up_to
 
 
 def record_of(offset: int, value: bytes | None, headers: Headers | None, topic: str) -> Record:
     """Raises `Broken` for a record that calque did not write."""
-    found = dict(headers or ())
+    header_values = dict(headers or ())
     try:
-        mark = int(found[MARK])
-        events = found.get(EVENTS)
-        part = found[PART].split() if PART in found else None
+        mark = int(header_values[MARK])
+        events = header_values.get(EVENTS)
+        part = header_values[PART].split() if PART in header_values else None
         return Record(
             offset,
             mark,
-            known_of(found[KNOWN]),
+            known_of(header_values[KNOWN]),
             value or b"",
             (mark, mark) if events is None else span_of(events),
-            RESTART in found,
+            RESTART in header_values,
             RecordPart(part[0], int(part[1]), int(part[2])) if part else None,
-            PACKED in found,
-            found.get(SCHEMA, b""),
+            PACKED in header_values,
+            header_values.get(SCHEMA, b""),
         )
     except (KeyError, ValueError, IndexError) as error:
         raise Broken(
@@ -129,7 +129,7 @@ def cut(record: Record, limit: int, group: bytes) -> Iterator[Record]:
         yield record
         return
     value = zlib.compress(record.value)
-    pieces = [value[at : at + limit] for at in range(0, len(value), limit)]
+    pieces = [value[start : start + limit] for start in range(0, len(value), limit)]
     for number, piece in enumerate(pieces, 1):
         part = RecordPart(group, number, len(pieces)) if len(pieces) > 1 else None
         yield replace(record, value=piece, part=part, packed=True)

@@ -45,9 +45,9 @@ class Registry:
 
     def register(self) -> int:
         """The schema's id, registered only where it is missing: so a user who may only look will do."""
-        known = self.known()
-        if known is not None:
-            return known
+        schema_id = self.known()
+        if schema_id is not None:
+            return schema_id
         answer = self._ask(f"/subjects/{self.subject}/versions")
         if answer is None:
             raise self._fault(404, "It knows no subjects")
@@ -69,8 +69,8 @@ class Registry:
         request = urllib.request.Request(self.url + path, orjson.dumps({"schema": self.text}), headers)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                found: Mapping[str, Any] = orjson.loads(answer.read())
-                return found
+                document: Mapping[str, Any] = orjson.loads(answer.read())
+                return document
         except HTTPError as error:
             code, message = told(error)
             if code in NOT_FOUND:

@@ -50,11 +50,11 @@ class TopicTail:
         name: str,
         position: int,
         rule: Rule,
-        counted: Callable[[CountedValue], None],
-        void: Callable[[CountedUpTo], None],
+        on_value: Callable[[CountedValue], None],
+        on_clear: Callable[[CountedUpTo], None],
     ) -> None:
         self._topic, self._name, self._position, self._rule = topic, name, position, rule
-        self._counted, self._void = counted, void
+        self._on_value, self._on_clear = on_value, on_clear
         self._fetcher, self._sender = Fetcher(topic, name), Sender(topic, name)
         self._count: Count | None = None
         self.low = 0
@@ -70,7 +70,7 @@ class TopicTail:
                 self.low = 0
                 return NOTHING
             try:
-                return self._read_on(*ends).known
+                return self._read_on(*ends).counted_up_to
             except RecordsLost:
                 self._forget()
         raise Unavailable(
@@ -100,15 +100,16 @@ class TopicTail:
         self._note()
         return True
 
-    def restart(self, at: EventId) -> None:
-        """Let the topic begin anew behind event `at`, after a `look`. `Unavailable` where another did that too."""
+    def restart(self, event_id: EventId) -> None:
+        """Let the topic begin anew behind event `event_id`, after a `look`. `Unavailable` where another did that
+        too."""
         self._there()
-        begin = self._current().known.begin
+        begin = self._current().counted_up_to.begin
         # Whoever reads by a registry takes every value for an event; the headers say all.
-        value = b"" if self._topic.registry else codec("restart").encode({"event_id": at})
-        if not self._send([Record(0, at, self._current().clean, value, None, restart=True)]):
+        value = b"" if self._topic.registry else codec("restart").encode({"event_id": event_id})
+        if not self._send([Record(0, event_id, self._current().clean, value, None, restart=True)]):
             raise Unavailable(
-                f"The topic {self._name} did not begin anew behind event {at}",
+                f"The topic {self._name} did not begin anew behind event {event_id}",
                 f"Another writer let it begin anew at the same time (it began at offset {begin} before)",
                 "It is tried again",
             )
@@ -135,7 +136,7 @@ class TopicTail:
 
     def _send(self, records: Sequence[Record]) -> bool:
         """Whether all of them count."""
-        expected = self._current().known.offset
+        expected = self._current().counted_up_to.offset
         self._fetcher.rest()
         offsets = self._sender.send(records)
         if offsets[0] < expected:
@@ -145,13 +146,15 @@ class TopicTail:
                 f"A record was written at offset {offsets[0]}, but offset {expected - 1} was read before",
                 "It is looked at anew",
             )
-        own = [replace(record, offset=offset) for record, offset in zip(records, offsets, strict=True)]
-        alone = offsets[-1] - expected + 1 == len(records)
-        counting = {record.offset for record in own if record.part is None or record.part.number == record.part.of}
+        own_records = [replace(record, offset=offset) for record, offset in zip(records, offsets, strict=True)]
+        is_only_writer = offsets[-1] - expected + 1 == len(records)
+        counting = {
+            record.offset for record in own_records if record.part is None or record.part.number == record.part.of
+        }
         try:
-            for record in own if alone else self._fetcher.records(expected, offsets[-1] + 1):
-                begin = self._current().known.begin
-                if self._take(record) is not None or self._current().known.begin != begin:
+            for record in own_records if is_only_writer else self._fetcher.records(expected, offsets[-1] + 1):
+                begin = self._current().counted_up_to.begin
+                if self._take(record) is not None or self._current().counted_up_to.begin != begin:
                     counting.discard(record.offset)
         except RecordsLost as error:
             self._forget()
@@ -164,42 +167,42 @@ class TopicTail:
 
     def _slices(self, values: Iterable[Value]) -> Iterator[Sequence[Value]]:
         """The very first one goes alone, and so does each that is cut: else what follows says less (`Record.truth`)."""
-        limit, size, found = self._sender.limit(), 0, list[Value]()
+        limit, size, part = self._sender.limit(), 0, list[Value]()
         for value in values:
             large = len(value.data) > limit
-            if found and (large or len(found) == SLICE or size + len(value.data) > SLICE_BYTES):
-                yield found
-                size, found = 0, []
-            found.append(value)
+            if part and (large or len(part) == SLICE or size + len(value.data) > SLICE_BYTES):
+                yield part
+                size, part = 0, []
+            part.append(value)
             size += len(value.data)
-            if large or self._current().known.mark is None:
-                yield found
-                size, found = 0, []
-        if found:
-            yield found
+            if large or self._current().counted_up_to.mark is None:
+                yield part
+                size, part = 0, []
+        if part:
+            yield part
 
     def _read_on(self, low: int, high: int) -> Count:
         self.low = low
         count = self._count
-        if count is None or not low <= count.known.offset <= high < count.known.offset + FAR:
+        if count is None or not low <= count.counted_up_to.offset <= high < count.counted_up_to.offset + FAR:
             count = self._learn(low, high)
-            self.truths.add(count.known)
-            self._void(count.known)
+            self.truths.add(count.counted_up_to)
+            self._on_clear(count.counted_up_to)
             self._count = count
-        for record in self._fetcher.records(count.known.offset, high):
+        for record in self._fetcher.records(count.counted_up_to.offset, high):
             self._take(record)
         return count
 
     def _take(self, record: Record) -> CountedValue | None:
         count = self._current()
-        begin = count.known.begin
-        found = count.take(record)
+        begin = count.counted_up_to.begin
+        value = count.take(record)
         self.truths.add(count.clean)
-        if count.known.begin != begin:
-            self._void(count.known)
-        if found is not None:
-            self._counted(found)
-        return found
+        if count.counted_up_to.begin != begin:
+            self._on_clear(count.counted_up_to)
+        if value is not None:
+            self._on_value(value)
+        return value
 
     def _learn(self, low: int, high: int) -> Count:
         """From the last record, which says what its writer knew; from the first where that one knew more than is left;
@@ -214,18 +217,20 @@ class TopicTail:
         return Count(self._noted(high), self._rule)
 
     def _note(self) -> None:
-        known = self._current().known
-        self._sender.note(self._topic.positions, self._position, Record(0, known.mark or 0, known, b"", None))
+        counted_up_to = self._current().counted_up_to
+        self._sender.note(
+            self._topic.positions, self._position, Record(0, counted_up_to.mark or 0, counted_up_to, b"", None)
+        )
 
     def _noted(self, high: int) -> CountedUpTo:
         if high == 0:
             return NOTHING
         fetcher = Fetcher(self._topic, self._topic.positions, self._position)
         try:
-            found = fetcher.ends()
-            for record in fetcher.records(found[1] - 1, found[1]) if found and found[0] < found[1] else ():
-                if record.known.offset == high:
-                    return record.known
+            offsets = fetcher.ends()
+            for record in fetcher.records(offsets[1] - 1, offsets[1]) if offsets and offsets[0] < offsets[1] else ():
+                if record.counted_up_to.offset == high:
+                    return record.counted_up_to
         except RecordsLost:
             pass
         finally:
@@ -240,5 +245,5 @@ class TopicTail:
         if self._count is not None:
             self._count = None
             self.truths.clear()
-            self._void(NOTHING)
+            self._on_clear(NOTHING)
         self._fetcher.rest()

@@ -19,36 +19,36 @@ class TopicFacts:
         self._lock = threading.Lock()
         self._begin = -1
         self._offsets: list[int] = []
-        self._found: list[CountedUpTo] = []
+        self._places: list[CountedUpTo] = []
 
-    def add(self, known: CountedUpTo) -> None:
+    def add(self, place: CountedUpTo) -> None:
         """What belongs to an older beginning is ignored; a newer one replaces all."""
         with self._lock:
-            if known.begin < self._begin or known.mark is None:
+            if place.begin < self._begin or place.mark is None:
                 return
-            if known.begin > self._begin:
-                self._begin, self._offsets, self._found = known.begin, [], []
-            at = bisect_left(self._offsets, known.offset)
-            near = self._offsets[max(at - 1, 0) : at + 1]
-            if all(abs(offset - known.offset) >= NEAR for offset in near):
-                self._offsets.insert(at, known.offset)
-                self._found.insert(at, known)
-            if len(self._found) > MOST:
-                self._offsets, self._found = self._offsets[::2], self._found[::2]
+            if place.begin > self._begin:
+                self._begin, self._offsets, self._places = place.begin, [], []
+            index = bisect_left(self._offsets, place.offset)
+            neighbours = self._offsets[max(index - 1, 0) : index + 1]
+            if all(abs(offset - place.offset) >= NEAR for offset in neighbours):
+                self._offsets.insert(index, place.offset)
+                self._places.insert(index, place)
+            if len(self._places) > MOST:
+                self._offsets, self._places = self._offsets[::2], self._places[::2]
 
     def around(self, mark: int, lowest: CountedUpTo, highest: CountedUpTo) -> tuple[CountedUpTo, CountedUpTo]:
         """The nearest two, before which the newest mark is below, and not below, `mark`; or those given."""
         with self._lock:
-            marks = [known.mark or 0 for known in self._found] if self._begin == lowest.begin else []
-            at = bisect_left(marks, mark)
-            below = self._found[at - 1] if at > 0 else lowest
-            above = self._found[at] if at < len(marks) else highest
+            marks = [place.mark or 0 for place in self._places] if self._begin == lowest.begin else []
+            index = bisect_left(marks, mark)
+            below = self._places[index - 1] if index > 0 else lowest
+            above = self._places[index] if index < len(marks) else highest
         return max(below, lowest, key=by_offset), min(above, highest, key=by_offset)
 
     def clear(self) -> None:
         with self._lock:
-            self._begin, self._offsets, self._found = -1, [], []
+            self._begin, self._offsets, self._places = -1, [], []
 
 
-def by_offset(known: CountedUpTo) -> int:
-    return known.offset
+def by_offset(place: CountedUpTo) -> int:
+    return place.offset
