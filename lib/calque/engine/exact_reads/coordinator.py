@@ -119,7 +119,7 @@ class ExactReads:
         """The tables must be read again: now, or as soon as they are back from where they are copied, read or held."""
         passed_by = self.tables.passed_by()
         postponed_names = names if how is not ReadMode.READ else [name for name in names if name in passed_by]
-        self.side.asked.add(self.side.ledger, how, postponed_names, reason)
+        self.side.read_requests.add(self.side.ledger, how, postponed_names, reason)
         for name in names:
             if name not in passed_by:
                 self.need(name, reason, self.tables.cursor)
@@ -141,7 +141,7 @@ class ExactReads:
 
     def read_asked(self) -> None:
         """What operators asked for is begun with, but of tables that windows pass by, or whose drops wait."""
-        reasons = self.side.asked.reasons()
+        reasons = self.side.read_requests.reasons()
         not_now = {*self.tables.passed_by(), *self.comparing.held()} if reasons else ()
         for name, reason in reasons.items():
             if name in not_now:
@@ -208,7 +208,7 @@ class ExactReads:
                 self.land(outcome, window)
             if not self.tables.is_(name, UNREAD):
                 ended |= outcome.requests
-        self.side.asked.done(self.side.ledger, ended)
+        self.side.read_requests.done(self.side.ledger, ended)
 
     def land(self, outcome: ReadOutcome, window: Window) -> None:
         """The table joins the windows at the event that its read is exact at, or is paused there."""

@@ -200,7 +200,7 @@ class ReaderPool:
         """Read the table and land it, unless it is held back."""
         if self.stopping.is_set():
             return
-        requests = self.side.asked.of(name)
+        requests = self.side.read_requests.of(name)
         try:
             outcome = ReadOutcome(name, is_held=True) if self.is_held(name) else self.read_and_land(name)
         except FAILURES as error:

@@ -137,7 +137,7 @@ def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | Non
     if shown is None or exact.table is None or not shown.partitions:
         return
     target_name, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")
-    adopted = side.asked.adopts(exact.name)
+    adopted = side.read_requests.adopts(exact.name)
     unmarked_parts = {name: part for name, part in shown.partitions.items() if lacks_marks(part, marks, adopted)}
     places = {name: location_of(part) for name, part in exact.partitions.items()} if side.policy.data == "none" else {}
     marked_parts = {name: with_marks(part, marks, places.get(name)) for name, part in unmarked_parts.items()}

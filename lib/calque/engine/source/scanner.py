@@ -123,7 +123,7 @@ class Scanner:
         current = max(self.begun, self.source.log.current())
         self.places.begin()
         try:
-            since = max(self.begun, min(memory.seen, current)) if memory.watched else current
+            since = max(self.begun, min(memory.event_id, current)) if memory.watched else current
             entries = self.entries(Span(since, current))
         except Refused:
             entries, memory = (), Memory()
