@@ -38,13 +38,13 @@ from calque.adapters.metastore.log import HiveLog
 from calque.core.keys import keys_of
 from calque.core.lifecycle import State
 from calque.core.rows import table_of
-from calque.engine.exact_reads.gap_recovery import REPAIRED
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Database
 from calque.model.names import TableName
 from calque.model.policy import Policy, TargetCapabilities
+from calque.model.records import DropReview
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.streams.target import LANDING_SECONDS
@@ -134,7 +134,7 @@ class Replicated:
             time.sleep(POLL_SECONDS)
 
     def until_repaired(self) -> None:
-        while self.replica.comparing.mended.drops != REPAIRED:
+        while self.replica.comparing.mended.drops is not DropReview.REPAIRED:
             self.replica.window(self.capture())
             time.sleep(POLL_SECONDS)
 
