@@ -129,9 +129,6 @@ def lineage_of(
     old = [(event, lineage) for event, lineage in showing if lineage not in chain.complete]
     if table.event <= cursor:
         return next((lineage for event, lineage in old if event == 0), otherwise)
-    for _, lineage in reversed(old):
-        if any(row[0] == table.event for row in heads.get(lineage, [])):
-            return lineage
     return next((lineage for event, lineage in reversed(old) if event <= table.event), otherwise)
 
 
