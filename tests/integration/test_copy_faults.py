@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.files import FileStorage
-from calque.errors import CalqueError
 from calque.ports import CopyTask
 from support.services.mounts import can_mount, with_disk
 
@@ -106,30 +105,24 @@ def open_path() -> Iterator[Path]:
         yield Path(folder)
 
 
-def copied_unprivileged(tasks: Sequence[CopyTask]) -> list[str]:
-    """Problems, or errors, of each as a user without rights meets them, in a process of its own."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            if os.getuid() == 0:
-                os.setgroups([])
-                os.setgid(NOBODY)
-                os.setuid(NOBODY)
-            answers = []
-            for each in tasks:
-                try:
-                    answers.append(FileStorage().copy([each])[0].problem)
-                except CalqueError as error:
-                    answers.append(f"{type(error).__name__}: {error}")
-            os.write(writing, json.dumps(answers).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as answer:
-        found = answer.read()
-    os.waitpid(child, 0)
-    answers: list[str] = json.loads(found)
+UNPRIVILEGED = """
+import json, os, sys
+from calque.adapters.files import FileStorage
+from calque.ports import CopyTask
+FileStorage().copy([CopyTask(*json.loads(sys.argv[2]))])  # Modules that are loaded late may not be readable later.
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(int(sys.argv[3]))
+    os.setuid(int(sys.argv[3]))
+"""
+
+
+def copied_unprivileged(tasks: Sequence[CopyTask], first: CopyTask) -> list[str]:
+    """Problems, or errors, of each as a user without rights meets them, in a process that copied `first` before."""
+    program = [sys.executable, "-c", f"{UNPRIVILEGED}\n{COPY}\n{SAY}"]
+    arguments = [words(*tasks), json.dumps(json.loads(words(first))[0]), str(NOBODY)]
+    done = subprocess.run([*program, *arguments], capture_output=True, text=True, check=True, timeout=60)
+    answers: list[str] = json.loads(done.stdout)
     return answers
 
 
@@ -150,7 +143,7 @@ def test_missing_rights_at_the_source_are_a_file_s_problem_and_at_the_target_ref
         task(public, theirs / "public"),
         task(public, theirs / "below" / "public"),
     ]
-    first, second, third, fourth = copied_unprivileged(tasks)
+    first, second, third, fourth = copied_unprivileged(tasks, task(public, open_path / "first"))
     assert first.startswith(f"{secret} can't be read: PermissionError")
     assert second == ""
     assert third.startswith(f"Refused: Not permitted to write {theirs / 'public'}.")
