@@ -71,12 +71,8 @@ class SparkStorage:
         thresholds: SparkThresholds | None = None,
         ended: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._files, self._session, self._thresholds, self._ended = (
-            files,
-            session,
-            thresholds or SparkThresholds(),
-            ended,
-        )
+        self._files, self._session, self._ended = files, session, ended
+        self._thresholds = thresholds or SparkThresholds()
         self._shares = BandwidthShares(files.terms.bandwidth, files.bucket)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
@@ -182,8 +178,8 @@ class SparkStorage:
                     raise _ends(verb)
                 terms = replace(self._files.terms, bandwidth=rate, parallel=parallel if limited else 0)
                 files = FileStorage(self._files.systems, ALONE, terms)
-                results = context.parallelize([bins[number]], 1).map(lambda part: _attempted(work, files, part))
-                return results.collect()[0]
+                bin_results = context.parallelize([bins[number]], 1).map(lambda part: _attempted(work, files, part))
+                return bin_results.collect()[0]
 
         results: dict[Item, Result] = {}
         # What waits in Spark's queue keeps its cores busy, but would keep a share of the bandwidth and slots too.

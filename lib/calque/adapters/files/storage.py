@@ -274,9 +274,8 @@ class FileStorage:
             system.rename(staged, target)
         elif staged_facts is not None:
             # A rename that died between its two halves, or a file that was staged again after it was published.
-            if staged_facts.size != target_facts.size or not same_content(
-                (system, staged), (system, target), target_facts.size
-            ):
+            size = target_facts.size
+            if staged_facts.size != size or not same_content((system, staged), (system, target), size):
                 raise FileExistsError(target)
             system.remove(staged)
 
