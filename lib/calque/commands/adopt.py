@@ -51,6 +51,6 @@ def run(settings: CommandSettings, config: Config, target: str, tables: Sequence
     if settings.json:
         print_json({"target": target, "tables": list(tables)})
     else:
-        when = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
-        print_line(f"{target}: {', '.join(tables)}: taken over {when}, and read exactly; see `calque status`")
+        moment = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
+        print_line(f"{target}: {', '.join(tables)}: taken over {moment}, and read exactly; see `calque status`")
     return 0

@@ -80,8 +80,10 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
     from calque.serve.http import require_free
 
     endpoint = wiring.config.serve.address
-    here = {process.serves.rpartition(":")[2] for process in processes(wiring.control) if process.host == gethostname()}
-    if endpoint is None or str(endpoint.port) in here:
+    own_ports = {
+        process.serves.rpartition(":")[2] for process in processes(wiring.control) if process.host == gethostname()
+    }
+    if endpoint is None or str(endpoint.port) in own_ports:
         return
     try:
         require_free(endpoint)

@@ -82,8 +82,10 @@ def list_epochs(settings: CommandSettings, config: Config, target: str) -> int:
     if settings.json:
         print_json(rows)
     else:
-        counted = [{**row, "bridges": len(row["bridges"]), "quarantined": len(row["quarantined"])} for row in rows]
-        print_table([name.replace("_", " ") for name in ROW], [[row[name] for name in ROW] for row in counted])
+        rows_with_counts = [
+            {**row, "bridges": len(row["bridges"]), "quarantined": len(row["quarantined"])} for row in rows
+        ]
+        print_table([name.replace("_", " ") for name in ROW], [[row[name] for name in ROW] for row in rows_with_counts])
     return 0
 
 
@@ -93,12 +95,12 @@ def show(settings: CommandSettings, config: Config, target: str, epoch: EpochRef
 
     wiring = Wiring(config)
     ledger = wiring.ledger(target)
-    found = find(ledger.epochs(), epoch, target)
-    objects = [object_of(row, wiring, target) for row in ledger.objects(found.epoch)]
+    chosen_epoch = find(ledger.epochs(), epoch, target)
+    objects = [object_of(row, wiring, target) for row in ledger.objects(chosen_epoch.epoch)]
     if settings.json:
-        print_json({**row_of(found), **rest_of(found), "objects": objects})
+        print_json({**row_of(chosen_epoch), **rest_of(chosen_epoch), "objects": objects})
         return 0
-    for name, value in {**row_of(found), **rest_of(found)}.items():
+    for name, value in {**row_of(chosen_epoch), **rest_of(chosen_epoch)}.items():
         print_line(f"{name.replace('_', ' ')}: {shown(value)}")
     print_table(
         ("object", "change", "event id", "files", "location"),
@@ -118,8 +120,8 @@ def diff(settings: CommandSettings, config: Config, target: str, before: EpochRe
     epochs = ledger.epochs()
     first, last = find(epochs, before, target), find(epochs, after, target)
     if first.epoch > last.epoch:
-        what = f"epoch {first.epoch} comes after epoch {last.epoch}"
-        raise Refused(what, "A difference goes forward", f"Write calque epochs diff {last.epoch} {first.epoch}")
+        problem = f"epoch {first.epoch} comes after epoch {last.epoch}"
+        raise Refused(problem, "A difference goes forward", f"Write calque epochs diff {last.epoch} {first.epoch}")
     between = [epoch for epoch in epochs if first.epoch < epoch.epoch <= last.epoch]
     objects = changes([(epoch.epoch, row) for epoch in between for row in ledger.objects(epoch.epoch)], wiring, target)
     totals = {name: sum(getattr(epoch, name) for epoch in between) for name in ("events", "hops", "files", "bytes")}
@@ -185,34 +187,40 @@ def changes(rows: Sequence[tuple[int, ObjectRow]], wiring: Wiring, target: str) 
     grouped: dict[tuple[TableName, str], list[tuple[int, ObjectRow]]] = {}
     for epoch, row in rows:
         grouped.setdefault((TableName(row.database, row.table), row.partition), []).append((epoch, row))
-    found = []
-    for (table, partition), its in sorted(grouped.items()):
-        its.sort(key=lambda pair: (pair[0], pair[1].event_id))
-        gone = its[-1][1].change in GONE
-        said = None if gone else next((row for _, row in reversed(its) if row.location), None)
-        found.append(
+    documents = []
+    for (table, partition), object_rows in sorted(grouped.items()):
+        object_rows.sort(key=lambda pair: (pair[0], pair[1].event_id))
+        is_gone = object_rows[-1][1].change in GONE
+        last_row = None if is_gone else next((row for _, row in reversed(object_rows) if row.location), None)
+        documents.append(
             {
                 **named(table, partition, wiring, target),
-                "changes": [{"epoch": epoch, "event_id": row.event_id, "change": row.change} for epoch, row in its],
-                "gone": gone,
-                "location": said.location if said else None,
-                "files": [{"path": file.path, "size": file.size, "checksum": file.checksum} for file in said.files]
-                if said
+                "changes": [
+                    {"epoch": epoch, "event_id": row.event_id, "change": row.change} for epoch, row in object_rows
+                ],
+                "gone": is_gone,
+                "location": last_row.location if last_row else None,
+                "files": [{"path": file.path, "size": file.size, "checksum": file.checksum} for file in last_row.files]
+                if last_row
                 else None,
             }
         )
-    return found
+    return documents
 
 
 def named(table: TableName, partition: str, wiring: Wiring, target: str) -> dict[str, Any]:
     """An object's name at the source, and the target's beside it where it differs."""
-    at = wiring.config.target(target).admission().name_at_target(table)
-    return {"table": str(table), **({"at_target": str(at)} if at != table else {}), "partition": partition or None}
+    name_at_target = wiring.config.target(target).admission().name_at_target(table)
+    return {
+        "table": str(table),
+        **({"at_target": str(name_at_target)} if name_at_target != table else {}),
+        "partition": partition or None,
+    }
 
 
 def label(row: Mapping[str, Any]) -> str:
-    at = f" (there {row['at_target']})" if "at_target" in row else ""
-    return f"{row['table']}{at}" + (f" {row['partition']}" if row["partition"] else "")
+    note = f" (there {row['at_target']})" if "at_target" in row else ""
+    return f"{row['table']}{note}" + (f" {row['partition']}" if row["partition"] else "")
 
 
 def shown(value: object) -> str:
@@ -223,19 +231,19 @@ def shown(value: object) -> str:
     return str(value) if value not in ("", None) else "-"
 
 
-def find(epochs: Sequence[Epoch], wanted: EpochReference, target: str) -> Epoch:
+def find(epochs: Sequence[Epoch], reference: EpochReference, target: str) -> Epoch:
     """The epoch of that number, or the newest one at or below that event. Raises `Refused`."""
     from calque.errors import Refused
 
     if not epochs:
         raise Refused(f"{target} has no epochs yet", "Nothing was published", "Start `calque run`")
-    if wanted.is_event:
-        found = [epoch for epoch in epochs if epoch.event_id <= wanted.number]
+    if reference.is_event:
+        matches = [epoch for epoch in epochs if epoch.event_id <= reference.number]
     else:
-        found = [epoch for epoch in epochs if epoch.epoch == wanted.number]
-    if found:
-        return found[-1]
-    name = f"no epoch at or below event {wanted.number}" if wanted.is_event else f"no epoch {wanted.number}"
+        matches = [epoch for epoch in epochs if epoch.epoch == reference.number]
+    if matches:
+        return matches[-1]
+    name = f"no epoch at or below event {reference.number}" if reference.is_event else f"no epoch {reference.number}"
     first, last = epochs[0], epochs[-1]
     raise Refused(
         f"{target} has {name}",

@@ -12,8 +12,8 @@ from calque.errors import nearest
 class Commands(click.Group):
     """Lists its commands in the order they were added."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **{"invoke_without_command": True, **options})
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"invoke_without_command": True, **options})
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(self.commands)

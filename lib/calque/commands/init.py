@@ -96,11 +96,11 @@ def command(settings: CommandSettings, file: Path | None) -> int:
 def run(settings: CommandSettings, file: Path) -> int:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as out:
-            out.write(TEMPLATE)
+        with file.open("x", encoding="utf-8") as output:
+            output.write(TEMPLATE)
     except FileExistsError as error:
-        what = f"{error.filename} exists" if error.filename != str(file) else f"{file} exists already"
-        raise Refused(what, "calque init overwrites nothing", "Name another file, or remove that one") from None
+        problem = f"{error.filename} exists" if error.filename != str(file) else f"{file} exists already"
+        raise Refused(problem, "calque init overwrites nothing", "Name another file, or remove that one") from None
     except OSError as error:
         raise Refused(f"{file} can't be written", str(error.strerror or error), "Name another place") from None
     if settings.json:

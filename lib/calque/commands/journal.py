@@ -84,17 +84,17 @@ def follow_on(config: Config, count: int) -> int:
     with ended_by_signals() as stopping:
         journal = opened(config)
         last = journal.last()
-        shown = max((last or 0) - count, 0)
+        last_shown = max((last or 0) - count, 0)
         while not stopping.is_set():
-            if last is not None and last < shown:
+            if last is not None and last < last_shown:
                 print_line(f"The journal begins anew after event {last}")
-                shown = last
-            for page in pages(journal, shown, last or 0):
-                if page[0].event_id > shown + 1:
-                    print_line(f"Events {shown + 1} to {page[0].event_id - 1} are not in the journal")
+                last_shown = last
+            for page in pages(journal, last_shown, last or 0):
+                if page[0].event_id > last_shown + 1:
+                    print_line(f"Events {last_shown + 1} to {page[0].event_id - 1} are not in the journal")
                 for entry in page:
                     print_line(line(entry))
-                shown = page[-1].event_id
+                last_shown = page[-1].event_id
             stopping.wait(FOLLOW_SECONDS)
             last = journal.last()
     return 0
@@ -143,11 +143,11 @@ def require_kept(journal: Journal, event_id: EventId) -> None:
     from calque.errors import Refused
 
     oldest, last = kept(journal)
-    there = f"It has events {oldest} to {last}" if oldest <= last else f"It is empty, and goes on after event {last}"
+    extent = f"It has events {oldest} to {last}" if oldest <= last else f"It is empty, and goes on after event {last}"
     if event_id > last:
-        raise Refused(f"event {event_id} is not in the journal yet", there, "Name one of them, or wait for it")
+        raise Refused(f"event {event_id} is not in the journal yet", extent, "Name one of them, or wait for it")
     if event_id < oldest:
-        why = f"{there}; older ones are kept for [journal] retention, or were lost in a gap (see `calque status`)"
+        why = f"{extent}; older ones are kept for [journal] retention, or were lost in a gap (see `calque status`)"
         raise Refused(f"event {event_id} is not in the journal any more", why, "Name one that it has")
 
 
@@ -232,20 +232,20 @@ def unfolded(value: Any) -> Any:
 
 def cells(entry: Entry) -> tuple[object, ...]:
     row = row_of(entry)
-    was = f" (was {row['was']})" if row["was"] else ""
+    old_name = f" (was {row['was']})" if row["was"] else ""
     defect = f" {row['defect']}" if row["defect"] else ""
-    about = f"{row['table'] or '-'}{was}{defect}"
+    about = f"{row['table'] or '-'}{old_name}{defect}"
     return row["event_id"], row["time"], row["type"], row["kind"], about, listed(row["partitions"])
 
 
 def line(entry: Entry) -> str:
-    event_id, at, type_, kind, about, partitions = cells(entry)
-    return f"{event_id:>8}  {at}  {type_:<24}  {kind:<18}  {about}  {partitions}".rstrip(" -")
+    event_id, event_time, type_, kind, about, partitions = cells(entry)
+    return f"{event_id:>8}  {event_time}  {type_:<24}  {kind:<18}  {about}  {partitions}".rstrip(" -")
 
 
 def listed(partitions: Sequence[str]) -> str:
-    more = f" and {len(partitions) - SHOWN} more" if len(partitions) > SHOWN else ""
-    return (", ".join(partitions[:SHOWN]) + more) or "-"
+    remainder = f" and {len(partitions) - SHOWN} more" if len(partitions) > SHOWN else ""
+    return (", ".join(partitions[:SHOWN]) + remainder) or "-"
 
 
 def shown(value: object) -> str:

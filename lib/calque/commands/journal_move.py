@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
-TOLD_SECONDS = 2.0
+REPORT_SECONDS = 2.0
 
 
 @click.command("move", epilog=examples("calque journal move", "calque journal move --json"))
@@ -49,64 +49,64 @@ def run(settings: CommandSettings, config: Config) -> int:
     wiring = Wiring(config)
     source = wiring.only_source()
     location = source.journal_location
-    with Roles(wiring.state) as held:
+    with Roles(wiring.state) as held_roles:
         for role in roles([source.places], config.targets_of(source.plug.name)):
-            held.take(role)
-        to, at = location.configured(), location.recorded()
-        if at is None:
+            held_roles.take(role)
+        to, current = location.configured(), location.recorded()
+        if current is None:
             raise Refused("there is no journal to move yet", "Nothing was captured", f"Start `calque run`, into {to}")
-        found = None if at.same(to) else copied(wiring, source, at, to, quiet=settings.json)
-        if found is not None:
-            location.move(to, found.last)
+        copy = None if current.same(to) else copied(wiring, source, current, to, quiet=settings.json)
+        if copy is not None:
+            location.move(to, copy.last)
     if settings.json:
-        print_json({"from": str(at), "to": str(to), "moved": found})
-    elif found is None:
-        print_line(f"Nothing to do: the journal is in {at}.")
+        print_json({"from": str(current), "to": str(to), "moved": copy})
+    elif copy is None:
+        print_line(f"Nothing to do: the journal is in {current}.")
     else:
         print_line(
-            f"The journal is in {to} now: {found.events} events and {found.listings} listings were copied, up to event "
-            f"{found.last}. What is in {at} is left there."
+            f"The journal is in {to} now: {copy.events} events and {copy.listings} listings were copied, up to event "
+            f"{copy.last}. What is in {current} is left there."
         )
     return 0
 
 
 def copied(
-    wiring: Wiring, source: SourceWiring, at: JournalAddress, to: JournalAddress, *, quiet: bool
+    wiring: Wiring, source: SourceWiring, current: JournalAddress, to: JournalAddress, *, quiet: bool
 ) -> CopiedJournal:
     import time
 
     from calque.commands.output import print_line
     from calque.engine.capture.journal_copy import move
 
-    told = time.monotonic()
+    last_report = time.monotonic()
 
     def tell(reached: int, last: int) -> None:
-        nonlocal told
-        if not quiet and time.monotonic() > told + TOLD_SECONDS:
-            told = time.monotonic()
+        nonlocal last_report
+        if not quiet and time.monotonic() > last_report + REPORT_SECONDS:
+            last_report = time.monotonic()
             print_line(f"Copied up to event {reached} of {last}")
 
     new = kept(source, to)
-    return move(kept(source, at), new, owner_of(source, to, new), needed(wiring, source), tell)
+    return move(kept(source, current), new, owner_of(source, to, new), needed(wiring, source), tell)
 
 
-def kept(source: SourceWiring, at: JournalAddress) -> JournalStore:
+def kept(source: SourceWiring, address: JournalAddress) -> JournalStore:
     from calque.engine.capture.journal_copy import JournalStore
 
-    journal, evidence = source.open_journal(at)()
+    journal, evidence = source.open_journal(address)()
     guard = source.runtime.guard
-    return JournalStore(str(at), guard.journal(journal), guard.evidence(evidence))
+    return JournalStore(str(address), guard.journal(journal), guard.evidence(evidence))
 
 
 def owner_of(source: SourceWiring, to: JournalAddress, new: JournalStore) -> JournalOwner:
     """Nobody else writes to a Delta table; a topic that was left is ours while nobody wrote to it since."""
     from calque.engine.capture.journal_copy import JournalOwner
 
-    before = source.journal_location.left()
+    left_journal = source.journal_location.left()
     if to.format == "delta":
         return JournalOwner.US
-    mine = before is not None and before.place.same(to) and new.journal.last() == before.last
-    return JournalOwner.US if mine else JournalOwner.ANYBODY
+    is_own = left_journal is not None and left_journal.place.same(to) and new.journal.last() == left_journal.last
+    return JournalOwner.US if is_own else JournalOwner.ANYBODY
 
 
 def needed(wiring: Wiring, source: SourceWiring) -> int:
@@ -125,18 +125,18 @@ def create(settings: CommandSettings, config: Config) -> int:
     from calque.wiring.wiring import Wiring
 
     source = Wiring(config).only_source()
-    at = source.journal_location.configured()
-    if at.format != "kafka":
+    address = source.journal_location.configured()
+    if address.format != "kafka":
         todo = 'Nothing is to be done; or write format = "kafka" below [journal]'
         raise Refused(
             "there are no topics to make", "The journal is a Delta table, which capture makes by itself", todo
         )
     from calque.wiring.journal_topics import make_topics, registry_of
 
-    topic = source.topic(at)
-    made = make_topics(topic)
-    document: dict[str, object] = {"made": made}
-    lines = [f"Made {', '.join(made)}." if made else "All topics are there."]
+    topic = source.topic(address)
+    new_topics = make_topics(topic)
+    document: dict[str, object] = {"made": new_topics}
+    lines = [f"Made {', '.join(new_topics)}." if new_topics else "All topics are there."]
     if topic.registry:
         registry = registry_of(topic)
         schema_id = registry.register()

@@ -152,9 +152,9 @@ def examples(*lines: str) -> str:
 
 def one_target(config: Config, names: Sequence[str]) -> str:
     """The named target, or the only one that there is. Raises a usage error when neither says which."""
-    chosen = config.select(names)
-    if len(chosen) == 1:
-        return chosen[0]
+    targets = config.select(names)
+    if len(targets) == 1:
+        return targets[0]
     raise click.UsageError(f"--target is needed once. There are {', '.join(config.targets)}")
 
 

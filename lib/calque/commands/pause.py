@@ -97,6 +97,6 @@ def tell(settings: CommandSettings, wiring: Wiring, targets: Sequence[str]) -> N
         return
     for name in targets:
         state = "paused" if is_paused(control, name) else "running"
-        said = ", ".join(f"{rule.value} {pattern}" for rule, pattern in rules_of(control, name))
-        if said or state == "paused":
-            print_line(f"{name}: {state}{said and f'; tables: {said}'}")
+        rules = ", ".join(f"{rule.value} {pattern}" for rule, pattern in rules_of(control, name))
+        if rules or state == "paused":
+            print_line(f"{name}: {state}{rules and f'; tables: {rules}'}")

@@ -50,13 +50,13 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], upto:
     logging.getLogger("calque").addHandler(logging.NullHandler())  # what a window tells its log, the plan says
     wiring = Wiring(config)
     require_captured(wiring, upto)
-    found = [explained(wiring, name, upto) for name in targets]
+    windows = [explained(wiring, name, upto) for name in targets]
     if settings.json:
-        documents = [document(wiring, item) for item in found]
+        documents = [document(wiring, window) for window in windows]
         print_json(documents[0] if len(documents) == 1 else documents)
     else:
-        for item in found:
-            show(wiring, item)
+        for window in windows:
+            show(wiring, window)
     return 0
 
 
@@ -90,23 +90,23 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
             with suppress(Refused):
                 replica.take_request(request)
 
-    target_wiring, most = wiring.target(target), wiring.config.window.max_events
+    target_wiring, max_events = wiring.target(target), wiring.config.window.max_events
     begin = beginning_of(wiring, target_wiring.plug.source).foreseen
-    return explain_next_window(target_wiring.source.side(), target_wiring.side(), begin, upto, most, take_up_all)
+    return explain_next_window(target_wiring.source.side(), target_wiring.side(), begin, upto, max_events, take_up_all)
 
 
 # For programs
 
 
-def document(wiring: Wiring, found: ExplainedWindow) -> dict[str, Any]:
+def document(wiring: Wiring, window: ExplainedWindow) -> dict[str, Any]:
     """The contract's object. `databases_and_functions` are no hops: they go before and after the tables."""
-    target = found.target
+    target = window.target
     return {
         "target": target,
-        "from": found.span.after,
-        "upto": found.span.upto,
-        "events": found.events,
-        "groups": [group_of(group) for group in found.groups] + [group_to_read(row) for row in found.reads],
+        "from": window.span.after,
+        "upto": window.span.upto,
+        "events": window.events,
+        "groups": [group_of(group) for group in window.groups] + [group_to_read(row) for row in window.reads],
         "databases_and_functions": [
             {
                 "name": str(item.name),
@@ -114,11 +114,11 @@ def document(wiring: Wiring, found: ExplainedWindow) -> dict[str, Any]:
                 "operation": item.operation,
                 "to_event": item.to_event,
             }
-            for item in found.other_calls
+            for item in window.other_calls
         ],
-        "quarantined": [{"table": name_of(row), "reason": row.reason} for row in found.quarantined],
-        "hops": sum(len(group.plan.hops) for group in found.groups),
-        "calls": calls_of(found),
+        "quarantined": [{"table": name_of(row), "reason": row.reason} for row in window.quarantined],
+        "hops": sum(len(group.plan.hops) for group in window.groups),
+        "calls": calls_of(window),
     }
 
 
@@ -176,8 +176,8 @@ def operation_of(hop: Hop) -> str:
             return "create_table"
         case HiddenBuild():
             return "hidden_build"
-        case AlterTable(table, was):
-            return "alter_table" if was == table else "rename_table"
+        case AlterTable(table, old_name):
+            return "alter_table" if old_name == table else "rename_table"
         case DropTable():
             return "drop_table"
         case AddPartitions():
@@ -202,8 +202,8 @@ def operation_of(hop: Hop) -> str:
 def group_to_read(row: TableRow) -> dict[str, Any]:
     """A table that the window passes by: what its read will find is not known."""
     reads = [{"table": name_of(row), "since_event": row.since_event, "reason": row.reason}]
-    nothing = {"events": 0, "stops_passed": [], "hops": [], "calls": 0, "files": 0, "bytes": 0}
-    return {"tables": [name_of(row)], **nothing, "reads": reads}
+    no_work = {"events": 0, "stops_passed": [], "hops": [], "calls": 0, "files": 0, "bytes": 0}
+    return {"tables": [name_of(row)], **no_work, "reads": reads}
 
 
 def name_of(row: TableRow) -> str:
@@ -212,75 +212,75 @@ def name_of(row: TableRow) -> str:
 
 def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
     """The target's name of a database or function, where it is another one."""
-    there = wiring.config.target(target).admission().name_at_target(name)
-    return {"at_target": str(there)} if there != name else {}
+    name_at_target = wiring.config.target(target).admission().name_at_target(name)
+    return {"at_target": str(name_at_target)} if name_at_target != name else {}
 
 
-def calls_of(found: ExplainedWindow) -> int:
-    return sum(group.calls for group in found.groups) + len(found.other_calls)
+def calls_of(window: ExplainedWindow) -> int:
+    return sum(group.calls for group in window.groups) + len(window.other_calls)
 
 
 # For people
 
 
-def show(wiring: Wiring, found: ExplainedWindow) -> None:
+def show(wiring: Wiring, window: ExplainedWindow) -> None:
     from calque.commands.output import print_line, print_table
 
-    print_line(summary(found))
-    for note in circumstances(wiring, found):
-        print_line(f"{found.target}: {note}")
-    rows = [row for group in found.groups for row in hop_rows(group)]
-    others = [(call.name, call.to_event, call.operation, 1, 1, 0, 0, None) for call in found.other_calls]
-    if rows or others:
-        print_table(HEADINGS, [*others[:ROWS], *rows[:ROWS]])
-    for kind in (others, rows):
+    print_line(summary(window))
+    for note in circumstances(wiring, window):
+        print_line(f"{window.target}: {note}")
+    all_hop_rows = [row for group in window.groups for row in hop_rows(group)]
+    call_rows = [(call.name, call.to_event, call.operation, 1, 1, 0, 0, None) for call in window.other_calls]
+    if all_hop_rows or call_rows:
+        print_table(HEADINGS, [*call_rows[:ROWS], *all_hop_rows[:ROWS]])
+    for kind in (call_rows, all_hop_rows):
         if len(kind) > ROWS:
             print_line(f"and {len(kind) - ROWS} more: --json shows all")
-    lines = [line for group in found.groups for line in stops(group)]
-    lines += [f"{name_of(row)} will be read exactly, beside the window: {row.reason}" for row in found.reads]
-    lines += [f"{name_of(row)} is quarantined and stays as it is: {row.reason}" for row in found.quarantined]
+    lines = [line for group in window.groups for line in stops(group)]
+    lines += [f"{name_of(row)} will be read exactly, beside the window: {row.reason}" for row in window.reads]
+    lines += [f"{name_of(row)} is quarantined and stays as it is: {row.reason}" for row in window.quarantined]
     for line in lines[:ROWS]:
         print_line(line)
     if len(lines) > ROWS:
         print_line(f"and {len(lines) - ROWS} more: --json shows all")
 
 
-def summary(found: ExplainedWindow) -> str:
-    hops = sum(len(group.plan.hops) for group in found.groups)
-    files = sum(cost.files for group in found.groups for cost in group.costs)
-    size = sum(cost.bytes for group in found.groups for cost in group.costs)
-    bridges = sum(hop.bridge for group in found.groups for hop in group.plan.hops)
-    told = [
-        f"{found.target}: from event {found.span.after} to {found.span.upto}: {counted(found.events, 'event')}",
+def summary(window: ExplainedWindow) -> str:
+    hops = sum(len(group.plan.hops) for group in window.groups)
+    files = sum(cost.files for group in window.groups for cost in group.costs)
+    size = sum(cost.bytes for group in window.groups for cost in group.costs)
+    bridges = sum(hop.bridge for group in window.groups for hop in group.plan.hops)
+    phrases = [
+        f"{window.target}: from event {window.span.after} to {window.span.upto}: {counted(window.events, 'event')}",
         counted(hops, "hop"),
-        counted(calls_of(found), "call"),
+        counted(calls_of(window), "call"),
         f"{counted(files, 'file')} ({size} bytes) to copy",
         *([counted(bridges, "bridge")] if bridges else []),
-        *([f"{counted(len(found.reads), 'table')} to be read"] if found.reads else []),
+        *([f"{counted(len(window.reads), 'table')} to be read"] if window.reads else []),
     ]
-    return ", ".join(told)
+    return ", ".join(phrases)
 
 
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def circumstances(wiring: Wiring, found: ExplainedWindow) -> list[str]:
+def circumstances(wiring: Wiring, window: ExplainedWindow) -> list[str]:
     """What else decides what happens next."""
     from calque.control.pause_rules import is_paused
 
-    told, last = [], wiring.target(found.target).source.side().journal.last()
-    if not found.began:
-        told.append(
+    notes, last = [], wiring.target(window.target).source.side().journal.last()
+    if not window.began:
+        notes.append(
             "it begins with a bootstrap: every table is read exactly; what is equal already is not copied again"
         )
     if last is None:
-        told.append("the journal has no events yet; `calque run` captures them")
-    elif last > found.span.upto:
-        told.append(f"the journal goes on to event {last}, for later windows")
-    if is_paused(wiring.control, found.target):
-        told.append(f"it is paused, and nothing happens before `calque resume --target {found.target}`")
-    return told
+        notes.append("the journal has no events yet; `calque run` captures them")
+    elif last > window.span.upto:
+        notes.append(f"the journal goes on to event {last}, for later windows")
+    if is_paused(wiring.control, window.target):
+        notes.append(f"it is paused, and nothing happens before `calque resume --target {window.target}`")
+    return notes
 
 
 def hop_rows(group: ExplainedGroup) -> list[tuple[object, ...]]:
@@ -288,16 +288,16 @@ def hop_rows(group: ExplainedGroup) -> list[tuple[object, ...]]:
 
     rows: list[tuple[object, ...]] = []
     for hop, cost in zip(group.plan.hops, group.costs, strict=True):
-        kept = group.keeps and hop == group.plan.hops[-1]
+        is_kept = group.keeps and hop == group.plan.hops[-1]
         remarks = [
             *(["bridge: no single operation leads there and no state between is known"] if hop.bridge else []),
             *([f"in {hop.in_parts} parts: more than one call takes"] if hop.in_parts > 1 else []),
             *(["the list of partitions is early"] if isinstance(hop.operation, PrepareFlipSweep) else []),
-            *(['not done: drops = "keep"'] if kept else []),
+            *(['not done: drops = "keep"'] if is_kept else []),
         ]
         numbers = (cost.calls, cost.files, cost.bytes)
-        what = (hop.operation.table, hop.to_event, operation_of(hop), objects_of(hop))
-        rows.append((*what, *numbers, "; ".join(remarks) or None))
+        labels = (hop.operation.table, hop.to_event, operation_of(hop), objects_of(hop))
+        rows.append((*labels, *numbers, "; ".join(remarks) or None))
     return rows
 
 
@@ -311,26 +311,26 @@ def objects_of(hop: Hop) -> int | str:
 
 def stops(group: ExplainedGroup) -> list[str]:
     """A line for what a group skips, and one for what it waits for."""
-    plan, told = group.plan, []
+    plan, lines = group.plan, []
     name = ", ".join(map(str, plan.tables))
     without = set(plan.unvisitable)
     cheaper = [event for event in plan.stops_passed if event not in without]
     unknown = [event for event in plan.stops_passed if event in without]
     if not plan.hops and group.complete:
-        told.append(f"{name}: {counted(plan.events, 'event')} and no hop: it shows the last state already")
+        lines.append(f"{name}: {counted(plan.events, 'event')} and no hop: it shows the last state already")
     if cheaper:
-        told.append(f"{name}: passes over the states after {ids(cheaper)}: fewer hops lead past them")
+        lines.append(f"{name}: passes over the states after {ids(cheaper)}: fewer hops lead past them")
     if unknown:
-        told.append(f"{name}: passes over the states after {ids(unknown)}: their files are not exactly known")
+        lines.append(f"{name}: passes over the states after {ids(unknown)}: their files are not exactly known")
     if not group.complete:
-        told.append(
+        lines.append(
             f"{name}: waits at event {group.shows}: which files its newest state has is not known yet; "
             "if that stays so, the table is read exactly"
         )
-    return told
+    return lines
 
 
 def ids(events: Sequence[EventId]) -> str:
     shown = ", ".join(map(str, events[:STOPS]))
-    more = f" and {len(events) - STOPS} more" if len(events) > STOPS else ""
-    return f"{'event' if len(events) == 1 else 'events'} {shown}{more}"
+    remainder = f" and {len(events) - STOPS} more" if len(events) > STOPS else ""
+    return f"{'event' if len(events) == 1 else 'events'} {shown}{remainder}"

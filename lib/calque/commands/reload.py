@@ -38,18 +38,18 @@ def run(settings: CommandSettings, config: Config) -> int:
     from calque.wiring.wiring import Wiring
 
     control = Wiring(config).control
-    answered = answers(control, ask_reload(control), PATIENCE_SECONDS)
-    if not answered:
+    processes = answers(control, ask_reload(control), PATIENCE_SECONDS)
+    if not processes:
         raise Unavailable(
             f"No calque runs on {config.state.path}",
             "nobody reads the configuration",
             "Start `calque run`: it reads it",
         )
-    wrong = sorted({(process.answer.code, process.answer.problem) for process in answered if process.answer.problem})
+    wrong = sorted({(process.answer.code, process.answer.problem) for process in processes if process.answer.problem})
     for code, problem in wrong:
         raise (Refused if code == Refused.exit_code else Unavailable)(problem)
     if settings.json:
-        print_json({"processes": [{"pid": item.pid, "targets": list(item.targets)} for item in answered]})
+        print_json({"processes": [{"pid": item.pid, "targets": list(item.targets)} for item in processes]})
     return 0
 
 
@@ -63,10 +63,10 @@ def answers(control: Records, request: str, seconds: float) -> Sequence[Process]
 
     deadline = time.monotonic() + seconds
     while True:
-        found = processes(control)
-        silent = [str(process.pid) for process in found if process.answer.id != request]
+        running_processes = processes(control)
+        silent = [str(process.pid) for process in running_processes if process.answer.id != request]
         if not silent:
-            return found
+            return running_processes
         if time.monotonic() > deadline:
             raise Unavailable(
                 f"Process {', '.join(silent)} did not take the configuration over in {seconds:g} s",

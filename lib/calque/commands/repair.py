@@ -48,31 +48,31 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
     wiring = Wiring(config)
     documents, complete = [], True
     for name in targets:
-        found = verified(wiring, name, tables, data)
-        wanted = to_read(found)
-        if wanted:
-            ask(wiring, name, Action.REPAIR, wanted)
-        left = [difference for difference in found.differences if not is_mended(difference)]
-        complete = complete and not left and not found.set_aside
+        verification = verified(wiring, name, tables, data)
+        tables_to_read = to_read(verification)
+        if tables_to_read:
+            ask(wiring, name, Action.REPAIR, tables_to_read)
+        remaining = [difference for difference in verification.differences if not is_mended(difference)]
+        complete = complete and not remaining and not verification.set_aside
         documents.append(
             {
                 "target": name,
-                "event_id": found.event_id,
-                "tables": wanted,
-                "left": [difference_row(wiring, name, difference) for difference in left],
-                "set_aside": [aside_row(wiring, name, aside) for aside in found.set_aside],
+                "event_id": verification.event_id,
+                "tables": tables_to_read,
+                "left": [difference_row(wiring, name, difference) for difference in remaining],
+                "set_aside": [aside_row(wiring, name, skipped) for skipped in verification.set_aside],
             }
         )
         if not settings.json:
-            show(wiring, name, wanted, left, found)
+            show(wiring, name, tables_to_read, remaining, verification)
     if settings.json:
         print_json(documents[0] if len(documents) == 1 else documents)
     return DONE if complete else NOT_ALL
 
 
-def to_read(found: Verification) -> list[str]:
+def to_read(verification: Verification) -> list[str]:
     """Tables whose differences an exact read mends."""
-    return sorted({str(difference.table) for difference in found.differences if is_mended(difference)})
+    return sorted({str(difference.table) for difference in verification.differences if is_mended(difference)})
 
 
 def is_mended(difference: Difference) -> bool:
@@ -90,19 +90,25 @@ def left_because(difference: Difference) -> str:
     return f"{difference.what}; take it over with `calque adopt`" if foreign else difference.what
 
 
-def show(wiring: Wiring, target: str, wanted: Sequence[str], left: Sequence[Difference], found: Verification) -> None:
+def show(
+    wiring: Wiring,
+    target: str,
+    tables_to_read: Sequence[str],
+    remaining: Sequence[Difference],
+    verification: Verification,
+) -> None:
     """What was asked for, and what is left, for people."""
     from calque.commands.output import print_line
     from calque.commands.verify import summary
     from calque.control.status_records import is_running
 
-    print_line(summary(found))
-    if wanted:
-        when = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
-        print_line(f"{target}: {', '.join(wanted)}: read again {when}")
-    for difference in left:
+    print_line(summary(verification))
+    if tables_to_read:
+        moment = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
+        print_line(f"{target}: {', '.join(tables_to_read)}: read again {moment}")
+    for difference in remaining:
         print_line(
             f"{target}: {difference.table} is left as it is: {difference.kind.value}, {left_because(difference)}"
         )
-    for aside in found.set_aside:
-        print_line(f"{target}: {aside.table} was not compared: {aside.reason}")
+    for skipped in verification.set_aside:
+        print_line(f"{target}: {skipped.table} was not compared: {skipped.reason}")

@@ -53,6 +53,6 @@ def run(settings: CommandSettings, config: Config, target: str, after: int, tabl
     if settings.json:
         print_json({"target": target, "from": after, "tables": names})
     else:
-        when = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
-        print_line(f"{target}: {len(names)} tables were touched after event {after}: read again {when}")
+        moment = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
+        print_line(f"{target}: {len(names)} tables were touched after event {after}: read again {moment}")
     return 0

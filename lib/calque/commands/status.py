@@ -99,9 +99,9 @@ def show(document: Mapping[str, Any]) -> None:
 
 def cells(target: Mapping[str, Any]) -> tuple[object, ...]:
     tables = target["tables"]
-    known = tables["live"] is not None
-    reading = tables["unknown"] + tables["reading"] + tables["staging"] if known else None
-    lag = f"{target['lag_events']} events, {target['lag_seconds']} s" if known else None
+    is_known = tables["live"] is not None
+    reading = tables["unknown"] + tables["reading"] + tables["staging"] if is_known else None
+    lag = f"{target['lag_events']} events, {target['lag_seconds']} s" if is_known else None
     return (
         target["state"],
         target["position"],
@@ -115,14 +115,14 @@ def cells(target: Mapping[str, Any]) -> tuple[object, ...]:
     )
 
 
-def reading(found: Mapping[str, Any]) -> str:
+def reading(document: Mapping[str, Any]) -> str:
     """How far exact reads are, and when they may be done."""
     from rich.filesize import decimal
 
-    tables = f"{found['tables_done']} of {found['tables']} tables"
-    partitions = f"{found['partitions_done']} of {found['partitions']} known partitions"
-    amount = f"{decimal(found['bytes_done'])} of {decimal(found['bytes'])}"
-    return f"reading: {tables}, {partitions}, {amount}{about(found['ends_at'])}"
+    tables = f"{document['tables_done']} of {document['tables']} tables"
+    partitions = f"{document['partitions_done']} of {document['partitions']} known partitions"
+    amount = f"{decimal(document['bytes_done'])} of {decimal(document['bytes'])}"
+    return f"reading: {tables}, {partitions}, {amount}{about(document['ends_at'])}"
 
 
 def about(ends: float | None) -> str:
@@ -132,10 +132,10 @@ def about(ends: float | None) -> str:
     return f", done about {datetime.fromtimestamp(ends).astimezone():%H:%M:%S}" if ends is not None else ""
 
 
-def copying(found: Mapping[str, Any]) -> str:
+def copying(document: Mapping[str, Any]) -> str:
     """How far copies are, and when they may be done."""
     from rich.filesize import decimal
 
-    files = f"{found['files_done']} of {found['files']} files"
-    amount = f"{decimal(found['bytes_done'])} of {decimal(found['bytes'])}"
-    return f"copying: {files}, {amount}{about(found['ends_at'])}"
+    files = f"{document['files_done']} of {document['files']} files"
+    amount = f"{decimal(document['bytes_done'])} of {decimal(document['bytes'])}"
+    return f"copying: {files}, {amount}{about(document['ends_at'])}"

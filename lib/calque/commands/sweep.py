@@ -40,19 +40,19 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str]) -> in
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    swept: dict[str, SweepResult] = {}
+    results: dict[str, SweepResult] = {}
     code = 0
     for name in targets:
         try:
-            swept[name] = sweep_one(wiring, name)
+            results[name] = sweep_one(wiring, name)
         except Unavailable as error:
             print_error(f"{name}: {error.what}", error.why, error.todo)
             code = error.exit_code
-    forgotten = forget(wiring)
+    deleted_rows = forget(wiring)
     if settings.json:
-        print_json(document(swept, forgotten))
+        print_json(document(results, deleted_rows))
     else:
-        print_swept(swept, forgotten)
+        print_swept(results, deleted_rows)
     return code
 
 
@@ -61,21 +61,27 @@ def sweep_one(wiring: Wiring, name: str) -> SweepResult:
     from calque.engine.sides.sides import SystemClock
     from calque.engine.sweep.sweep import sweep_target
 
-    noted, now = noted_before(wiring, name), SystemClock().now_ns()
+    old_notes, now = noted_before(wiring, name), SystemClock().now_ns()
     target = wiring.target(name)
     side = target.side_behind(target.deputy())
-    held = held_since(wiring.control, name, now)
-    swept = sweep_target(side, target.source.side().journal, now, noted, neighbours(wiring.config, name), held)
-    if dict(swept.noted) != noted:
-        wiring.control.put(target.places.sweep_record, {"noted": swept.noted})
-    return swept
+    held_from = held_since(wiring.control, name, now)
+    result = sweep_target(
+        side, target.source.side().journal, now, old_notes, neighbours(wiring.config, name), held_from
+    )
+    if dict(result.noted) != old_notes:
+        wiring.control.put(target.places.sweep_record, {"noted": result.noted})
+    return result
 
 
 def noted_before(wiring: Wiring, name: str) -> dict[str, int]:
     """The last sweep's notes; what is no note is no loss."""
     match wiring.control.read(wiring.target(name).places.sweep_record):
-        case {"noted": dict(noted)}:
-            return {at: since for at, since in noted.items() if isinstance(at, str) and isinstance(since, int)}
+        case {"noted": dict(notes)}:
+            return {
+                location: since
+                for location, since in notes.items()
+                if isinstance(location, str) and isinstance(since, int)
+            }
     return {}
 
 
@@ -83,13 +89,17 @@ def neighbours(config: Config, name: str) -> list[Admission]:
     """The other targets that write below the same warehouse."""
     from calque.core.layout import place
 
-    here = place(config.target(name).keys.warehouse)
-    found = []
+    own_place = place(config.target(name).keys.warehouse)
+    admissions = []
     for other, target in config.targets.items():
-        there = place(target.keys.warehouse)
-        if other != name and target.keys.data == "copy" and (here.contains(there) or there.contains(here)):
-            found.append(target.admission())
-    return found
+        other_place = place(target.keys.warehouse)
+        if (
+            other != name
+            and target.keys.data == "copy"
+            and (own_place.contains(other_place) or other_place.contains(own_place))
+        ):
+            admissions.append(target.admission())
+    return admissions
 
 
 def forget(wiring: Wiring) -> DeletedRows:
@@ -101,29 +111,29 @@ def forget(wiring: Wiring) -> DeletedRows:
     return let_go(source.side(), ledgers, plug.journal.retention, Limits(plug.keys.pin_bytes, plug.keys.pin_age))
 
 
-def document(swept: dict[str, SweepResult], forgotten: DeletedRows) -> object:
+def document(results: dict[str, SweepResult], deleted_rows: DeletedRows) -> object:
     targets = {
         name: {
-            "removed": found.removed,
-            "files": sum(item.files for item in found.removed),
-            "bytes": sum(item.bytes for item in found.removed),
-            "noted": len(found.noted),
-            "epochs": found.epochs,
+            "removed": result.removed,
+            "files": sum(item.files for item in result.removed),
+            "bytes": sum(item.bytes for item in result.removed),
+            "noted": len(result.noted),
+            "epochs": result.epochs,
         }
-        for name, found in swept.items()
+        for name, result in results.items()
     }
-    return {"targets": targets, "journal": forgotten}
+    return {"targets": targets, "journal": deleted_rows}
 
 
-def print_swept(swept: dict[str, SweepResult], forgotten: DeletedRows) -> None:
+def print_swept(results: dict[str, SweepResult], deleted_rows: DeletedRows) -> None:
     from calque.commands.output import print_line
 
-    for name, found in swept.items():
-        for item in found.removed:
+    for name, result in results.items():
+        for item in result.removed:
             print_line(f"{name}: removed {item.what} {item.location} ({item.files} files, {item.bytes} bytes)")
-        files, size = sum(item.files for item in found.removed), sum(item.bytes for item in found.removed)
+        files, size = sum(item.files for item in result.removed), sum(item.bytes for item in result.removed)
         print_line(
-            f"{name}: {len(found.removed)} removed with {files} files and {size} bytes, {len(found.noted)} noted for "
-            f"later, {found.epochs} epochs forgotten"
+            f"{name}: {len(result.removed)} removed with {files} files and {size} bytes, {len(result.noted)} noted for "
+            f"later, {result.epochs} epochs forgotten"
         )
-    print_line(f"journal: {forgotten.events} events and {forgotten.evidence} listings forgotten")
+    print_line(f"journal: {deleted_rows.events} events and {deleted_rows.evidence} listings forgotten")

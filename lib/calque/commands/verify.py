@@ -52,16 +52,16 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    found = [verified(wiring, name, tables, data) for name in targets]
+    verifications = [verified(wiring, name, tables, data) for name in targets]
     if settings.json:
-        documents = [document(wiring, verification) for verification in found]
+        documents = [document(wiring, verification) for verification in verifications]
         print_json(documents[0] if len(documents) == 1 else documents)
     else:
-        for verification in found:
+        for verification in verifications:
             show(wiring, verification)
-    if any(verification.differences for verification in found):
+    if any(verification.differences for verification in verifications):
         return DIFFERENT
-    return NOT_ALL if any(verification.set_aside for verification in found) else EQUAL
+    return NOT_ALL if any(verification.set_aside for verification in verifications) else EQUAL
 
 
 def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> Verification:
@@ -87,9 +87,9 @@ def bar(target: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(f"verify {target}", total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"verify {target}", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def document(wiring: Wiring, verification: Verification) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def document(wiring: Wiring, verification: Verification) -> dict[str, Any]:
         "event_id": verification.event_id,
         "compared": verification.compared,
         "differences": [difference_row(wiring, name, difference) for difference in verification.differences],
-        "set_aside": [aside_row(wiring, name, aside) for aside in verification.set_aside],
+        "set_aside": [aside_row(wiring, name, skipped) for skipped in verification.set_aside],
     }
 
 
@@ -116,36 +116,36 @@ def difference_row(wiring: Wiring, target: str, difference: Difference) -> dict[
     }
 
 
-def aside_row(wiring: Wiring, target: str, aside: SkippedObject) -> dict[str, Any]:
+def aside_row(wiring: Wiring, target: str, skipped: SkippedObject) -> dict[str, Any]:
     """As in `status`."""
     return {
-        "table": str(aside.table),
-        **at_target(wiring, target, aside.table),
-        "state": aside.state,
-        "shows": aside.shows,
-        "reason": aside.reason,
+        "table": str(skipped.table),
+        **at_target(wiring, target, skipped.table),
+        "state": skipped.state,
+        "shows": skipped.shows,
+        "reason": skipped.reason,
     }
 
 
 def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
     """The target's name of an object, where it is another one."""
-    there = wiring.config.target(target).admission().name_at_target(name)
-    shown = str(there if name.table else there.database)
-    return {"at_target": shown} if shown != str(name) else {}
+    name_at_target = wiring.config.target(target).admission().name_at_target(name)
+    label_at_target = str(name_at_target if name.table else name_at_target.database)
+    return {"at_target": label_at_target} if label_at_target != str(name) else {}
 
 
 def show(wiring: Wiring, verification: Verification) -> None:
     """The result for people."""
     from calque.commands.output import print_line, print_table
 
-    rows = [difference_row(wiring, verification.target, found) for found in verification.differences]
+    rows = [difference_row(wiring, verification.target, difference) for difference in verification.differences]
     if rows:
         named = [{**row, "table": label(row)} for row in rows[:ROWS]]
         print_table(HEADINGS, [[row[heading] for heading in HEADINGS] for row in named])
     if len(rows) > ROWS:
         print_line(f"and {len(rows) - ROWS} more: --json shows all")
-    for aside in verification.set_aside:
-        row = aside_row(wiring, verification.target, aside)
+    for skipped in verification.set_aside:
+        row = aside_row(wiring, verification.target, skipped)
         shows = "shows nothing" if row["shows"] is None else f"shows event {row['shows']}"
         print_line(f"not compared: {label(row)} ({row['state']}, {shows}): {row['reason']}")
     print_line(summary(verification))
@@ -156,13 +156,13 @@ def label(row: dict[str, Any]) -> str:
 
 
 def summary(verification: Verification) -> str:
-    equal, aside = not verification.differences, len(verification.set_aside)
+    equal, skipped_count = not verification.differences, len(verification.set_aside)
     verdict = "equals the source" if equal else f"differs from the source in {len(verification.differences)}"
     places = "" if equal else (" place" if len(verification.differences) == 1 else " places")
-    left = f"; {aside} not compared" if aside else ""
+    remark = f"; {skipped_count} not compared" if skipped_count else ""
     return (
         f"{verification.target} {verdict}{places} at event {verification.event_id}: "
-        f"{amounts(verification.compared)} compared{left}"
+        f"{amounts(verification.compared)} compared{remark}"
     )
 
 
@@ -173,5 +173,5 @@ def amounts(counts: ComparedCounts) -> str:
         (counts.partitions, "partition"),
         (counts.files, "file"),
     )
-    shown = ", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in pairs)
-    return f"{shown} ({counts.bytes} bytes)"
+    text = ", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in pairs)
+    return f"{text} ({counts.bytes} bytes)"

@@ -54,27 +54,27 @@ def run(settings: CommandSettings, config: Config, target: str, event_id: int, t
         epoch = ledger.last_epoch()
         position = position_of(wiring, target, epoch)
         # Records first: behind a gap the rows of all tables are written before the record that it is dealt with.
-        mended = dealt_with(ledger.records()) >= newest(gaps)
+        is_mended = dealt_with(ledger.records()) >= newest(gaps)
         rows = ledger.tables().values()
-        found = standing(position, rows, event_id) if mended else TargetStanding(Standing.GOING)
-        if found.standing is Standing.REACHED:
+        target_standing = standing(position, rows, event_id) if is_mended else TargetStanding(Standing.GOING)
+        if target_standing.standing is Standing.REACHED:
             if settings.json:
                 print_json({"target": target, "event_id": event_id, "position": position})
             return 0
-        without = found.standing is Standing.WITHOUT
-        if without and not asked(wiring, target) and not goes_on_soon(wiring.control, target, rows):
+        is_without = target_standing.standing is Standing.WITHOUT
+        if is_without and not asked(wiring, target) and not goes_on_soon(wiring.control, target, rows):
             raise Unavailable(
-                f"{target} shows event {event_id} without {', '.join(found.missing)}",
+                f"{target} shows event {event_id} without {', '.join(target_standing.missing)}",
                 "These tables are set aside",
                 "See `calque status`",
             )
         if is_paused(wiring.control, target):
-            what = f"{target} does not show event {event_id}"
-            raise Unavailable(what, "An operator has paused it", f"Let it go on: calque resume --target {target}")
+            problem = f"{target} does not show event {event_id}"
+            raise Unavailable(problem, "An operator has paused it", f"Let it go on: calque resume --target {target}")
         if time.monotonic() >= deadline:
             raise Unavailable(
                 f"{target} does not show event {event_id} after {timeout:g} s",
-                f"Its position is {position}{'' if mended else ', and it is being repaired behind a gap in the log'}"
+                f"Its position is {position}{'' if is_mended else ', and it is being repaired behind a gap in the log'}"
                 if position is not None
                 else "It has no epoch yet",
                 "Look at `calque status`, or wait longer",

@@ -24,9 +24,11 @@ class MemoryEvidence:
             self._considered = max(self._considered, considered)
 
     def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
-        wanted = frozenset(ids)
+        event_ids = frozenset(ids)
         with self._lock:
-            return {(row.event_id, row.listing.location): row.listing for row in self._rows if row.event_id in wanted}
+            return {
+                (row.event_id, row.listing.location): row.listing for row in self._rows if row.event_id in event_ids
+            }
 
     def forget(self, upto: EventId) -> int:
         with self._lock:
@@ -34,7 +36,7 @@ class MemoryEvidence:
             self._rows = [row for row in self._rows if row.event_id > upto]
             return before - len(self._rows)
 
-    def restart(self, at: EventId) -> None:
+    def restart(self, event_id: EventId) -> None:
         with self._lock:
             self._rows.clear()
-            self._considered = at
+            self._considered = event_id

@@ -42,20 +42,20 @@ class MemoryJournal:
         return tuple(entry for entry, _ in self._found(range(span.after + 1, span.upto + 1)))
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
-        found = (event for _, event in self._found(sorted(set(ids))))
-        return {event.event_id: event for event in first_ones(found, lambda event: len(event.message), most)}
+        events = (event for _, event in self._found(sorted(set(ids))))
+        return {event.event_id: event for event in first_ones(events, lambda event: len(event.message), most)}
 
     def forget(self, upto: EventId) -> int:
         with self._lock:
-            gone = [event_id for event_id in self._rows if event_id <= upto]
-            for event_id in gone:
+            forgotten_ids = [event_id for event_id in self._rows if event_id <= upto]
+            for event_id in forgotten_ids:
                 del self._rows[event_id]
-            return len(gone)
+            return len(forgotten_ids)
 
-    def restart(self, at: EventId) -> None:
+    def restart(self, event_id: EventId) -> None:
         with self._lock:
             self._rows.clear()
-            self._last = at
+            self._last = event_id
 
     def _found(self, ids: Sequence[EventId]) -> list[tuple[Entry, Event]]:
         with self._lock:

@@ -30,7 +30,7 @@ class MemoryLedger:
         self._tables: dict[StateKey, StateRow] = {}
         self._records: dict[RecordKey, Record] = {}
         self._latest: dict[Key, ObjectRow] = {}
-        self._kept: list[ObjectRow] = []
+        self._kept_rows: list[ObjectRow] = []
         """Rows of epochs that are forgotten."""
 
     def copy(self) -> MemoryLedger:
@@ -39,7 +39,7 @@ class MemoryLedger:
         with self._lock:
             other._epochs, other._objects = dict(self._epochs), dict(self._objects)
             other._tables, other._latest = dict(self._tables), dict(self._latest)
-            other._records, other._kept = dict(self._records), list(self._kept)
+            other._records, other._kept_rows = dict(self._records), list(self._kept_rows)
         return other
 
     def last_epoch(self) -> Epoch | None:
@@ -105,20 +105,23 @@ class MemoryLedger:
 
     def _rows(self, upto: int) -> list[ObjectRow]:
         with self._lock:
-            told = (self._objects[number] for number in sorted(self._epochs) if number <= upto)
-            return [*self._kept, *(row for rows in told for row in sorted(rows, key=lambda row: row.step))]
+            rows_by_epoch = (self._objects[number] for number in sorted(self._epochs) if number <= upto)
+            return [
+                *self._kept_rows,
+                *(row for rows in rows_by_epoch for row in sorted(rows, key=lambda row: row.step)),
+            ]
 
     def forget(self, before_epoch: int) -> int:
         with self._lock:
-            gone = [number for number in sorted(self._epochs)[:-1] if number < before_epoch]
-            rows = self._rows(gone[-1]) if gone else []
+            forgotten_epochs = [number for number in sorted(self._epochs)[:-1] if number < before_epoch]
+            rows = self._rows(forgotten_epochs[-1]) if forgotten_epochs else []
             keep = needed(line_of(index, row) for index, row in enumerate(rows))
-            if gone:
-                self._kept = [row for index, row in enumerate(rows) if index in keep]
-            for number in gone:
+            if forgotten_epochs:
+                self._kept_rows = [row for index, row in enumerate(rows) if index in keep]
+            for number in forgotten_epochs:
                 del self._epochs[number]
                 del self._objects[number]
-            return len(gone)
+            return len(forgotten_epochs)
 
 
 def key_of(row: ObjectRow) -> Key:

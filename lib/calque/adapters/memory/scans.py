@@ -34,19 +34,19 @@ class MemoryScans:
 
     def listings(self, numbers: Iterable[int]) -> Mapping[tuple[int, str], Listing]:
         with self._lock:
-            found = {number: self._scans[number] for number in numbers if number in self._scans}
+            scans = {number: self._scans[number] for number in numbers if number in self._scans}
         return {
             (number, listing.location): replace(listing, scan=number)
-            for number, scan in found.items()
+            for number, scan in scans.items()
             for listing in scan.listings.values()
         }
 
     def forget(self, upto: int) -> int:
         with self._lock:
-            gone = [number for number in self._scans if number <= upto]
-            for number in gone:
+            forgotten_scans = [number for number in self._scans if number <= upto]
+            for number in forgotten_scans:
                 del self._scans[number]
-            return len(gone)
+            return len(forgotten_scans)
 
     def remembered(self) -> Memory:
         return self._memory

@@ -49,13 +49,13 @@ class MemoryStorage:
         return {location: self._listing(location) for location in locations}
 
     def files(self, paths: Sequence[str]) -> Mapping[str, File]:
-        found = {}
+        files = {}
         for path in paths:
             self.before("files", path)
             with self._lock:
                 if (stored := self._files.get(_key(path))) is not None:
-                    found[path] = File(path, len(stored.content), stored.modified_ns)
-        return found
+                    files[path] = File(path, len(stored.content), stored.modified_ns)
+        return files
 
     def copy(
         self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
@@ -90,13 +90,13 @@ class MemoryStorage:
             return _key(location) in self._files or _key(location) in self._directories
 
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
-        found = {}
+        checksums = {}
         for path in paths:
             self.before("checksum", path)
             with self._lock:
                 if (stored := self._files.get(_key(path))) is not None:
-                    found[path] = xxh3_128_hexdigest(stored.content)
-        return found
+                    checksums[path] = xxh3_128_hexdigest(stored.content)
+        return checksums
 
     def date(self, times: Mapping[str, int]) -> None:
         for path, modified_ns in times.items():
@@ -140,7 +140,7 @@ class MemoryStorage:
                 for path, changed_ns in self._directories.items()
                 if path.startswith(above) and "/" not in path.removeprefix(above)
             ]
-        return sorted(files + directories, key=lambda found: found.name)
+        return sorted(files + directories, key=lambda entry: entry.name)
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         with self._lock:
@@ -174,15 +174,15 @@ class MemoryStorage:
 
     def move(self, source: str, target: str) -> None:
         """A directory with all that is in it, as a metastore moves a renamed table's."""
-        was, now = _key(source), _key(target)
+        old_key, new_key = _key(source), _key(target)
         with self._lock:
-            for path in [path for path in self._directories if path == was or path.startswith(was + "/")]:
+            for path in [path for path in self._directories if path == old_key or path.startswith(old_key + "/")]:
                 del self._directories[path]
-                self._add_directory(now + path[len(was) :])
-            for path in [path for path in self._files if path.startswith(was + "/")]:
-                self._files[now + path[len(was) :]] = self._files.pop(path)
+                self._add_directory(new_key + path[len(old_key) :])
+            for path in [path for path in self._files if path.startswith(old_key + "/")]:
+                self._files[new_key + path[len(old_key) :]] = self._files.pop(path)
             self.changes += 1
-            self._changed(_above(was))
+            self._changed(_above(old_key))
 
     def paths(self) -> Sequence[str]:
         """Every file, hidden ones too, sorted."""
@@ -197,8 +197,8 @@ class MemoryStorage:
 
     def _data(self, above: str) -> Sequence[tuple[str, StoredFile]]:
         """Data files below, by their paths from there, sorted."""
-        found = [(path[len(above) :], stored) for path, stored in self._files.items() if path.startswith(above)]
-        return sorted((item for item in found if is_data(item[0])), key=itemgetter(0))
+        files = [(path[len(above) :], stored) for path, stored in self._files.items() if path.startswith(above)]
+        return sorted((item for item in files if is_data(item[0])), key=itemgetter(0))
 
     def _listing(self, location: str) -> Listing:
         self.before("list", location)
@@ -241,16 +241,16 @@ class MemoryStorage:
             return CopiedFile(task, checksum, bytes_moved=task.size)
 
     def _publish(self, staged: str, staged_key: str, target: str, target_key: str) -> None:
-        waiting, there = self._files.get(staged_key), self._files.get(target_key)
-        if waiting is None:
-            if there is None:
+        staged_file, target_file = self._files.get(staged_key), self._files.get(target_key)
+        if staged_file is None:
+            if target_file is None:
                 raise Unavailable(f"{staged} can't be published", "it is not there, nor is its target")
             return
-        if there is not None and there.content != waiting.content:
+        if target_file is not None and target_file.content != staged_file.content:
             raise Refused(f"{staged} can't be published", f"another file lies at {target}")
-        if there is None:
+        if target_file is None:
             self._add_directory(_above(target_key))
-            self._files[target_key] = waiting
+            self._files[target_key] = staged_file
             self._changed(_above(target_key))
         del self._files[staged_key]
         self.changes += 1
@@ -264,11 +264,11 @@ class MemoryStorage:
         self._changed(_above(key))
 
     def _add_directory(self, key: str) -> None:
-        made = False
+        is_added = False
         while key and key not in self._directories:
             self._directories[key] = self._now_ns()
-            made, key = True, _above(key)
-        if made:
+            is_added, key = True, _above(key)
+        if is_added:
             self._changed(key)
 
     def _changed(self, directory: str) -> None:

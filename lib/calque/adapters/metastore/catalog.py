@@ -111,12 +111,12 @@ class HiveReader:
         return self._found(messages.GET_FUNCTIONS, database, "*") or ()
 
     def database(self, name: str) -> Database | None:
-        found: Database | None = self._found(messages.GET_DATABASE, name)
-        return found
+        database: Database | None = self._found(messages.GET_DATABASE, name)
+        return database
 
     def table(self, name: TableName) -> Table | None:
-        found: TableResult | None = self._found(messages.GET_TABLE, TableRequest(*name))
-        return found.table if found else None
+        result: TableResult | None = self._found(messages.GET_TABLE, TableRequest(*name))
+        return result.table if result else None
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         results: Iterator[TablesResult | None] = self._found_many(
@@ -125,8 +125,8 @@ class HiveReader:
         return {table.name: table for result in results if result for table in result.tables}
 
     def function(self, name: TableName) -> Function | None:
-        found: Function | None = self._found(messages.GET_FUNCTION, *name)
-        return found
+        function: Function | None = self._found(messages.GET_FUNCTION, *name)
+        return function
 
     def partition_names(self, name: TableName) -> Sequence[str]:
         return self._found(messages.GET_PARTITION_NAMES, *name, ALL) or ()
@@ -134,21 +134,21 @@ class HiveReader:
     def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
         most = min(most, SHORT - 1)
         try:
-            found = self._found(messages.GET_PARTITIONS, table.database, table.name, most + 1) or ()
+            partitions = self._found(messages.GET_PARTITIONS, table.database, table.name, most + 1) or ()
         except Unavailable as error:
             if LIMITED in error.why:
                 return None
             raise
         keys = [key.name for key in table.partition_keys or ()]
-        fitting = (partition for partition in found if len(partition.values) == len(keys))
-        return {partition_name(keys, one.values): one for one in fitting} if len(found) <= most else None
+        well_formed = (partition for partition in partitions if len(partition.values) == len(keys))
+        return {partition_name(keys, one.values): one for one in well_formed} if len(partitions) <= most else None
 
     def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
-        by_values = {partition_values(wanted): wanted for wanted in names}
+        by_values = {partition_values(one): one for one in names}
         return {
             by_values[partition.values]: partition
-            for found in self._found_many(names, messages.GET_PARTITIONS_BY_NAMES, lambda batch: (*name, batch))
-            for partition in found or ()
+            for partitions in self._found_many(names, messages.GET_PARTITIONS_BY_NAMES, lambda batch: (*name, batch))
+            for partition in partitions or ()
             if partition.values in by_values
         }
 
@@ -176,15 +176,15 @@ class HiveReader:
         return [row for kind in CONSTRAINTS for row in self._rows(kind, name)]
 
     def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
-        found = self._found(messages.GET_CONSTRAINTS[ForeignKey], ForeignKeysRequest(*name))
-        return found.rows or () if found else ()
+        result = self._found(messages.GET_CONSTRAINTS[ForeignKey], ForeignKeysRequest(*name))
+        return result.rows or () if result else ()
 
     def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
         if not columns:
             return {}
         request = TableStatisticsRequest(*name, tuple(columns))
-        found: TableStatisticsResult | None = self._found(messages.GET_TABLE_STATISTICS, request)
-        return by_column(found.columns) if found else {}
+        result: TableStatisticsResult | None = self._found(messages.GET_TABLE_STATISTICS, request)
+        return by_column(result.columns) if result else {}
 
     def partition_statistics(
         self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
@@ -195,7 +195,7 @@ class HiveReader:
             lambda batch: (PartitionsStatisticsRequest(*name, tuple(columns), batch),),
         )
         return {
-            partition: by_column(rows) for found in results if found for partition, rows in found.partitions.items()
+            partition: by_column(rows) for result in results if result for partition, rows in result.partitions.items()
         }
 
     def _rows(self, kind: type[Constraint], name: TableName) -> Sequence[Constraint]:
@@ -206,8 +206,8 @@ class HiveReader:
             request = ForeignKeysRequest(None, None, *name)
         else:
             request = ColumnConstraintsRequest(*name)
-        found = self._found(messages.GET_CONSTRAINTS[kind], request)
-        return found.rows or () if found else ()
+        result = self._found(messages.GET_CONSTRAINTS[kind], request)
+        return result.rows or () if result else ()
 
     def _found_many(
         self, names: Sequence[str], call: Call, arguments: Callable[[tuple[str, ...]], tuple[object, ...]]
@@ -250,8 +250,8 @@ class HiveReader:
                 if count < 2 or not (hung_up or TOO_LARGE.search(failing.why)):
                     raise
                 if not hung_up or attempt == 2:
-                    what = f"The metastore does not take {count} objects in one {call.name}"
-                    raise TooLarge(what, failing.why, "They are sent again in parts") from failing
+                    problem = f"The metastore does not take {count} objects in one {call.name}"
+                    raise TooLarge(problem, failing.why, "They are sent again in parts") from failing
         raise AssertionError
 
     def _answers(self) -> bool:
@@ -332,10 +332,10 @@ class HiveCatalog(HiveReader):
             self._call(messages.ADD_CONSTRAINTS[kind], messages.ROWS[kind](tuple(constraints)))
         except Unavailable as error:
             # Servers answer every refusal of theirs with a failure, most of them with an undeclared one.
-            wanted = {row.name for row in constraints}
-            if not wanted <= {row.name for row in self.constraints(name)}:
+            names = {row.name for row in constraints}
+            if not names <= {row.name for row in self.constraints(name)}:
                 raise Refused(
-                    f"The metastore does not take {', '.join(sorted(map(str, wanted)))} of {name}",
+                    f"The metastore does not take {', '.join(sorted(map(str, names)))} of {name}",
                     error.why,
                     "Look whether another constraint has the name, or the key that it points to is missing",
                 ) from error

@@ -66,9 +66,9 @@ class Client:
             raise Refused("No metastore address is given", "The list of URIs is empty", "Give thrift://host:port")
         self._clear()
 
-    def call(self, call: Call, *arguments: Any, seconds: float | None = None, most: int | None = None) -> Any:
+    def call(self, call: Call, *arguments: Any, seconds: float | None = None, max_bytes: int | None = None) -> Any:
         """Send the call and return its result, within `seconds` where they are fewer than `call_timeout`. An answer of
-        more than `most` bytes is not read to its end: `weighed.AnswerTooLarge`.
+        more than `max_bytes` bytes is not read to its end: `weighed.AnswerTooLarge`.
 
         Raises `Fault` (an exception that the service declares), `CallUnknown` (the server does not know the call),
         `CallFailed`, and `Unavailable` where nobody answers. A call that only reads is sent once more when its
@@ -80,7 +80,7 @@ class Client:
                 if not call.reads:
                     self.permit()
                 try:
-                    return connection.exchange(call, request, wait, most)
+                    return connection.exchange(call, request, wait, max_bytes)
                 except (Fault, CallUnknown, ServerProblem) as answer:
                     if isinstance(answer, ServerProblem):
                         connection.broken = answer.breaks
@@ -165,8 +165,8 @@ class Client:
 
 
 def is_timeout(error: Exception) -> bool:
-    said = error.inner if isinstance(error, TTransportException) else error
-    return isinstance(said, TimeoutError) or getattr(error, "type", None) == TTransportException.TIMED_OUT
+    cause = error.inner if isinstance(error, TTransportException) else error
+    return isinstance(cause, TimeoutError) or getattr(error, "type", None) == TTransportException.TIMED_OUT
 
 
 class ServerProblem(Exception):
@@ -196,9 +196,9 @@ class Connection:
             container_length_limit=LONGEST_STRING,
         )
 
-    def exchange(self, call: Call, request: bytes, seconds: float, most: int | None) -> Any:
+    def exchange(self, call: Call, request: bytes, seconds: float, max_bytes: int | None) -> Any:
         self._handle.settimeout(seconds)
-        self._weighed.begin(most)
+        self._weighed.begin(max_bytes)
         self._protocol.writeMessageBegin(call.name, TMessageType.CALL, 0)
         self._transport.write(request)
         self._transport.flush()

@@ -65,49 +65,49 @@ class HiveLog:
     def read(self, after: EventId, limit: int) -> Sequence[Event]:
         if limit <= 0:
             return ()
-        found: Sequence[Event] = ()
+        events: Sequence[Event] = ()
         count, too_many = min(limit, self.page), limit + 1
-        while len(found) < count < too_many:
+        while len(events) < count < too_many:
             try:
-                found = self._page(after, count)
+                events = self._page(after, count)
             except (AnswerTooLarge, CallFailed) as problem:
                 # A server that failed may lack the memory for the answer.
                 if count == 1:
                     raise
                 logger.debug("%d events at once: %s", count, problem)
                 self.heavy = after + count
-                too_many, count = count, max(self._fewer(count), (len(found) + count) // 2 if found else 1)
+                too_many, count = count, max(self._fewer(count), (len(events) + count) // 2 if events else 1)
                 continue
-            self._learn(found)
-            if len(found) < count or count == limit:
+            self._learn(events)
+            if len(events) < count or count == limit:
                 break
-            if whole := without_last(found):
-                return whole
-            if count == 1 and len(found[0].message) > self.page_bytes:
+            if complete_events := without_last(events):
+                return complete_events
+            if count == 1 and len(events[0].message) > self.page_bytes:
                 break
             count = min(2 * count, limit, too_many - 1)
-        return found
+        return events
 
     def _page(self, after: EventId, count: int) -> Sequence[Event]:
-        most = 2 * self.page_bytes if count > 1 else None
-        answer: Events = self._call(GET_NEXT_NOTIFICATION, EventRequest(after, count), most=most)
+        max_bytes = 2 * self.page_bytes if count > 1 else None
+        answer: Events = self._call(GET_NEXT_NOTIFICATION, EventRequest(after, count), max_bytes=max_bytes)
         return answer.events
 
     def _fewer(self, count: int) -> int:
         self.page = max(count // STEP, 2) if count > 2 else 1
         return self.page
 
-    def _learn(self, found: Sequence[Event]) -> None:
-        if not found:
+    def _learn(self, events: Sequence[Event]) -> None:
+        if not events:
             return
-        weight = sum(len(event.message) + ROW_BYTES for event in found) // len(found)
-        fitting = max(self.page_bytes // weight, min(2 * self.page_bytes // weight, 2), 1)
-        most = self.page if found[-1].event_id < self.heavy else max(self.page, STEP * len(found))
-        self.page = min(most, fitting)
+        weight = sum(len(event.message) + ROW_BYTES for event in events) // len(events)
+        fitting_events = max(self.page_bytes // weight, min(2 * self.page_bytes // weight, 2), 1)
+        max_events = self.page if events[-1].event_id < self.heavy else max(self.page, STEP * len(events))
+        self.page = min(max_events, fitting_events)
 
-    def _call(self, call: Call, *arguments: Any, most: int | None = None) -> Any:
+    def _call(self, call: Call, *arguments: Any, max_bytes: int | None = None) -> Any:
         try:
-            return self.client.call(call, *arguments, most=most)
+            return self.client.call(call, *arguments, max_bytes=max_bytes)
         except Fault as fault:
             raise settled(fault, call) from fault
 

@@ -30,11 +30,11 @@ class MetastoreServer:
         return server_version(self.client)
 
     def listeners(self) -> Listeners:
-        found = listening(self.client)
-        others = tuple(name for name in found.listeners if not name.endswith(LOG_LISTENER))
+        listening_facts = listening(self.client)
+        other_listeners = tuple(name for name in listening_facts.listeners if not name.endswith(LOG_LISTENER))
         # Every server has a warehouse: one that does not say where tells nothing else either.
-        told = bool(found.listeners) or bool(managed_warehouse(self))
-        return Listeners(told, found.transactional, found.afterwards, others)
+        is_known = bool(listening_facts.listeners) or bool(managed_warehouse(self))
+        return Listeners(is_known, listening_facts.transactional, listening_facts.afterwards, other_listeners)
 
     def setting(self, name: str) -> str:
         return setting(self.client, name)

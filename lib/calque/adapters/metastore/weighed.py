@@ -14,26 +14,26 @@ class LimitedTransport:
 
     def __init__(self, socket: TSocket) -> None:
         self._socket = socket
-        self._most: int | None = None
+        self._max_bytes: int | None = None
         self._read = 0
 
-    def begin(self, most: int | None) -> None:
+    def begin(self, max_bytes: int | None) -> None:
         """The next answer may have so many bytes; None: any number."""
-        self._most, self._read = most, 0
+        self._max_bytes, self._read = max_bytes, 0
 
     def read(self, size: int) -> bytes:
         chunk: bytes = self._socket.read(size)
         self._read += len(chunk)
-        if self._most is not None and self._read > self._most:
-            raise AnswerTooLarge(f"An answer grew beyond {self._most} bytes")
+        if self._max_bytes is not None and self._read > self._max_bytes:
+            raise AnswerTooLarge(f"An answer grew beyond {self._max_bytes} bytes")
         return chunk
 
     def readAll(self, size: int) -> bytes:  # noqa: N802  (the name is Thrift's)
         """Thrift's own adds piece to piece, which copies a long text again and again."""
-        whole = bytearray()
-        while len(whole) < size:
-            whole += self.read(size - len(whole))
-        return bytes(whole)
+        content = bytearray()
+        while len(content) < size:
+            content += self.read(size - len(content))
+        return bytes(content)
 
     def write(self, data: bytes) -> None:
         self._socket.write(data)

@@ -106,12 +106,12 @@ def with_dicts(value: Any) -> Any:
         case Mapping():
             return dict(value)
     structure: type = type(value)
-    changed = {
+    changed_fields = {
         name: new
         for name, old in ((name, getattr(value, name)) for name in containers(structure))
         if (new := with_dicts(old)) is not old
     }
-    return replace(value, **changed) if changed else value
+    return replace(value, **changed_fields) if changed_fields else value
 
 
 @cache

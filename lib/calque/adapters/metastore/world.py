@@ -41,9 +41,9 @@ class ProbeResult:
 
 def server_version(client: Client) -> str:
     """The exact version from Hive 4 on, else `3` or `2`: before, servers call themselves 3.0 whatever they are."""
-    said: str = client.call(GET_VERSION)
-    if int(said.split(".", 1)[0]) >= 4:
-        return said
+    version: str = client.call(GET_VERSION)
+    if int(version.split(".", 1)[0]) >= 4:
+        return version
     try:
         client.call(GET_CATALOGS)
     except CallUnknown:
@@ -53,12 +53,12 @@ def server_version(client: Client) -> str:
 
 def listening(client: Client) -> Listening:
     """Which listeners the server says it has."""
-    inside = configured(client, "transactional.event.listeners")
-    after = configured(client, "event.listeners")
+    transactional = configured(client, "transactional.event.listeners")
+    afterwards = configured(client, "event.listeners")
     return Listening(
-        any(listener.endswith(LOG_LISTENER) for listener in inside),
-        any(listener.endswith(LOG_LISTENER) for listener in after),
-        (*inside, *after),
+        any(listener.endswith(LOG_LISTENER) for listener in transactional),
+        any(listener.endswith(LOG_LISTENER) for listener in afterwards),
+        (*transactional, *afterwards),
     )
 
 

@@ -48,16 +48,16 @@ def make_archive(cache: Path, jars: Sequence[Path]) -> Path:
         return path
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="archive-", dir=cache) as folder:
-        made = Path(folder, "classes.jsa")
-        command = [sys.executable, "-m", __name__, folder, str(made), *map(str, jars)]
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-        if done.returncode or not made.is_file():
+        temporary = Path(folder, "classes.jsa")
+        command = [sys.executable, "-m", __name__, folder, str(temporary), *map(str, jars)]
+        process = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        if process.returncode or not temporary.is_file():
             raise Unavailable(
                 "The archive of Spark's classes was not made",
-                last_line(done.stderr) or "Java wrote none",
+                last_line(process.stderr) or "Java wrote none",
                 "Go on without it: sessions start a few seconds later",
             )
-        made.replace(path)
+        temporary.replace(path)
     return path
 
 

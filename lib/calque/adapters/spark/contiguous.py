@@ -54,9 +54,9 @@ def repeated(event_id: EventId, last: EventId) -> EventRepeated:
     )
 
 
-def missing(span: Span, found: str) -> Gap:
+def missing(span: Span, evidence: str) -> Gap:
     return Gap(
-        f"The log has a gap: events {span.after + 1} to {span.upto} are missing, {found}",
+        f"The log has a gap: events {span.after + 1} to {span.upto} are missing, {evidence}",
         "They were purged before they were read, or the metastore was restored from a backup",
         'Start again with gap = "when_needed": what may have changed is read anew',
     )

@@ -83,7 +83,7 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._watch = Watch(self._newest, self._compare, self._wakes, stream.poll, stream.wait)
         self._last: EventId | None = None
         self._considered: EventId = 0
-        self._told: int | None = None
+        self._news_time: int | None = None
         self._due = 0.0
 
     def __reduce__(self) -> tuple[type[JournalReader], tuple[JournalStream]]:
@@ -120,11 +120,11 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _newest(self) -> EventId:
         """Looks at the journal when capture says that there is news, and seldom without that; at each call where no
         capture writes from this state folder."""
-        told, now = touched(self._stream.news), time.monotonic()
-        if told is None or told != self._told or now >= self._due:
+        news_time, now = touched(self._stream.news), time.monotonic()
+        if news_time is None or news_time != self._news_time or now >= self._due:
             journal, evidence = self._open()
             self._last, self._considered = journal.last(), evidence.considered()
-            self._told, self._due = told, now + UNTOLD
+            self._news_time, self._due = news_time, now + UNTOLD
         return self._stream.starting if self._last is None else self._last
 
     def _wakes(self) -> int:

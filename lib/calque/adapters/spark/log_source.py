@@ -135,12 +135,12 @@ def pages(log: EventLog, span: Span, page: int, share: int) -> Iterator[pa.Recor
     last, weight = span.after, 0
     while last < span.upto and weight < share:
         limit = min(page, span.upto - last)
-        found = log.read(last, limit + 1)
-        events, behind = found[:limit], found[limit:]
+        read_events = log.read(last, limit + 1)
+        events, next_events = read_events[:limit], read_events[limit:]
         if not events:
             raise missing(Span(last, span.upto), "the log ends there")
         last = checked((event.event_id for event in events), last)
-        if behind and behind[0].event_id == last:
+        if next_events and next_events[0].event_id == last:
             raise repeated(last, last)
         weight += sum(len(event.message) for event in events)
         yield from rows.table_of((event, keys_of(event)) for event in events).combine_chunks().to_batches()

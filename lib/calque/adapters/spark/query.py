@@ -183,9 +183,9 @@ def rebuilt(text: str) -> CalqueError | None:
     """The error of ours that was raised in another process, from Spark's account of it; None when there is none."""
     for name, message in reversed(re.findall(r"^(?:\S+: )?(calque\.[\w.]+): (.+)$", text, re.MULTILINE)):
         module, _, kind = name.rpartition(".")
-        found = getattr(importlib.import_module(module), kind, None)
-        if isinstance(found, type) and issubclass(found, CalqueError):
-            return found(message)
+        error_class = getattr(importlib.import_module(module), kind, None)
+        if isinstance(error_class, type) and issubclass(error_class, CalqueError):
+            return error_class(message)
     return None
 
 
@@ -193,14 +193,14 @@ WORKER_TROUBLE = ("Python worker failed to connect back", "Python worker exited 
 """A worker that could not start, or was killed: the machine is overloaded or short of memory."""
 
 
-def explained(problem: Exception, otherwise: type[Broken]) -> CalqueError:
-    """The error of ours behind a query's end: rebuilt, a worker's, or `otherwise` with what Spark says first."""
-    said = str(problem)
-    if ours := rebuilt(said):
-        return ours
+def explained(problem: Exception, default_class: type[Broken]) -> CalqueError:
+    """The error of ours behind a query's end: rebuilt, a worker's, or `default_class` with what Spark says first."""
+    text_of_problem = str(problem)
+    if own_error := rebuilt(text_of_problem):
+        return own_error
     for text in WORKER_TROUBLE:
-        if text in said:
+        if text in text_of_problem:
             return Unavailable(
                 "A worker process of Spark's is gone", text, "Give the machine more memory or less to do"
             )
-    return otherwise("A streaming query ended", next(iter(said.splitlines()), ""), "See Spark's log")
+    return default_class("A streaming query ended", next(iter(text_of_problem.splitlines()), ""), "See Spark's log")

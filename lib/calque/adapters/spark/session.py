@@ -97,13 +97,13 @@ def started(
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     if SparkContext._active_spark_context is not None:
         return SparkSession.builder.getOrCreate()
-    wanted = STREAMING | (DELTA if speaks_delta(jars) else {})
+    settings = STREAMING | (DELTA if speaks_delta(jars) else {})
     if SUBMITTED in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        return submitted(app_name, wanted | dict(conf or {}))
-    wanted |= LOCAL | of_folder(local_dir) | on_class_path(jars)
-    wanted["spark.driver.extraJavaOptions"] = shlex.join((*java_options(local_dir), *from_archive(archive)))
-    return launched(app_name, wanted | dict(conf or {}), local_dir)
+        return submitted(app_name, settings | dict(conf or {}))
+    settings |= LOCAL | of_folder(local_dir) | on_class_path(jars)
+    settings["spark.driver.extraJavaOptions"] = shlex.join((*java_options(local_dir), *from_archive(archive)))
+    return launched(app_name, settings | dict(conf or {}), local_dir)
 
 
 def speaks_delta(jars: Sequence[Path]) -> bool:
@@ -154,31 +154,31 @@ def from_archive(archive: Path | None) -> tuple[str, ...]:
     return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
 
 
-def submitted(app_name: str, wanted: Mapping[str, str]) -> SparkSession:
+def submitted(app_name: str, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName(app_name)
     SparkContext._ensure_initialized()
-    given = SparkConf()
-    for key, value in wanted.items():
-        if not given.contains(key):
+    submitted_settings = SparkConf()
+    for key, value in settings.items():
+        if not submitted_settings.contains(key):
             builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def launched(app_name: str, wanted: Mapping[str, str], local_dir: Path) -> SparkSession:
+def launched(app_name: str, settings: Mapping[str, str], local_dir: Path) -> SparkSession:
     """A session on a JVM of our own. The JVM lies in a process group of its own, so that a Ctrl-C ends nothing but what
     we end; it ends with this process, however that ends."""
-    settings = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(wanted.items()))
+    spark_conf = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(settings.items()))
     log = local_dir / "spark.log"
     before = log.stat().st_size if log.exists() else 0
     with for_spark(os.environ, python_for_workers(local_dir)), log.open("ab") as output:
         options = WithoutCodeInTheChild(stdout=output, stderr=output, start_new_session=True)
         try:
-            gateway = launch_gateway(settings, options)  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(spark_conf, options)  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as problem:
             raise Refused(
                 "Spark's JVM does not start", first_line(log, before), "Install Java 17 and set JAVA_HOME"
             ) from problem
-        return SparkSession(SparkContext(conf=settings, gateway=gateway))
+        return SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
 
 
 class WithoutCodeInTheChild(dict[str, Any]):

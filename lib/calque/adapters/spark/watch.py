@@ -85,7 +85,7 @@ class Watch:
         self._news = float("-inf")
         self._silent = False
         self._frozen: Offset | None = None
-        self._seen: Offset | None = None
+        self._last_offset: Offset | None = None
 
     def latest(self, start: Mapping[str, int], at_most: int | None) -> Offset:
         """The offset after `start`, at most `at_most` events later; `start` itself when nothing comes in `wait`
@@ -95,15 +95,15 @@ class Watch:
         self._answered = True
         pause = self._pause()
         while True:
-            found = self._frozen or self._look(begin)
-            self._compare(begin["event_id"], found["event_id"])
-            reached = within(begin, found, at_most)
+            newest = self._frozen or self._look(begin)
+            self._compare(begin["event_id"], newest["event_id"])
+            reached = within(begin, newest, at_most)
             if reached != begin:
                 self._news = time.monotonic()
-            left = until - time.monotonic()
-            if reached != begin or left <= 0:
+            remaining = until - time.monotonic()
+            if reached != begin or remaining <= 0:
                 return reached
-            time.sleep(min(pause, left))
+            time.sleep(min(pause, remaining))
             pause = min(pause * 2, LONGEST_PAUSE) if self._silent else self._pause()
 
     def _pause(self) -> float:
@@ -112,11 +112,11 @@ class Watch:
 
     def freeze(self) -> None:
         """From now on nothing newer than what is there now. Raises `Unavailable`."""
-        self._frozen = self._seen = offset(self._newest(), self._wakes())
+        self._frozen = self._last_offset = offset(self._newest(), self._wakes())
 
     def seen(self) -> Offset | None:
         """The newest offset met so far; asks nobody."""
-        return self._seen
+        return self._last_offset
 
     def _look(self, begin: Offset) -> Offset:
         try:
@@ -129,13 +129,13 @@ class Watch:
         if self._silent:
             logger.warning("news of events again")
         self._silent = False
-        self._seen = offset(newest, wake)
-        return self._seen
+        self._last_offset = offset(newest, wake)
+        return self._last_offset
 
 
-def within(begin: Offset, found: Offset, at_most: int | None) -> Offset:
-    """`found`, or as far as `at_most` events after `begin`; never before `begin`."""
-    newest = max(begin["event_id"], found["event_id"])
+def within(begin: Offset, newest: Offset, at_most: int | None) -> Offset:
+    """`newest`, or as far as `at_most` events after `begin`; never before `begin`."""
+    upto = max(begin["event_id"], newest["event_id"])
     if at_most is not None:
-        newest = min(newest, begin["event_id"] + at_most)
-    return offset(newest, found["wake"])
+        upto = min(upto, begin["event_id"] + at_most)
+    return offset(upto, newest["wake"])

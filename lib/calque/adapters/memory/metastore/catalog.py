@@ -92,8 +92,12 @@ class MemoryReader:
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         with self._watched("headers"), self.metastore.locked():
-            there = {*self.metastore.tables(database)}
-            return {name: self.metastore.the_table(TableName(database, name)).table for name in names if name in there}
+            existing_names = {*self.metastore.tables(database)}
+            return {
+                name: self.metastore.the_table(TableName(database, name)).table
+                for name in names
+                if name in existing_names
+            }
 
     def function(self, name: TableName) -> Function | None:
         with self._watched("function"):
@@ -115,10 +119,12 @@ class MemoryReader:
             except Conflict:
                 return {}
             keys = key_names(table)
-            found = {values: one for values, one in stored.partitions.items() if len(values) == len(keys)}
+            partitions = {
+                values: partition for values, partition in stored.partitions.items() if len(values) == len(keys)
+            }
             if len(stored.partitions) > most:
                 return None
-            return {partition_name(keys, values): found[values] for values in sorted(found)}
+            return {partition_name(keys, values): partitions[values] for values in sorted(partitions)}
 
     def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
         with self._watched("partitions"), self.metastore.locked():
@@ -126,8 +132,8 @@ class MemoryReader:
                 stored = self.metastore.the_table(name)
             except Conflict:
                 return {}
-            found = {wanted: stored.partitions.get(partition_values(wanted)) for wanted in names}
-            return {wanted: partition for wanted, partition in found.items() if partition}
+            partitions = {one: stored.partitions.get(partition_values(one)) for one in names}
+            return {one: partition for one, partition in partitions.items() if partition}
 
     def constraints(self, name: TableName) -> Sequence[Constraint]:
         with self._watched("constraints"):
@@ -145,15 +151,17 @@ class MemoryReader:
         self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
     ) -> Mapping[str, Statistics]:
         with self._watched("partition_statistics"), self.metastore.locked():
-            found = {one: self._statistics(name, columns, partition_values(one)) for one in partitions}
-            return {one: statistics for one, statistics in found.items() if statistics}
+            statistics_by_partition = {
+                one: self._statistics(name, columns, partition_values(one)) for one in partitions
+            }
+            return {one: statistics for one, statistics in statistics_by_partition.items() if statistics}
 
     def _statistics(self, name: TableName, columns: Sequence[str], values: tuple[str, ...]) -> Statistics:
         try:
-            found = self.metastore.the_table(name).statistics.get(values, {})
+            rows = self.metastore.the_table(name).statistics.get(values, {})
         except Conflict:
             return {}
-        return {column: row for column, row in found.items() if column in columns}
+        return {column: row for column, row in rows.items() if column in columns}
 
 
 class MemoryCatalog(MemoryReader):
@@ -268,23 +276,23 @@ class MemoryCatalog(MemoryReader):
         self, name: TableName | None, table: Table, put: Sequence[Partition], drop: Sequence[str], cascade: bool
     ) -> None:
         """Under the metastore's lock, so that nobody sees the calls apart; those that can fail come first."""
-        there = {} if name is None else self.metastore.the_table(name).partitions
-        if absent := [one for one in drop if partition_values(one) not in there]:
-            raise Conflict(f"partition {absent[0]} does not exist")
-        if other := [one for one in put if len(one.values) != len(key_names(table))]:
-            raise Refused(f"{table.name} has other partition keys than {other[0].values}")
-        known = set(there)
-        now = table_name(table.database, table.name)
+        stored_partitions = {} if name is None else self.metastore.the_table(name).partitions
+        if missing_names := [one for one in drop if partition_values(one) not in stored_partitions]:
+            raise Conflict(f"partition {missing_names[0]} does not exist")
+        if unfitting := [one for one in put if len(one.values) != len(key_names(table))]:
+            raise Refused(f"{table.name} has other partition keys than {unfitting[0].values}")
+        values_before = set(stored_partitions)
+        new_name = table_name(table.database, table.name)
         if name is None:
             self.metastore.create_table(table)
         else:
             self.metastore.alter_table(name, table, cascade=cascade)
         if drop:
-            self.metastore.drop_partitions(now, drop, delete_data=False)
-        if changed := [one for one in put if one.values in known]:
-            self.metastore.alter_partitions(now, changed)
-        if added := [one for one in put if one.values not in known]:
-            self.metastore.add_partitions(now, added)
+            self.metastore.drop_partitions(new_name, drop, delete_data=False)
+        if changed := [one for one in put if one.values in values_before]:
+            self.metastore.alter_partitions(new_name, changed)
+        if added := [one for one in put if one.values not in values_before]:
+            self.metastore.add_partitions(new_name, added)
 
     def _check_list(self, operation: ListOperation, objects: Sequence[object]) -> None:
         check_list(operation, len(objects), getattr(self._abilities.limits, operation))

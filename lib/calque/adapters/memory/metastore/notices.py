@@ -102,13 +102,14 @@ def table_dropped(table: Table) -> Notice:
 
 
 def partitions_added(table: Table, partitions: Sequence[Partition], habits: ServerHabits) -> Notice:
-    listed = partitions if table.type == "MANAGED_TABLE" or habits.lists_external else ()
+    listed_partitions = partitions if table.type == "MANAGED_TABLE" or habits.lists_external else ()
     body = {
         **of(table),
         "partitions": [key_values(table, partition) for partition in partitions],
         "partitionListJson": [tjson(partition) for partition in partitions],
         "partitionFiles": [
-            {"partitionName": partition_name(key_names(table), partition.values), "files": []} for partition in listed
+            {"partitionName": partition_name(key_names(table), partition.values), "files": []}
+            for partition in listed_partitions
         ],
     }
     return Notice("ADD_PARTITION", table.database, table.name, body)

@@ -60,19 +60,19 @@ class NoDirectories:
 
 @dataclass(slots=True)
 class StoredTable:
-    """A table with its partitions, by values. `made`: how many tables had been created by then. `statistics` by the
-    partition's values (none: the table's own) and column."""
+    """A table with its partitions, by values. `creation_number`: how many tables had been created by then. `statistics`
+    by the partition's values (none: the table's own) and column."""
 
     table: Table
-    made: int
+    creation_number: int
     partitions: dict[tuple[str, ...], Partition] = field(default_factory=dict)
     constraints: list[Constraint] = field(default_factory=list)
     statistics: dict[tuple[str, ...], dict[str, ColumnStatistics]] = field(default_factory=dict)
 
     def named(self, names: Sequence[str]) -> list[Partition]:
         """All of the named partitions; raises `Conflict` when one is missing."""
-        found = [self.partitions.get(partition_values(name)) for name in names]
-        return [partition if partition else missing("partition", str(self.table.name)) for partition in found]
+        partitions = [self.partitions.get(partition_values(name)) for name in names]
+        return [partition if partition else missing("partition", str(self.table.name)) for partition in partitions]
 
 
 class MemoryMetastore:
@@ -168,16 +168,20 @@ class MemoryMetastore:
                 self.the_database(new_name.database)
                 if new_name in self._tables:
                     exists("new table", str(new_name))
-            moved = self._moved(before, after)
-            partitions = [self._carried(partition, before, moved, cascade) for partition in stored.partitions.values()]
-            if location_of(moved) != location_of(after):
-                self.directories.move(str(location_of(before)), str(location_of(moved)))
+            new_table = self._moved(before, after)
+            partitions = [
+                self._carried(partition, before, new_table, cascade) for partition in stored.partitions.values()
+            ]
+            if location_of(new_table) != location_of(after):
+                self.directories.move(str(location_of(before)), str(location_of(new_table)))
             del self._tables[old_name]
-            carried = {partition.values: partition for partition in partitions}
-            statistics = self._remaining(stored, before, moved)
-            self._tables[new_name] = StoredTable(moved, stored.made, carried, stored.constraints, statistics)
+            partitions_by_values = {partition.values: partition for partition in partitions}
+            statistics = self._remaining(stored, before, new_table)
+            self._tables[new_name] = StoredTable(
+                new_table, stored.creation_number, partitions_by_values, stored.constraints, statistics
+            )
             self._rename_in_constraints(old_name, new_name)
-            as_given = replace(moved, create_time=table.create_time or 0)
+            as_given = replace(new_table, create_time=table.create_time or 0)
             self._write(notices.table_altered(before, as_given, self.habits))
 
     def truncate_table(self, name: TableName, partitions: Sequence[str] | None = None) -> None:
@@ -185,10 +189,12 @@ class MemoryMetastore:
         with self._lock:
             stored = self.the_table(name)
             if is_partitioned(stored.table):
-                chosen = list(stored.partitions.values()) if partitions is None else stored.named(partitions)
-                for partition in chosen:
+                emptied_partitions = (
+                    list(stored.partitions.values()) if partitions is None else stored.named(partitions)
+                )
+                for partition in emptied_partitions:
                     self.directories.remove(str(location_of(partition)))
-                self._write_truncated(stored.table, chosen)
+                self._write_truncated(stored.table, emptied_partitions)
                 return
             self.directories.remove(str(location_of(stored.table)))
             if partitions is None or self.habits.empty_truncate:
@@ -213,11 +219,11 @@ class MemoryMetastore:
             stored = self.the_table(name)
             now = self._now()
             added: dict[tuple[str, ...], Partition] = {}
-            for given in partitions:
-                self._check_of(stored, given)
-                if given.values in stored.partitions or given.values in added:
-                    exists("partition", str(given.values))
-                partition = replace(dated(stored_partition(given, stored.table), now), create_time=now)
+            for new_partition in partitions:
+                self._check_of(stored, new_partition)
+                if new_partition.values in stored.partitions or new_partition.values in added:
+                    exists("partition", str(new_partition.values))
+                partition = replace(dated(stored_partition(new_partition, stored.table), now), create_time=now)
                 if not location_of(partition) and not is_view(stored.table):
                     partition = placed(partition, partition_place(stored.table, partition))
                 added[partition.values] = partition
@@ -269,13 +275,13 @@ class MemoryMetastore:
     def drop_partitions(self, name: TableName, names: Sequence[str], *, delete_data: bool = True) -> None:
         with self._lock:
             stored = self.the_table(name)
-            dropped = stored.named(names)
-            for partition in dropped:
+            dropped_partitions = stored.named(names)
+            for partition in dropped_partitions:
                 stored.partitions.pop(partition.values, None)
                 stored.statistics.pop(partition.values, None)
                 if delete_data and stored.table.type == "MANAGED_TABLE":
                     self.directories.remove(str(location_of(partition)))
-            for group in self._grouped(dropped):
+            for group in self._grouped(dropped_partitions):
                 self._write(notices.partitions_dropped(stored.table, group))
 
     def exchange_partitions(
@@ -294,17 +300,19 @@ class MemoryMetastore:
                 missing("partition", str(specification))
             if any(partition.values in destination.partitions for partition in matching):
                 exists("partition", str(specification))
-            moved = [stored_partition(partition, destination.table) for partition in matching]
-            moved = [placed(partition, partition_place(destination.table, partition)) for partition in moved]
-            for before, after in zip(matching, moved, strict=True):
+            moved_partitions = [stored_partition(partition, destination.table) for partition in matching]
+            moved_partitions = [
+                placed(partition, partition_place(destination.table, partition)) for partition in moved_partitions
+            ]
+            for before, after in zip(matching, moved_partitions, strict=True):
                 self.directories.move(str(location_of(before)), str(location_of(after)))
                 del origin.partitions[before.values]
                 origin.statistics.pop(before.values, None)
                 destination.partitions[after.values] = after
-            self._write(notices.partitions_added(destination.table, moved, self.habits))
+            self._write(notices.partitions_added(destination.table, moved_partitions, self.habits))
             for partition in matching:
                 self._write(notices.partitions_dropped(origin.table, [partition]))
-            return tuple(moved)
+            return tuple(moved_partitions)
 
     def insert(
         self, name: TableName, files: Sequence[str], *, values: Sequence[str] | None = None, replace: bool = False
@@ -315,8 +323,8 @@ class MemoryMetastore:
             partition = None
             if values is not None:
                 partition = stored.partitions.get(tuple(values)) or missing("partition", str(values))
-            written = [file if "#" in file else f"{file}###" for file in files]
-            self._write(notices.inserted(stored.table, partition, written, replace))
+            notified_files = [file if "#" in file else f"{file}###" for file in files]
+            self._write(notices.inserted(stored.table, partition, notified_files, replace))
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         """Rows of one kind and one table, each with a name."""
@@ -325,9 +333,9 @@ class MemoryMetastore:
             stored = self.the_table(name)
             rows = [replace(row, database=name.database, table=name.table, catalog=CATALOG) for row in constraints]
             names = {row.name for row in rows}
-            for there in stored.constraints:
-                if there.name in names or (isinstance(there, PrimaryKey) and isinstance(rows[0], PrimaryKey)):
-                    exists("constraint", f"{there.name} of {name}")
+            for existing in stored.constraints:
+                if existing.name in names or (isinstance(existing, PrimaryKey) and isinstance(rows[0], PrimaryKey)):
+                    exists("constraint", f"{existing.name} of {name}")
             for row in rows:
                 if isinstance(row, ForeignKey):
                     self._check_parent(row)
@@ -338,10 +346,10 @@ class MemoryMetastore:
     def drop_constraint(self, name: TableName, constraint: str) -> None:
         with self._lock:
             stored = self.the_table(name)
-            left = [row for row in stored.constraints if row.name != constraint]
-            if left == stored.constraints:
+            remaining = [row for row in stored.constraints if row.name != constraint]
+            if remaining == stored.constraints:
                 missing("constraint", constraint)
-            stored.constraints = left
+            stored.constraints = remaining
             self._write(notices.constraint_dropped(table_name(*name), constraint))
 
     def constraints(self, name: TableName) -> list[Constraint]:
@@ -360,8 +368,8 @@ class MemoryMetastore:
         """Of the table, or of the partition with `values`; other columns keep theirs."""
         with self._lock:
             stored = self.the_table(name)
-            known = {column.name for column in columns_of(stored.table)}
-            if unknown := [row.column for row in columns if row.column not in known]:
+            column_names = {column.name for column in columns_of(stored.table)}
+            if unknown := [row.column for row in columns if row.column not in column_names]:
                 missing("column", unknown[0])
             names = [row.column for row in columns]
             partition = None
@@ -452,8 +460,10 @@ class MemoryMetastore:
     def _rename_in_constraints(self, old: TableName, new: TableName) -> None:
         if old == new:
             return
-        own = self._tables[new]
-        own.constraints = [replace(row, database=new.database, table=new.table) for row in own.constraints]
+        renamed_table = self._tables[new]
+        renamed_table.constraints = [
+            replace(row, database=new.database, table=new.table) for row in renamed_table.constraints
+        ]
         for stored in self._tables.values():
             stored.constraints = [
                 replace(row, parent_database=new.database, parent_table=new.table)
@@ -468,21 +478,23 @@ class MemoryMetastore:
         """Statistics after a change of the table: of columns that are still the same."""
         old, new = ({(column.name, column.type) for column in columns_of(table)} for table in (before, after))
         same = {name for name, _ in old & new}
-        renamed = (before.database, before.name) != (after.database, after.name)
+        is_renamed = (before.database, before.name) != (after.database, after.name)
         return {
             values: {column: row for column, row in columns.items() if column in same}
             for values, columns in stored.statistics.items()
-            if not values or not renamed or self.habits.statistics_follow
+            if not values or not is_renamed or self.habits.statistics_follow
         }
 
     def _drop_order(self, name: TableName) -> tuple[bool, int]:
         stored = self._tables[name]
-        return stored.table.type != "MATERIALIZED_VIEW", stored.made
+        return stored.table.type != "MATERIALIZED_VIEW", stored.creation_number
 
-    def _as_logged(self, created: Table, given: Table) -> Table:
+    def _as_logged(self, created: Table, requested: Table) -> Table:
         """CREATE_TABLE shows type and keys as the client gave them, not as they are stored."""
-        shown = replace(created, type=given.type, partition_keys=given.partition_keys or ())
-        return replace(shown, name=given.name, database=given.database) if self.habits.spelled_names else shown
+        logged = replace(created, type=requested.type, partition_keys=requested.partition_keys or ())
+        return (
+            replace(logged, name=requested.name, database=requested.database) if self.habits.spelled_names else logged
+        )
 
     def _managed_place(self, name: TableName) -> str:
         database = self.the_database(name.database)
@@ -494,29 +506,35 @@ class MemoryMetastore:
     def _moved(self, before: Table, after: Table) -> Table:
         """A managed table at its natural place moves when it is renamed, unless it is given another."""
         old, new = table_name(before.database, before.name), table_name(after.database, after.name)
-        natural = before.type == "MANAGED_TABLE" and location_of(before) == self._managed_place(old)
-        stays = location_of(after) in (None, location_of(before))
-        return placed(after, self._managed_place(new)) if old != new and natural and stays else after
+        is_at_natural_place = before.type == "MANAGED_TABLE" and location_of(before) == self._managed_place(old)
+        keeps_location = location_of(after) in (None, location_of(before))
+        return (
+            placed(after, self._managed_place(new)) if old != new and is_at_natural_place and keeps_location else after
+        )
 
     def _carried(self, partition: Partition, before: Table, after: Table, cascade: bool) -> Partition:
         """A partition after a change of its table: names, the table's move, and columns when they cascade."""
         place, old, new = location_of(partition), str(location_of(before)), str(location_of(after))
-        renamed = table_name(before.database, before.name) != table_name(after.database, after.name)
-        if place and renamed and before.type == "MANAGED_TABLE" and place.startswith(old + "/"):
+        is_renamed = table_name(before.database, before.name) != table_name(after.database, after.name)
+        if place and is_renamed and before.type == "MANAGED_TABLE" and place.startswith(old + "/"):
             place = new + place[len(old) :]
-        carried = replace(placed(partition, place), database=after.database, table=after.name)
-        if cascade and carried.storage and after.storage:
-            carried = replace(carried, storage=replace(carried.storage, columns=after.storage.columns))
-        return carried
+        carried_partition = replace(placed(partition, place), database=after.database, table=after.name)
+        if cascade and carried_partition.storage and after.storage:
+            carried_partition = replace(
+                carried_partition, storage=replace(carried_partition.storage, columns=after.storage.columns)
+            )
+        return carried_partition
 
     def _replace_partitions(
         self, stored: StoredTable, partitions: Sequence[Partition]
     ) -> list[tuple[Partition, Partition]]:
         now = self._now()
         changes = []
-        for given in partitions:
-            before = stored.partitions.get(tuple(given.values)) or missing("partition", str(given.values))
-            after = dated(stored_partition(given, stored.table), now)
+        for new_partition in partitions:
+            before = stored.partitions.get(tuple(new_partition.values)) or missing(
+                "partition", str(new_partition.values)
+            )
+            after = dated(stored_partition(new_partition, stored.table), now)
             changes.append((before, after if location_of(after) else placed(after, location_of(before))))
         stored.partitions.update((after.values, after) for _, after in changes)
         return changes

@@ -104,25 +104,25 @@ def lowered(columns: tuple[Column, ...] | None) -> tuple[Column, ...]:
     return tuple(replace(column, name=column.name.lower()) for column in columns or ())
 
 
-def dated(thing: T, now: int) -> T:
+def dated(entity: T, now: int) -> T:
     """With the time of the change, unless the client said one."""
-    parameters = dict(thing.parameters or {})
+    parameters = dict(entity.parameters or {})
     parameters.setdefault(DDL_TIME, str(now))
-    return replace(thing, parameters=parameters)
+    return replace(entity, parameters=parameters)
 
 
-def analyzed(thing: T, columns: Iterable[str]) -> T:
+def analyzed(entity: T, columns: Iterable[str]) -> T:
     """With the columns among those whose statistics are accurate."""
-    parameters = dict(thing.parameters or {})
+    parameters = dict(entity.parameters or {})
     accurate = json.loads(parameters.get(ACCURATE, "{}"))
     of_columns = accurate.get("COLUMN_STATS", {}) | dict.fromkeys(columns, "true")
     accurate["COLUMN_STATS"] = dict(sorted(of_columns.items()))
     parameters[ACCURATE] = json.dumps(accurate, separators=(",", ":"))
-    return replace(thing, parameters=parameters)
+    return replace(entity, parameters=parameters)
 
 
-def placed(thing: T, location: str | None) -> T:
-    return replace(thing, storage=replace(thing.storage or Storage(), location=location))
+def placed(entity: T, location: str | None) -> T:
+    return replace(entity, storage=replace(entity.storage or Storage(), location=location))
 
 
 def partition_place(table: Table, partition: Partition) -> str:
