@@ -119,8 +119,8 @@ def _invoke(arguments: list[str], settings: CommandSettings) -> int:
         with commands.make_context("calque", arguments, obj=settings) as context:
             code = commands.invoke(context)
         sys.stdout.flush()
-    except click.exceptions.Exit as done:
-        return done.exit_code
+    except click.exceptions.Exit as problem:
+        return problem.exit_code
     return code if isinstance(code, int) else 0
 
 
@@ -129,8 +129,8 @@ def _usage(error: click.ClickException) -> tuple[str, str, str]:
     todo = f"See '{context.command_path if context else 'calque'} --help'"
     match error:
         case click.NoSuchOption():
-            known = [name for option in context.command.params for name in option.opts] if context else []
-            names = [name for name in [*known, "--help"] if name.startswith("-")]
+            option_names = [name for option in context.command.params for name in option.opts] if context else []
+            names = [name for name in [*option_names, "--help"] if name.startswith("-")]
             return f'there is no option "{error.option_name}"', nearest(error.option_name, names), todo
         case click.MissingParameter():
             return f"{_parameter(error)} is missing", "The command needs it", todo
@@ -146,8 +146,8 @@ def _parameter(error: click.BadParameter) -> str:
     return error.param.opts[-1] if error.param else "a value"
 
 
-def _version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _version(context: click.Context, _parameter: click.Parameter, is_asked_for: bool) -> None:
+    if is_asked_for:
         click.echo(f"calque {_installed_version()}")
         context.exit()
 

@@ -64,10 +64,10 @@ def print_error(*parts: str) -> None:
     print("calque: " + " ".join(sentence(part) for part in parts if part), file=sys.stderr)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known_words: Iterable[str]) -> str:
     """ "The nearest is X", else what is known at all; "" when nothing is. Upper and lower case count as equal."""
-    names = {name.lower(): name for name in known}
-    found = get_close_matches(word.lower(), names, n=1, cutoff=0.5)
-    if found:
-        return f"The nearest is {names[found[0]]}"
+    names = {name.lower(): name for name in known_words}
+    matches = get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    if matches:
+        return f"The nearest is {names[matches[0]]}"
     return f"Known: {', '.join(names.values())}" if names else ""

@@ -16,9 +16,9 @@ def cache_folder() -> Path:
     `CALQUE_CACHE` when it is set; `.cache` of the checkout when the package runs from one; else the user's cache
     folder (`XDG_CACHE_HOME`, or `~/.cache`).
     """
-    chosen = os.environ.get("CALQUE_CACHE")
-    if chosen:
-        return Path(chosen).expanduser().resolve()
+    configured = os.environ.get("CALQUE_CACHE")
+    if configured:
+        return Path(configured).expanduser().resolve()
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and (checkout / "lib" / "calque").is_dir():
         return checkout / ".cache"
@@ -29,8 +29,8 @@ def cache_folder() -> Path:
 def schemas_folder() -> Path:
     """The folder `schemas` of the wheel, or of the checkout that an editable install points to."""
     package = Path(str(files("calque")))
-    inside = package / "_schemas"
-    return inside if inside.is_dir() else package.parents[1] / "schemas"
+    packaged = package / "_schemas"
+    return packaged if packaged.is_dir() else package.parents[1] / "schemas"
 
 
 def schema_versions(name: str) -> list[Path]:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from calque.adapters.metastore import messages
-from calque.control.requests import asked as requested
+from calque.control.requests import open_requests
 from calque.engine.failpoints import RECORDS
 from calque.sandbox import Metastore
 from support.faults.deaths import REACHES, UNTIL, Site
@@ -93,7 +93,7 @@ def test_answers_that_are_lost_after_a_server_did_what_was_asked_keep_nothing_fr
             # Nor does a command that dies before it has woken the run, whose source is idle now.
             assert site.killed("record.requests.put.after", ("bootstrap", "--target", "dr", "--tables", "*.plain"), 60)
             deadline = time.monotonic() + 30
-            while left := requested(site.wiring, "dr"):
+            while left := open_requests(site.wiring, "dr"):
                 assert time.monotonic() < deadline, f"not taken up: {left}"
                 time.sleep(0.05)
             assert site.deployment.process is not None

@@ -37,7 +37,7 @@ class Process:
         wiring = Wiring(load(str(file)))
         self.catalog = MemoryCatalog(MemoryMetastore(HIVE_3, "file:/warehouse"))
         self.leases, self.clock = leases_of(self.catalog), Elapsed()
-        self.run = Run(wiring, ["dr"], held=held)
+        self.run = Run(wiring, ["dr"], held_roles=held)
         self.part = TargetPart(self.run, self.run.streams["hq"], "dr")
         self.part.lease = Lease(self.leases, "dr", 30.0, self.clock)
         self.run.parts.append(self.part)

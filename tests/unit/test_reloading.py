@@ -86,7 +86,7 @@ def test_a_refused_reload_changes_nothing_and_is_answered(tmp_path: Path) -> Non
         for text, code in (("[source]", 65), (BASE.replace('"hq"', '"other"'), 65)):
             path.write_text(text)
             request = ask_reload(control)
-            assert run.presence.asked.wait(30)
+            assert run.presence.reload_requested.wait(30)
             run.reload()
             [process] = answers(control, request, 30)
             assert (process.answer.code, bool(process.answer.problem), process.targets) == (code, True, ("a", "b"))

@@ -16,7 +16,7 @@ from calque.commands import wait
 from calque.commands.options import CommandSettings
 from calque.config import load
 from calque.control.pause_rules import PauseAction, change
-from calque.control.requests import ask
+from calque.control.requests import leave_request
 from calque.control.status import snapshot
 from calque.core.standing import Standing
 from calque.engine.capture.continuity import Continuity
@@ -226,6 +226,6 @@ def test_who_waits_sees_what_operators_let_go_on_before_a_run_takes_that_up(run:
         wait.run(CommandSettings(), wiring.config, "dr", 5, 0.0)
     change(wiring, "dr", PauseAction.RESUME, ["d.t"])
     if state == TableState.QUARANTINED:
-        ask(wiring, "dr", Action.RELEASE, [])
+        leave_request(wiring, "dr", Action.RELEASE, [])
     with pytest.raises(Unavailable, match="after 0 s"):
         wait.run(CommandSettings(), wiring.config, "dr", 5, 0.0)

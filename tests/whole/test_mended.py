@@ -13,7 +13,7 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.cli import main
 from calque.config import load
-from calque.control.requests import ask, asked
+from calque.control.requests import leave_request, open_requests
 from calque.core.mended import GapState, TargetGaps, dealt_with, states_of
 from calque.core.standing import Standing
 from calque.engine.sweep.retention import Limits, release, shown_by_all
@@ -201,13 +201,13 @@ def test_a_replay_that_is_refused_when_it_is_taken_up_is_told_until_something_el
     part = Parts(wiring).part
     replica = part.replica
     assert replica is not None
-    ask(wiring, "dr", Action.REPLAY, (), 999)
+    leave_request(wiring, "dr", Action.REPLAY, (), 999)
     part.window(replica, replica.cursor)
     assert "Events after 999 can't be replayed" in str(part.problem())
     part.window(replica, replica.cursor)
     assert part.problem()
-    assert not asked(wiring, "dr")
-    ask(wiring, "dr", Action.REPAIR, ("d9.*",))
+    assert not open_requests(wiring, "dr")
+    leave_request(wiring, "dr", Action.REPAIR, ("d9.*",))
     part.window(replica, replica.cursor)
     assert part.problem() is None
 

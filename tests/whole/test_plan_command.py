@@ -12,7 +12,7 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.cli import main
 from calque.commands.plan import document, hop_rows, operation_of, show, stops
 from calque.config import load
-from calque.control.requests import ask
+from calque.control.requests import leave_request
 from calque.core.keys import keys_of
 from calque.core.rows import table_of
 from calque.core.tally import Cost, calls_of, costs
@@ -448,7 +448,7 @@ def test_a_plan_is_one_document_and_leaves_no_trace(configured: Path, capsys: py
     lost = TableRow("d1", "x", TableState.UNKNOWN, 1, "its files stayed unknown", 1)
     bad = TableRow("d1", "y", TableState.QUARANTINED, None, "ACID", 1)
     shown_at(last, configured, lost, bad)
-    ask(Wiring(load("calque.toml")), "dr", Action.RELEASE, ("d1.none",))
+    leave_request(Wiring(load("calque.toml")), "dr", Action.RELEASE, ("d1.none",))
     before = below(configured)
     assert main(["plan", "--json"]) == 0
     out, err = capsys.readouterr()
@@ -485,7 +485,7 @@ def test_what_operators_asked_for_is_in_the_plan_and_is_still_asked_for(
 ) -> None:
     last = journal_of(begun(), configured)
     shown_at(last, configured, TableRow("d1", "y", TableState.QUARANTINED, None, "ACID", 1))
-    ask(Wiring(load("calque.toml")), "dr", Action.RELEASE, ())
+    leave_request(Wiring(load("calque.toml")), "dr", Action.RELEASE, ())
     for _ in range(2):
         assert main(["plan", "--json"]) == 0
         [group] = read_document("plan", capsys.readouterr().out)["groups"]

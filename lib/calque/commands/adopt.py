@@ -41,13 +41,13 @@ def command(settings: CommandSettings, target: str, tables: Sequence[str]) -> in
 
 def run(settings: CommandSettings, config: Config, target: str, tables: Sequence[str]) -> int:
     from calque.commands.output import print_json, print_line
-    from calque.control.requests import ask
+    from calque.control.requests import leave_request
     from calque.control.status_records import is_running
     from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    ask(wiring, target, Action.ADOPT, tables)
+    leave_request(wiring, target, Action.ADOPT, tables)
     if settings.json:
         print_json({"target": target, "tables": list(tables)})
     else:

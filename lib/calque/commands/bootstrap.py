@@ -34,11 +34,11 @@ def command(settings: CommandSettings, target: str, tables: Sequence[str]) -> in
 def run(settings: CommandSettings, config: Config, target: str, tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json
-    from calque.control.requests import ask
+    from calque.control.requests import leave_request
     from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
-    ask(Wiring(config), target, Action.BOOTSTRAP, tables)
+    leave_request(Wiring(config), target, Action.BOOTSTRAP, tables)
     if settings.json:
         print_json({"target": target, "tables": list(tables)})
     return 0

@@ -78,7 +78,7 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
     from contextlib import suppress
 
     from calque.control.pause_rules import chosen_by, rules_of
-    from calque.control.requests import asked
+    from calque.control.requests import open_requests
     from calque.engine.replica.dry_run import explain_next_window
     from calque.engine.replica.replica import Replica
     from calque.errors import Refused
@@ -86,7 +86,7 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
 
     def take_up_all(replica: Replica) -> None:
         replica.hold_back(chosen_by(rules_of(wiring.control, target)))
-        for request in asked(wiring, target):
+        for request in open_requests(wiring, target):
             with suppress(Refused):
                 replica.take_request(request)
 

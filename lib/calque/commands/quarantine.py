@@ -74,13 +74,13 @@ def show(settings: CommandSettings, config: Config, targets: Sequence[str], tabl
 def release(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means all."""
     from calque.commands.output import print_json
-    from calque.control.requests import ask
+    from calque.control.requests import leave_request
     from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     for name in targets:
-        ask(wiring, name, Action.RELEASE, tables)
+        leave_request(wiring, name, Action.RELEASE, tables)
     if settings.json:
         print_json({"targets": list(targets), "tables": list(tables)})
     return 0

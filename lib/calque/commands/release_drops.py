@@ -37,7 +37,7 @@ def command(settings: CommandSettings, target: str, tables: Sequence[str]) -> in
 def run(settings: CommandSettings, config: Config, target: str, tables: Sequence[str]) -> int:
     """No `tables` means all that wait."""
     from calque.commands.output import print_json, print_line
-    from calque.control.requests import ask
+    from calque.control.requests import leave_request
     from calque.core.patterns import chosen
     from calque.model.ledger import NotLiveReason, TableRow
     from calque.model.requests import Action
@@ -46,7 +46,7 @@ def run(settings: CommandSettings, config: Config, target: str, tables: Sequence
     wiring, takes = Wiring(config), chosen(tables)
     rows = [row for row in wiring.ledger(target).tables().values() if isinstance(row, TableRow)]
     names = sorted(row.name for row in rows if row.why is NotLiveReason.HELD and takes(row.name))
-    ask(wiring, target, Action.RELEASE_DROPS, tables)
+    leave_request(wiring, target, Action.RELEASE_DROPS, tables)
     if settings.json:
         print_json({"target": target, "tables": [str(name) for name in names]})
     else:

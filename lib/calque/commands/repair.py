@@ -41,7 +41,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
     """`data` is "none", "size" or "checksum"; no `tables` means all."""
     from calque.commands.output import print_json
     from calque.commands.verify import aside_row, difference_row, verified
-    from calque.control.requests import ask
+    from calque.control.requests import leave_request
     from calque.model.requests import Action
     from calque.wiring.wiring import Wiring
 
@@ -51,7 +51,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
         verification = verified(wiring, name, tables, data)
         tables_to_read = to_read(verification)
         if tables_to_read:
-            ask(wiring, name, Action.REPAIR, tables_to_read)
+            leave_request(wiring, name, Action.REPAIR, tables_to_read)
         remaining = [difference for difference in verification.differences if not is_mended(difference)]
         complete = complete and not remaining and not verification.set_aside
         documents.append(

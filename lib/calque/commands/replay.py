@@ -37,7 +37,7 @@ def command(settings: CommandSettings, target: str, after: int, tables: Sequence
 def run(settings: CommandSettings, config: Config, target: str, after: int, tables: Sequence[str]) -> int:
     """No `tables` means all. Raises `Refused` where the journal does not reach back."""
     from calque.commands.output import print_json, print_line
-    from calque.control.requests import ask
+    from calque.control.requests import leave_request
     from calque.control.status_records import is_running
     from calque.core.patterns import chosen
     from calque.engine.replica.replay import tables_of, touched
@@ -49,7 +49,7 @@ def run(settings: CommandSettings, config: Config, target: str, after: int, tabl
     source, admission = target_wiring.source.side(), target_wiring.plug.admission()
     entries = touched(source, after, source.journal.last() or 0)
     names = sorted(str(name) for name in tables_of(entries, chosen(tables)) if admission.takes(name))
-    ask(wiring, target, Action.REPLAY, tables, after)
+    leave_request(wiring, target, Action.REPLAY, tables, after)
     if settings.json:
         print_json({"target": target, "from": after, "tables": names})
     else:

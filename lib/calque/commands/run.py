@@ -58,7 +58,12 @@ def run(
     from calque.wiring.wiring import Wiring
 
     code = run_job(
-        Wiring(config), targets, until, stopping, reread=ConfigurationReader(settings.load, named), where=config.serve
+        Wiring(config),
+        targets,
+        until,
+        stopping,
+        reread=ConfigurationReader(settings.load, named),
+        serve_settings=config.serve,
     )
     if settings.json:
         print_json(snapshot(Wiring(settings.load())))

@@ -38,7 +38,7 @@ def run(settings: CommandSettings, config: Config, target: str, event_id: int, t
 
     from calque.commands.output import print_json
     from calque.control.pause_rules import goes_on_soon, is_paused
-    from calque.control.requests import asked
+    from calque.control.requests import open_requests
     from calque.control.status_records import position_of
     from calque.core.mended import dealt_with
     from calque.core.standing import Standing, TargetStanding, standing
@@ -62,7 +62,7 @@ def run(settings: CommandSettings, config: Config, target: str, event_id: int, t
                 print_json({"target": target, "event_id": event_id, "position": position})
             return 0
         is_without = target_standing.standing is Standing.WITHOUT
-        if is_without and not asked(wiring, target) and not goes_on_soon(wiring.control, target, rows):
+        if is_without and not open_requests(wiring, target) and not goes_on_soon(wiring.control, target, rows):
             raise Unavailable(
                 f"{target} shows event {event_id} without {', '.join(target_standing.missing)}",
                 "These tables are set aside",

@@ -18,11 +18,11 @@ def hold(control: Records, target: str, since_ns: int, until_ns: int) -> str:
 
 def held_since(control: Records, target: str, now_ns: int) -> int | None:
     """What the oldest hold on a target keeps; None without one. Those whose time is over are removed."""
-    found: list[int] = []
+    since_times: list[int] = []
     for name in control.names(TargetPlaces(target).holds):
         match control.read(name):
             case {"since": int(since), "until": int(until)} if until > now_ns:
-                found.append(since)
+                since_times.append(since)
             case {"until": int()}:
                 control.remove(name)
-    return min(found, default=None)
+    return min(since_times, default=None)

@@ -31,22 +31,22 @@ class Roles:
 
     def __init__(self, state: Path) -> None:
         self.state = state
-        self.held: dict[str, ExitStack] = {}
+        self.held_roles: dict[str, ExitStack] = {}
         self.locks: dict[str, str] = {}
 
     def take(self, role: str) -> None:
         """Raises `Unavailable` when another process has it."""
         stack = ExitStack()
         self.locks[role] = stack.enter_context(only_one(self.state, role))
-        self.held[role] = stack
+        self.held_roles[role] = stack
 
     def proof(self, role: str) -> str:
         """What names the lock of a role that is held: all others that ever had one of this name are dead, as the
         kernel gives it to one. Empty where the role is not held, or the system does not tell its kernels apart."""
-        return self.locks.get(role, "") if role in self.held else ""
+        return self.locks.get(role, "") if role in self.held_roles else ""
 
     def give_back(self, role: str) -> None:
-        self.held.pop(role).close()
+        self.held_roles.pop(role).close()
 
     def __enter__(self) -> Roles:
         return self
@@ -54,7 +54,7 @@ class Roles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for role in list(self.held):
+        for role in list(self.held_roles):
             self.give_back(role)
 
 
@@ -97,9 +97,9 @@ def lock_of(state: Path, role: str) -> Path:
     return state / "locks" / f"{role.replace(' ', '.')}.lock"
 
 
-def taken(lock: TextIO, how: int) -> bool:
+def taken(lock: TextIO, mode: int) -> bool:
     try:
-        fcntl.flock(lock, how | fcntl.LOCK_NB)
+        fcntl.flock(lock, mode | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

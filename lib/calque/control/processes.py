@@ -47,19 +47,19 @@ class Process:
 class ProcessPresence:
     """Tells that this process is there, every few seconds, from `begin` to `end`; records of dead ones go at the
     beginning.
-    `asked` is set when somebody wants it to read its configuration again."""
+    `reload_requested` is set when somebody wants it to read its configuration again."""
 
     def __init__(self, control: Records) -> None:
         self.control = control
         self.name = f"{PROCESSES}{uuid.uuid4().hex}"
-        self.asked = threading.Event()
+        self.reload_requested = threading.Event()
         self.ended = threading.Event()
         self.targets: Sequence[str] = ()
         self.answered = Answer()
         self.serves = ""
         """The URL of this process's endpoint."""
         self.began = time.time()
-        self.seen: Stamp = MISSING
+        self.last_stamp: Stamp = MISSING
         self.lock = threading.Lock()
         self.told_at = 0.0
         self.thread = threading.Thread(target=self.run, name="presence", daemon=True)
@@ -100,10 +100,10 @@ class ProcessPresence:
 
     def look(self) -> None:
         stamp = self.control.stamp(RELOAD)
-        if stamp != self.seen:
-            self.seen = stamp
+        if stamp != self.last_stamp:
+            self.last_stamp = stamp
             if self.request() not in ("", self.answered.id):
-                self.asked.set()
+                self.reload_requested.set()
 
     def tell(self) -> None:
         with self.lock:
@@ -135,12 +135,12 @@ def ask_reload(control: Records) -> str:
 
 def processes(control: Records) -> list[Process]:
     """Those that run."""
-    found = []
+    running = []
     for name in control.names(PROCESSES):
         record = control.read(name)
         if record is not None and is_there(record):
-            found.append(process_of(name, record))
-    return found
+            running.append(process_of(name, record))
+    return running
 
 
 def process_of(name: str, record: Mapping[str, Any]) -> Process:

@@ -12,7 +12,7 @@ from calque.model.state_places import TargetPlaces
 from calque.wiring.wiring import Wiring
 
 
-def ask(wiring: Wiring, target: str, action: Action, tables: Sequence[str], after: EventId = 0) -> None:
+def leave_request(wiring: Wiring, target: str, action: Action, tables: Sequence[str], after: EventId = 0) -> None:
     """Leave a request for the target and wake it."""
     places = TargetPlaces(target)
     name = f"{places.requests}{time.time_ns()}-{uuid.uuid4().hex[:8]}"
@@ -20,17 +20,17 @@ def ask(wiring: Wiring, target: str, action: Action, tables: Sequence[str], afte
     wiring.folder.wake(places.query)
 
 
-def asked(wiring: Wiring, target: str) -> list[Request]:
+def open_requests(wiring: Wiring, target: str) -> list[Request]:
     """Requests that nobody has done yet, oldest first."""
-    found = []
+    requests = []
     for name in wiring.control.names(TargetPlaces(target).requests):
         record = wiring.control.read(name)
         if record is not None:
             tables = record.get("tables")
             patterns = tuple(str(item) for item in tables) if isinstance(tables, list) else ()
-            found.append(Request(name, Action(str(record["action"])), patterns, int(str(record.get("after", 0)))))
-    return found
+            requests.append(Request(name, Action(str(record["action"])), patterns, int(str(record.get("after", 0)))))
+    return requests
 
 
-def done(wiring: Wiring, request: Request) -> None:
+def remove_request(wiring: Wiring, request: Request) -> None:
     wiring.control.remove(request.name)

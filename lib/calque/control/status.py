@@ -61,10 +61,10 @@ def of_journal(wiring: Wiring, source: SourceWiring) -> Document:
     """One that can't be read is a fact too."""
     journal = source.side().journal
     try:
-        found = {"last": journal.last(), "oldest": journal.oldest(), "gaps": gaps_of(wiring, source)}
+        facts = {"last": journal.last(), "oldest": journal.oldest(), "gaps": gaps_of(wiring, source)}
     except Unavailable as error:
         return {"last": None, "oldest": None, "gaps": [], "last_error": str(error)}
-    return {**found, "last_error": None}
+    return {**facts, "last_error": None}
 
 
 def gaps_of(wiring: Wiring, source: SourceWiring) -> list[Document]:
@@ -72,7 +72,9 @@ def gaps_of(wiring: Wiring, source: SourceWiring) -> list[Document]:
     the journal did not wait for one. A target that has no ledger yet begins behind them all."""
     gaps = source.gaps().found()
     ledgers = {name: wiring.ledger(name) for name in wiring.config.targets_of(source.plug.name)}
-    targets = {name: known for name, ledger in ledgers.items() if (known := target_gaps(ledger)) is not None}
+    targets = {
+        name: gaps_at_target for name, ledger in ledgers.items() if (gaps_at_target := target_gaps(ledger)) is not None
+    }
     states = states_of(gaps, targets.values())
     return [
         *(gap_of(gap, states[gap.number]) for gap in gaps),
@@ -101,17 +103,17 @@ def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) ->
     try:
         return as_recorded(wiring, name, head, log)
     except Unavailable as error:
-        told = told_of_target(wiring, name)
+        report = told_of_target(wiring, name)
         return {
-            "state": state_of(wiring, name, told),
+            "state": state_of(wiring, name, report),
             **dict.fromkeys(("position", "lag_events", "lag_seconds", "epoch")),
             "tables": dict.fromkeys(state.value for state in TableState),
             "set_aside": [],
             "quarantined": [],
             "bridges": None,
-            "copying": told.get("copying"),
-            "reading": told.get("reading"),
-            "last_error": told["last_error"] or str(error),
+            "copying": report.get("copying"),
+            "reading": report.get("reading"),
+            "last_error": report["last_error"] or str(error),
         }
 
 
@@ -122,15 +124,15 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
     epoch = ledger.last_epoch()
     position = position_of(wiring, name, epoch)
     rows = ledger.tables().values()
-    told = told_of_target(wiring, name)
-    busy = told.get("states", {})
+    report = told_of_target(wiring, name)
+    busy = report.get("states", {})
     tables = [row for row in rows if isinstance(row, TableRow)]
     states = {row: state_of_table(row, busy) for row in tables}
     counts = {state.value: 0 for state in TableState} | Counter(states.values())
     newest = max([event for event in (head, source.side().journal.last()) if event is not None], default=None)
     lag = max(newest - position, 0) if newest is not None and position is not None else 0
     return {
-        "state": state_of(wiring, name, told),
+        "state": state_of(wiring, name, report),
         "position": position,
         "lag_events": lag,
         "lag_seconds": lag_seconds(source, position, head, log) if lag else 0.0,
@@ -138,16 +140,16 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
         "tables": counts,
         "set_aside": [set_aside(row, states[row]) for row in tables if row.state in OUT],
         "quarantined": [quarantined(row) for row in rows if row.state is TableState.QUARANTINED],
-        "bridges": sum(len(found.bridges) for found in ledger.epochs()),
-        "copying": told.get("copying"),
-        "reading": told.get("reading"),
-        "last_error": told["last_error"],
+        "bridges": sum(len(recorded_epoch.bridges) for recorded_epoch in ledger.epochs()),
+        "copying": report.get("copying"),
+        "reading": report.get("reading"),
+        "last_error": report["last_error"],
     }
 
 
-def state_of(wiring: Wiring, name: str, told: Mapping[str, Any]) -> str:
+def state_of(wiring: Wiring, name: str, report: Mapping[str, Any]) -> str:
     """What the process tells; where one runs that an operator holds back, that."""
-    state = str(told["state"])
+    state = str(report["state"])
     return "paused" if state in HELD_BACK and is_target_paused(wiring.control, name) else state
 
 

@@ -28,16 +28,16 @@ HELD_BACK = ("starting", "bootstrapping", "running")
 """States in which a target that an operator holds back is paused."""
 
 
-def tell(control: Records, name: str, state: str, last_error: str | None, **more: Json) -> None:
+def tell(control: Records, name: str, state: str, last_error: str | None, **details: Json) -> None:
     """Write the record of that name. `state` is one of the contract's."""
-    told: dict[str, Json] = {
+    record: dict[str, Json] = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "at": time.time(),
         "state": state,
         "last_error": last_error,
     }
-    control.put(name, told | more)
+    control.put(name, record | details)
 
 
 def told_of_target(wiring: Wiring, target: str) -> Mapping[str, Any]:
@@ -93,13 +93,13 @@ def reading_of(headway: ReadTotals | None, copying: Progress | None) -> Json:
     copied."""
     if headway is None:
         return None
-    left = copying.bytes - copying.bytes_done if copying is not None else 0
+    bytes_to_copy = copying.bytes - copying.bytes_done if copying is not None else 0
     return {
         "tables": headway.tables,
         "tables_done": headway.tables_done,
         "partitions": headway.partitions,
         "partitions_done": headway.partitions_done,
-        "bytes": headway.bytes_done + left,
+        "bytes": headway.bytes_done + bytes_to_copy,
         "bytes_done": headway.bytes_done,
         "ends_at": None if headway.ends_ns is None else round(headway.ends_ns / 1e9, 1),
     }

@@ -52,8 +52,8 @@ class Changes:
         return name
 
     def drop_database(self) -> str | None:
-        made = [name for name in self.source.databases if name not in DATABASES]
-        name = self._one(made)
+        added_databases = [name for name in self.source.databases if name not in DATABASES]
+        name = self._one(added_databases)
         if name is not None:
             self.source.drop_database(name)
             self._left = [old for old in self._left if old.database != name]
@@ -123,10 +123,10 @@ class Changes:
     def move_table(self) -> TableName | None:
         """Rename into another database."""
         name = self._one(self.source.tables)
-        others = [database for database in self.source.databases if name and database != name.database]
-        if name is None or not others:
+        other_databases = [database for database in self.source.databases if name and database != name.database]
+        if name is None or not other_databases:
             return None
-        new = self._new_name("m", self._random.choice(others))
+        new = self._new_name("m", self._random.choice(other_databases))
         self.source.rename_table(name, new)
         self._left.append(name)
         return new
@@ -169,7 +169,7 @@ class Changes:
         return self._written(self.source.overwrite, float("inf"))
 
     def truncate(self) -> TableName | None:
-        plain = [name for name, held in self.source.tables.items() if not held.keys]
+        plain = [name for name, table in self.source.tables.items() if not table.keys]
         name = self._one([*plain, *self._filled()])
         if name is not None:
             self.source.truncate(name, () if name in plain else self._some_partitions(name))
@@ -177,13 +177,13 @@ class Changes:
 
     def add_partitions(self) -> TableName | None:
         tables = self.source.tables
-        name = self._one(name for name, held in tables.items() if held.keys and len(held.files) < MOST_PARTITIONS)
+        name = self._one(name for name, table in tables.items() if table.keys and len(table.files) < MOST_PARTITIONS)
         if name is None:
             return None
-        held = tables[name]
-        keys = [key.name for key in held.keys]
-        wanted = {self._values(held.keys) for _ in range(self._random.randint(1, MOST_AT_ONCE))}
-        new = sorted(values for values in wanted if partition_name(keys, values) not in held.files)
+        table = tables[name]
+        keys = [key.name for key in table.keys]
+        candidates = {self._values(table.keys) for _ in range(self._random.randint(1, MOST_AT_ONCE))}
+        new = sorted(values for values in candidates if partition_name(keys, values) not in table.files)
         if new:
             self.source.add_partitions(name, new, rows=self._random.choice((0, 4, 8)))
         return name if new else None
@@ -201,9 +201,9 @@ class Changes:
         partition = self._one(self.source.tables[name].files) if name else None
         if name is None or partition is None:
             return None
-        held = self.source.tables[name]
-        values = self._values(held.keys)
-        if partition_name([key.name for key in held.keys], values) in held.files:
+        table = self.source.tables[name]
+        values = self._values(table.keys)
+        if partition_name([key.name for key in table.keys], values) in table.files:
             return None
         self.source.rename_partition(name, partition, values)
         return name
@@ -218,17 +218,17 @@ class Changes:
 
     # Choices. What is chosen from is sorted first, so that equal seeds choose alike.
 
-    def _one(self, among: Iterable[Name]) -> Name | None:
-        ordered = sorted(among)
+    def _one(self, names: Iterable[Name]) -> Name | None:
+        ordered = sorted(names)
         return self._random.choice(ordered) if ordered else None
 
     def _new_name(self, prefix: str, database: str | None = None) -> TableName:
         """A name that nothing has; now and then one that something had."""
         database = database or self._random.choice(self.source.databases)
-        taken = {*self.source.tables, *self.source.views}
-        left = self._one({name for name in self._left if name.database == database} - taken)
-        if left is not None and prefix != "f" and self._random.random() < OLD_NAME_CHANCE:
-            return left
+        used_names = {*self.source.tables, *self.source.views}
+        old_name = self._one({name for name in self._left if name.database == database} - used_names)
+        if old_name is not None and prefix != "f" and self._random.random() < OLD_NAME_CHANCE:
+            return old_name
         return TableName(database, f"{prefix}{next(self._numbers)}")
 
     def _create(self, name: TableName, keys: Sequence[Column], rows: int) -> None:
@@ -237,7 +237,7 @@ class Changes:
 
     def _widened(self, *, cascade: bool) -> TableName | None:
         tables = self.source.tables
-        name = self._one(name for name, held in tables.items() if len(held.columns) < MOST_COLUMNS)
+        name = self._one(name for name, table in tables.items() if len(table.columns) < MOST_COLUMNS)
         if name is not None:
             column = Column(f"c{next(self._numbers)}", self._random.choice(("bigint", "string", "double")))
             self.source.add_column(name, column, cascade=cascade)
@@ -245,8 +245,8 @@ class Changes:
 
     def _written(self, write: Callable[..., None], most_files: float) -> str | None:
         tables = {
-            name: [partition for partition, files in held.files.items() if len(files) < most_files]
-            for name, held in self.source.tables.items()
+            name: [partition for partition, files in table.files.items() if len(files) < most_files]
+            for name, table in self.source.tables.items()
         }
         name = self._one(name for name, partitions in tables.items() if partitions)
         partition = self._one(tables[name]) if name else None
@@ -257,7 +257,7 @@ class Changes:
 
     def _filled(self) -> list[TableName]:
         """The tables that have partitions now."""
-        return [name for name, held in self.source.tables.items() if held.keys and held.files]
+        return [name for name, table in self.source.tables.items() if table.keys and table.files]
 
     def _some_partitions(self, name: TableName) -> list[str]:
         partitions = sorted(self.source.tables[name].files)

@@ -50,8 +50,8 @@ def run(
     """The writer writes that long after every target shows something; None is 30 seconds."""
     from calque.demo.run import run_demo
 
-    out = sys.stderr if settings.json else sys.stdout
-    outcome = run_demo(keep, targets, SECONDS if seconds is None else seconds, out, journal)
+    output = sys.stderr if settings.json else sys.stdout
+    outcome = run_demo(keep, targets, SECONDS if seconds is None else seconds, output, journal)
     if settings.json:
         print_json(document(outcome))
     else:
@@ -94,8 +94,8 @@ def summarise(outcome: Outcome) -> None:
             print_line(f"{name}: {told(difference)}")
         if len(differences) > SHOWN:
             print_line(f"{name}: and {len(differences) - SHOWN} more differences")
-        for aside in target.verified.document.get("set_aside", ()):
-            print_line(f"{name}: {aside['table']} is set aside ({aside['state']}): {aside['reason']}")
+        for skipped in target.verified.document.get("set_aside", ()):
+            print_line(f"{name}: {skipped['table']} is set aside ({skipped['state']}): {skipped['reason']}")
     if outcome.kept:
         print_line(f"\nKept in {outcome.kept}: the files, ledgers and logs. The metastores have stopped.")
 
@@ -104,8 +104,8 @@ def row(name: str, target: TargetOutcome) -> tuple[object, ...]:
     work = target.work
     compared = target.verified.document.get("compared", {})
     counts = tuple(compared.get(kind) for kind in ("tables", "partitions", "files"))
-    done = (work.events, work.hops, work.events_per_hop, work.calls, work.files, work.bytes, work.bridges)
-    return name, result(target), target.position, *counts, work.epochs, *done
+    work_cells = (work.events, work.hops, work.events_per_hop, work.calls, work.files, work.bytes, work.bridges)
+    return name, result(target), target.position, *counts, work.epochs, *work_cells
 
 
 def result(target: TargetOutcome) -> str:

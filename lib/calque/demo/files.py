@@ -32,14 +32,14 @@ def storage(form: str, columns: Sequence[Column], location: str | None = None) -
 def write_file(path: Path, form: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> int:
     """Writes the rows so that the file appears complete; its size."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}.writing")
+    hidden_path = path.with_name(f".{path.name}.writing")
     if form == "parquet":
-        _write_parquet(hidden, columns, rows)
+        _write_parquet(hidden_path, columns, rows)
     else:
         lines = ("\x01".join(str(cell) for cell in row) + "\n" for row in rows)
-        hidden.write_text("".join(lines), encoding="utf-8")
-    size = hidden.stat().st_size
-    hidden.rename(path)
+        hidden_path.write_text("".join(lines), encoding="utf-8")
+    size = hidden_path.stat().st_size
+    hidden_path.rename(path)
     return size
 
 

@@ -91,22 +91,22 @@ class Progress:
     another exception does; a `CalqueError` (a service that starts, or is busy) leaves the last look in place.
     """
 
-    def __init__(self, out: TextIO, look: Callable[[], View], changes: Callable[[], int]) -> None:
+    def __init__(self, output: TextIO, look: Callable[[], View], changes: Callable[[], int]) -> None:
         self.view = View()
         self._look = look
         self._changes = changes
-        self._console = Console(file=out, highlight=False, soft_wrap=not out.isatty())
+        self._console = Console(file=output, highlight=False, soft_wrap=not output.isatty())
         self._doing = ""
         self._began = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="demo-progress", daemon=True)
         self._problem: Exception | None = None
 
-    def say(self, doing: str) -> None:
+    def say(self, activity: str) -> None:
         """What is being done from now on."""
-        self._doing = doing
+        self._doing = activity
         if not self._console.is_terminal:
-            self._console.print(doing, markup=False)
+            self._console.print(activity, markup=False)
 
     def __enter__(self) -> Progress:
         self._thread.start()
@@ -157,16 +157,21 @@ class Progress:
 
 def table(view: View) -> Table:
     """One row for each target."""
-    drawn = Table(*COLUMNS, box=None, header_style="bold")
-    for column in drawn.columns[2:]:
+    drawn_table = Table(*COLUMNS, box=None, header_style="bold")
+    for column in drawn_table.columns[2:]:
         column.justify = "right"
     for name, target in view.status.get("targets", {}).items():
         work = view.work[name]
         lag = f"{target['lag_events'] or 0} / {target['lag_seconds'] or 0.0:.1f} s"
         cells = (name, target["state"], target["position"], lag, work.events, work.hops, work.events_per_hop)
-        more = (work.calls, work.files, size(work.bytes), len(target["set_aside"]) + len(target["quarantined"]))
-        drawn.add_row(*("-" if cell is None else str(cell) for cell in (*cells, *more)))
-    return drawn
+        further_cells = (
+            work.calls,
+            work.files,
+            size(work.bytes),
+            len(target["set_aside"]) + len(target["quarantined"]),
+        )
+        drawn_table.add_row(*("-" if cell is None else str(cell) for cell in (*cells, *further_cells)))
+    return drawn_table
 
 
 def reads(view: View) -> list[str]:
@@ -187,8 +192,8 @@ def line(view: View, changes: int) -> str:
 
 def tables(target: Mapping[str, Any]) -> str:
     """How many tables are read by now, while some are not."""
-    found = target["reading"]
-    return f", {found['tables_done']} of {found['tables']} tables read" if found is not None else ""
+    reading = target["reading"]
+    return f", {reading['tables_done']} of {reading['tables']} tables read" if reading is not None else ""
 
 
 def size(count: int) -> str:

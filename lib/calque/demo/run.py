@@ -44,8 +44,8 @@ SOURCE = "source"
 SEE_LOG = "Run the demo with --keep DIR, and see run.log there"
 
 
-def run_demo(keep: Path | None, targets: int, seconds: float, out: TextIO, journal: str = "delta") -> Outcome:
-    """Runs it all; progress goes to `out`. The writer goes on for `seconds` after every target shows something.
+def run_demo(keep: Path | None, targets: int, seconds: float, output: TextIO, journal: str = "delta") -> Outcome:
+    """Runs it all; progress goes to `output`. The writer goes on for `seconds` after every target shows something.
     `journal` is its format.
 
     Raises `Refused` when `keep` holds something, `Unavailable` when a service or the replication does not start or
@@ -55,8 +55,8 @@ def run_demo(keep: Path | None, targets: int, seconds: float, out: TextIO, journ
         stack.enter_context(signals_interrupt())
         directory = stack.enter_context(kept_folder(keep) if keep else temporary_folder())
         broker = " and a Kafka broker" if journal == "kafka" else ""
-        out.write(f"Starting {targets + 1} metastores{broker} in {directory}\n")
-        out.flush()
+        output.write(f"Starting {targets + 1} metastores{broker} in {directory}\n")
+        output.flush()
         names = configuration.names(targets)
         metastores = started([SOURCE, *names], directory / "metastores", stack)
         file = directory / "calque.toml"
@@ -70,13 +70,13 @@ def run_demo(keep: Path | None, targets: int, seconds: float, out: TextIO, journ
         child = replication(file, directory)
         stack.callback(child.stop)
         config = load(str(file))
-        eye = StateObserver(Wiring(config))
-        with Progress(out, eye.look, writer.counts.total) as progress:
-            written = _write(writer, child, progress, seconds)
+        observer = StateObserver(Wiring(config))
+        with Progress(output, observer.look, writer.counts.total) as progress:
+            seconds_written = _write(writer, child, progress, seconds)
             head = client.current()
             answers = _settled(CommandSettings(str(file), json=True), config, head, progress)
-        view = eye.look()
-        return Outcome(dict(writer.counts), written, head, _outcomes(view, answers), keep and directory)
+        view = observer.look()
+        return Outcome(dict(writer.counts), seconds_written, head, _outcomes(view, answers), keep and directory)
 
 
 def started(names: Sequence[str], directory: Path, stack: ExitStack) -> dict[str, Metastore]:
@@ -93,8 +93,8 @@ def started(names: Sequence[str], directory: Path, stack: ExitStack) -> dict[str
     finally:
         # A signal that comes while the pool makes a thread leaves one that the pool does not know, and that may stay
         # listed although it never begins.
-        begun = time.monotonic() + BEGIN_SECONDS
-        while any(thread.is_alive() or time.monotonic() < begun for thread in starters()):
+        deadline = time.monotonic() + BEGIN_SECONDS
+        while any(thread.is_alive() or time.monotonic() < deadline for thread in starters()):
             time.sleep(0.02)
 
 
@@ -120,8 +120,8 @@ def _write(writer: Writer, child: KeptProcess, progress: Progress, seconds: floa
     return time.monotonic() - began
 
 
-def _write_until(writer: Writer, child: KeptProcess, done: Callable[[], bool]) -> None:
-    while not done():
+def _write_until(writer: Writer, child: KeptProcess, is_done: Callable[[], bool]) -> None:
+    while not is_done():
         if not child.running:
             last = child.output().strip().rpartition("\n")[2]
             raise Unavailable("`calque run` ended by itself", last.removeprefix("calque: "), SEE_LOG)
@@ -153,28 +153,28 @@ def _settled(
     settings: CommandSettings, config: Config, head: int, progress: Progress
 ) -> dict[str, tuple[Answer, Answer]]:
     """What `wait` and `verify` say of each target."""
-    found = {}
+    answers = {}
     for name in config.targets:
         progress.say(f"Waiting until {name} shows event {head}")
-        waited = answer(partial(wait.run, settings, config, name, head, DRAIN_SECONDS))
+        wait_answer = answer(partial(wait.run, settings, config, name, head, DRAIN_SECONDS))
         progress.say(f"Verifying {name}, every byte")
-        found[name] = waited, answer(partial(verify.run, settings, config, (name,), (), "checksum"))
-    return found
+        answers[name] = wait_answer, answer(partial(verify.run, settings, config, (name,), (), "checksum"))
+    return answers
 
 
 def answer(command: Callable[[], int]) -> Answer:
     """Runs a command here and reads what it prints. Its own progress, on stderr, would disturb ours."""
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with redirect_stdout(said), redirect_stderr(io.StringIO()):
+        with redirect_stdout(output), redirect_stderr(io.StringIO()):
             code = command()
     except CalqueError as error:
         return Answer(error.exit_code, {}, str(error))
-    return Answer(code, json.loads(said.getvalue() or "{}"))
+    return Answer(code, json.loads(output.getvalue() or "{}"))
 
 
 def _outcomes(view: View, answers: Mapping[str, tuple[Answer, Answer]]) -> dict[str, TargetOutcome]:
     return {
-        name: TargetOutcome(view.positions[name], view.work[name], waited, verified)
-        for name, (waited, verified) in answers.items()
+        name: TargetOutcome(view.positions[name], view.work[name], wait_answer, verify_answer)
+        for name, (wait_answer, verify_answer) in answers.items()
     }

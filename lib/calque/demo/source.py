@@ -95,11 +95,11 @@ class Source:
         rows: int = 0,
     ) -> None:
         """With `rows` as CREATE TABLE AS SELECT does: the files are there when the table appears (unpartitioned)."""
-        held = ExpectedTable(form, tuple(columns), tuple(keys), external, {} if keys else {ITSELF: {}})
+        expected = ExpectedTable(form, tuple(columns), tuple(keys), external, {} if keys else {ITSELF: {}})
         place = self._free(self.root / "external" / f"{name.database}.db" / name.table) if external else None
         if rows:
             place = place or self._managed_place(name)
-            self._put(place, held, ITSELF, rows)
+            self._put(place, expected, ITSELF, rows)
         elif place:
             place.mkdir(parents=True)
         table = Table(
@@ -107,12 +107,12 @@ class Source:
             name.database,
             OWNER,
             storage=storage(form, columns, location_at(place) if place else None),
-            partition_keys=held.keys,
+            partition_keys=expected.keys,
             parameters={"EXTERNAL": "TRUE"} if external else {},
             type="EXTERNAL_TABLE" if external else "MANAGED_TABLE",
         )
         self.client.create_table(table)
-        self.tables[name] = held
+        self.tables[name] = expected
 
     def alter_table(self, name: TableName, parameters: Mapping[str, str]) -> None:
         """Also views."""
@@ -168,8 +168,8 @@ class Source:
         original, expanded = view_texts(base, columns)
         view = self.table(name)
         stored = replace(_stored(view), columns=tuple(columns))
-        changed = replace(view, storage=stored, view_original_text=original, view_expanded_text=expanded)
-        self.client.alter_table(name, changed)
+        changed_view = replace(view, storage=stored, view_original_text=original, view_expanded_text=expanded)
+        self.client.alter_table(name, changed_view)
         self.views[name] = base
 
     # Data of tables and partitions
@@ -202,32 +202,32 @@ class Source:
 
     def add_partitions(self, name: TableName, values: Sequence[Sequence[str]], rows: int = 10) -> None:
         """In one call, each with a file, or without one when `rows` is 0."""
-        table, held = self.table(name), self.tables[name]
+        table, expected = self.table(name), self.tables[name]
         added = []
         for one in values:
-            partition = partition_name([key.name for key in held.keys], one)
+            partition = partition_name([key.name for key in expected.keys], one)
             place = self._free(path_of(_stored(table)) / partition)
-            held.files[partition] = {}
+            expected.files[partition] = {}
             if rows:
-                self._put(place, held, partition, rows)
+                self._put(place, expected, partition, rows)
             else:
                 place.mkdir(parents=True)
-            stored = storage(held.form, held.columns, location_at(place))
+            stored = storage(expected.form, expected.columns, location_at(place))
             added.append(Partition(tuple(one), *name, storage=stored, parameters={"creator": OWNER}))
         self.client.add_partitions(name, added)
 
     def alter_partitions(self, name: TableName, partitions: Sequence[str], parameters: Mapping[str, str]) -> None:
         """In one call."""
-        found = self.client.catalog.partitions(name, partitions)
-        altered = [replace(one, parameters={**(one.parameters or {}), **parameters}) for one in found.values()]
+        existing = self.client.catalog.partitions(name, partitions)
+        altered = [replace(one, parameters={**(one.parameters or {}), **parameters}) for one in existing.values()]
         self.client.alter_partitions(name, altered)
 
     def rename_partition(self, name: TableName, partition: str, values: Sequence[str]) -> None:
         """The metastore moves the directories of managed tables."""
-        held = self.tables[name]
-        (found,) = self.client.catalog.partitions(name, [partition]).values()
-        self.client.rename_partition(name, partition_values(partition), replace(found, values=tuple(values)))
-        held.files[partition_name([key.name for key in held.keys], values)] = held.files.pop(partition)
+        expected = self.tables[name]
+        (existing,) = self.client.catalog.partitions(name, [partition]).values()
+        self.client.rename_partition(name, partition_values(partition), replace(existing, values=tuple(values)))
+        expected.files[partition_name([key.name for key in expected.keys], values)] = expected.files.pop(partition)
 
     def drop_partitions(self, name: TableName, partitions: Sequence[str]) -> None:
         """In one call. The metastore removes the files of managed tables."""
@@ -249,17 +249,17 @@ class Source:
 
     def table(self, name: TableName) -> Table:
         """The definition in the metastore. Raises `Broken` when it is missing."""
-        found = self.client.catalog.table(name)
-        if found is None:
+        table = self.client.catalog.table(name)
+        if table is None:
             raise Broken(f"The source has no {name}", "Somebody else changed it", "Let only one writer write")
-        return found
+        return table
 
     def place(self, name: TableName, partition: str = ITSELF) -> Path:
         """The directory of an unpartitioned table or of a partition, by the metastore."""
         if not partition:
             return path_of(_stored(self.table(name)))
-        (found,) = self.client.catalog.partitions(name, [partition]).values()
-        return path_of(_stored(found))
+        (stored_partition,) = self.client.catalog.partitions(name, [partition]).values()
+        return path_of(_stored(stored_partition))
 
     def held(self) -> dict[TableName, Held]:
         """What each table should hold."""
@@ -282,10 +282,10 @@ class Source:
         return tables
 
     def _database(self, name: str) -> Database:
-        found = self.client.catalog.database(name)
-        if found is None:
+        database = self.client.catalog.database(name)
+        if database is None:
             raise Broken(f"The source has no database {name}", "Somebody else changed it", "Let only one writer write")
-        return found
+        return database
 
     def _managed_place(self, name: TableName) -> Path:
         database = self._database(name.database)
@@ -295,10 +295,10 @@ class Source:
         """The place, or one beside it where there is something already."""
         return place if not place.exists() else place.with_name(f"{place.name}-{next(self._numbers)}")
 
-    def _put(self, place: Path, held: ExpectedTable, partition: str, rows: int) -> str:
-        name = f"part-{next(self._numbers):05}.{'parquet' if held.form == 'parquet' else 'txt'}"
-        written = some_rows(self._random, held.columns, rows)
-        held.files[partition][name] = write_file(place / name, held.form, held.columns, written)
+    def _put(self, place: Path, expected: ExpectedTable, partition: str, rows: int) -> str:
+        name = f"part-{next(self._numbers):05}.{'parquet' if expected.form == 'parquet' else 'txt'}"
+        cells = some_rows(self._random, expected.columns, rows)
+        expected.files[partition][name] = write_file(place / name, expected.form, expected.columns, cells)
         return name
 
     def _tell(self, name: TableName, partition: str, files: Sequence[str], *, replaced: bool) -> None:
@@ -330,5 +330,5 @@ def files_below(place: Path) -> dict[str, int]:
     return {str(path.relative_to(place)): path.stat().st_size for path in place.rglob("*") if path.is_file()}
 
 
-def _stored(thing: Table | Partition) -> Storage:
-    return thing.storage or Storage()
+def _stored(entity: Table | Partition) -> Storage:
+    return entity.storage or Storage()

@@ -90,10 +90,10 @@ def _fetch_one(gateway: JavaGateway, scratch: Path, cache: Path, artifact: Artif
         retry=retry_if_exception_type(Unavailable), stop=stop_after_attempt(3), wait=wait_exponential(), reraise=True
     )
     downloaded = attempts(_resolve, gateway, artifact, scratch / str(artifact).replace(":", "_"))
-    kept = artifact.path(cache)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    downloaded.replace(kept)
-    return kept.stat().st_size
+    cached = artifact.path(cache)
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    downloaded.replace(cached)
+    return cached.stat().st_size
 
 
 def _ivy_gateway() -> JavaGateway:
@@ -120,18 +120,18 @@ def _resolve(gateway: JavaGateway, artifact: Artifact, scratch: Path) -> Path:
 
     revision = ivy.core.module.id.ModuleRevisionId.newInstance
     module = ivy.core.module.descriptor.DefaultModuleDescriptor.newDefaultInstance(revision("calque", "sandbox", "1"))
-    wanted = ivy.core.module.descriptor.DefaultDependencyDescriptor(
+    dependency = ivy.core.module.descriptor.DefaultDependencyDescriptor(
         module, revision(artifact.group, artifact.name, artifact.version), True, False, False
     )
-    wanted.addDependencyConfiguration("default", "*")
+    dependency.addDependencyConfiguration("default", "*")
     attributes = jvm.java.util.HashMap()
     if artifact.classifier:
         attributes.put("m:classifier", artifact.classifier)
     file = ivy.core.module.descriptor.DefaultDependencyArtifactDescriptor(
-        wanted, artifact.name, artifact.extension, artifact.extension, None, attributes
+        dependency, artifact.name, artifact.extension, artifact.extension, None, attributes
     )
-    wanted.addDependencyArtifact("default", file)
-    module.addDependency(wanted)
+    dependency.addDependencyArtifact("default", file)
+    module.addDependency(dependency)
     options = ivy.core.resolve.ResolveOptions()
     options.setTransitive(False)
     options.setOutputReport(False)
@@ -140,5 +140,5 @@ def _resolve(gateway: JavaGateway, artifact: Artifact, scratch: Path) -> Path:
     if resolved.hasError():
         problems = "; ".join(str(problem) for problem in resolved.getAllProblemMessages())
         raise Unavailable(f"{artifact} can't be downloaded", problems, "Check the network and run the install again")
-    (found,) = resolved.getAllArtifactsReports()
-    return Path(found.getLocalFile().getPath())
+    (report,) = resolved.getAllArtifactsReports()
+    return Path(report.getLocalFile().getPath())

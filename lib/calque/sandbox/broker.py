@@ -112,9 +112,9 @@ class Cluster:
                 **_copies(2),
             }
 
-        with ExitStack() as started:
+        with ExitStack() as running_nodes:
             controller = Node.start(directory / "controller", _CONTROLLER, cluster_id, of_controller, 1)
-            started.callback(controller.stop)
+            running_nodes.callback(controller.stop)
 
             def of_broker(ports: Sequence[int]) -> Mapping[str, str]:
                 return {
@@ -128,9 +128,9 @@ class Cluster:
             brokers = []
             for number in (1, 2):
                 node = Node.start(directory / f"broker-{number}", number, cluster_id, of_broker, 1)
-                started.callback(node.stop)
+                running_nodes.callback(node.stop)
                 brokers.append(Broker(node))
-            started.pop_all()
+            running_nodes.pop_all()
             return cls(controller, brokers)
 
     @property
@@ -160,12 +160,12 @@ def make_archive(cache: Path) -> None:
     if path.is_file():
         return
     with TemporaryDirectory(prefix="archive-", dir=cache) as folder:
-        made = Path(folder, "classes.jsa")
-        Broker.start(Path(folder, "broker"), archive=made).stop()
-        if not made.is_file():
+        temporary = Path(folder, "classes.jsa")
+        Broker.start(Path(folder, "broker"), archive=temporary).stop()
+        if not temporary.is_file():
             why = "Java wrote none before its time was up"
             raise Unavailable("The archive of Kafka's classes was not made", why, "Go on without it")
-        made.replace(path)
+        temporary.replace(path)
 
 
 def _listening(port: int, password: str) -> dict[str, str]:
@@ -177,12 +177,12 @@ def _listening(port: int, password: str) -> dict[str, str]:
     }
     if password:
         module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-        own = f'username="{USER}" password="{password}"'
+        login = f'username="{USER}" password="{password}"'
         settings |= {
             "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            "listener.name.clients.plain.sasl.jaas.config": f'{module} {own} user_{USER}="{password}";',
+            "listener.name.clients.plain.sasl.jaas.config": f'{module} {login} user_{USER}="{password}";',
         }
     return settings
 

@@ -88,14 +88,14 @@ class Hdfs:
         """
         directory = directory.resolve()
         directory.mkdir(parents=True, exist_ok=True)
-        remembered = directory / "port"
+        port_file = directory / "port"
 
         def start_on(port: int) -> "Hdfs":
-            started = cls(directory, port, archive)
-            remembered.write_text(str(port))
-            return started
+            hdfs = cls(directory, port, archive)
+            port_file.write_text(str(port))
+            return hdfs
 
-        return start_on(int(remembered.read_text())) if remembered.exists() else on_free_port(start_on)
+        return start_on(int(port_file.read_text())) if port_file.exists() else on_free_port(start_on)
 
     def stop(self) -> None:
         """Ends all three processes. The directory stays."""
@@ -115,13 +115,13 @@ class Hdfs:
     def admin(self, *arguments: str) -> str:
         """What `hdfs dfsadmin` says to these arguments. Raises `Unavailable` when it fails."""
         command = self._command(_ADMIN, _shared("NameNode"))
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, *arguments], capture_output=True, text=True, timeout=_START_SECONDS, check=False
         )
-        if done.returncode:
-            why = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        if process.returncode:
+            why = (process.stderr.strip() or process.stdout.strip()).splitlines()[-1:]
             raise Unavailable(f"dfsadmin {' '.join(arguments)} failed", " ".join(why), f"See {self._directory}")
-        return done.stdout
+        return process.stdout
 
     def __enter__(self) -> Self:
         return self
@@ -183,11 +183,11 @@ def make_archives(cache: Path) -> None:
     with TemporaryDirectory(prefix="archive-", dir=cache) as folder:
         Hdfs.start(Path(folder, "hdfs"), archive=Path(folder)).stop()
         for path, main in zip(paths, (_NAME_NODE, _DATA_NODE), strict=True):
-            made = Path(folder, f"{main.rpartition('.')[2]}.jsa")
-            if not made.is_file():
+            temporary = Path(folder, f"{main.rpartition('.')[2]}.jsa")
+            if not temporary.is_file():
                 why = "Java wrote none before its time was up"
                 raise Unavailable("The archive of HDFS's classes was not made", why, "Go on without it")
-            made.replace(path)
+            temporary.replace(path)
 
 
 def archive_path(name: str) -> Path:
@@ -200,16 +200,16 @@ def _shared(name: str) -> str:
 
 
 def _settings(directory: Path, uri: str, data: Path) -> Mapping[str, str]:
-    anywhere = f"{_HOST}:0"
+    any_port = f"{_HOST}:0"
     return {
         "fs.defaultFS": uri,
         "hadoop.tmp.dir": str(directory / "tmp"),
         "dfs.namenode.name.dir": (directory / "name").as_uri(),
         "dfs.datanode.data.dir": data.as_uri(),
-        "dfs.namenode.http-address": anywhere,
-        "dfs.datanode.address": anywhere,
-        "dfs.datanode.http.address": anywhere,
-        "dfs.datanode.ipc.address": anywhere,
+        "dfs.namenode.http-address": any_port,
+        "dfs.datanode.address": any_port,
+        "dfs.datanode.http.address": any_port,
+        "dfs.datanode.ipc.address": any_port,
         **_SMALL,
     }
 

@@ -63,8 +63,12 @@ def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None
     options.processor(hive.TSetIpAddressProcessor(handler))
     options.transportFactory(thrift.transport.TTransportFactory())
     # As HiveMetaStore does it: no text and no list of a request is longer.
-    most = hive.conf.MetastoreConf.getLongVar(configuration, hive.conf.MetastoreConf.ConfVars.SERVER_MAX_MESSAGE_SIZE)
-    options.inputProtocolFactory(thrift.protocol.TBinaryProtocol.Factory(True, True, most, most))
+    max_message_size = hive.conf.MetastoreConf.getLongVar(
+        configuration, hive.conf.MetastoreConf.ConfVars.SERVER_MAX_MESSAGE_SIZE
+    )
+    options.inputProtocolFactory(
+        thrift.protocol.TBinaryProtocol.Factory(True, True, max_message_size, max_message_size)
+    )
     options.outputProtocolFactory(thrift.protocol.TBinaryProtocol.Factory())
     server = thrift.server.TThreadPoolServer(options)
     # `EventHandler` makes a Runnable of any method, so that the JVM needs no class of ours.

@@ -60,23 +60,23 @@ def _install(
     contents = _contents(artifacts)
     if stamp.exists() and stamp.read_text() == contents:
         return
-    started = time.monotonic()
+    began = time.monotonic()
     java_17()
     size = fetch(artifacts, cache, report)
     unpack(cache)
     stamp.write_text(contents)
-    report(f"{size / 1e6:.0f} MB downloaded to {cache} in {time.monotonic() - started:.0f} s")
+    report(f"{size / 1e6:.0f} MB downloaded to {cache} in {time.monotonic() - began:.0f} s")
     prepare(cache, report)
 
 
-def _prepare(what: str, make: Callable[[], object], report: Report) -> None:
-    started = time.monotonic()
+def _prepare(service: str, make: Callable[[], object], report: Report) -> None:
+    began = time.monotonic()
     try:
         make()
     except CalqueError as error:
         report(f"calque: {error}")
     else:
-        report(f"{what}'s classes archived in {time.monotonic() - started:.0f} s")
+        report(f"{service}'s classes archived in {time.monotonic() - began:.0f} s")
 
 
 def _contents(artifacts: Sequence[Artifact]) -> str:

@@ -23,15 +23,15 @@ def java_17() -> Path:
     Raises `Unavailable` when there is none or it is older.
     """
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    how = "Install a Java 17 runtime (Debian and Ubuntu: openjdk-17-jre-headless) or set JAVA_HOME to one"
-    if found is None or not Path(found).exists():
-        raise Unavailable("Java is missing", "Spark and the metastores run on it", how)
-    output = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    todo = "Install a Java 17 runtime (Debian and Ubuntu: openjdk-17-jre-headless) or set JAVA_HOME to one"
+    if program is None or not Path(program).exists():
+        raise Unavailable("Java is missing", "Spark and the metastores run on it", todo)
+    output = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(\d+)', output)
     if version is None or int(version[1]) < _NEEDED:
-        raise Unavailable("Java is too old", f"{found} says {output}", how)
-    return Path(found)
+        raise Unavailable("Java is too old", f"{program} says {output}", todo)
+    return Path(program)
 
 
 def java_21() -> Path:

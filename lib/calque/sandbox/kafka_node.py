@@ -75,19 +75,24 @@ class Node:
         identity = directory / "data" / "meta.properties"
         if not identity.exists():
             # What a format step would write.
-            own = {"version": "1", "cluster.id": cluster, "node.id": str(number), "directory.id": new_id()}
-            _write(identity, own)
+            format_properties = {
+                "version": "1",
+                "cluster.id": cluster,
+                "node.id": str(number),
+                "directory.id": new_id(),
+            }
+            _write(identity, format_properties)
 
         def start_on(free: Sequence[int]) -> "Node":
             settings = {"node.id": str(number), "log.dirs": str(directory / "data"), **_SMALL, **properties(free)}
             _write(directory / "server.properties", settings)
             node = cls(directory, free, archive)
-            remembered.write_text(" ".join(map(str, free)))
+            ports_file.write_text(" ".join(map(str, free)))
             return node
 
-        remembered = directory / "ports"
-        if remembered.exists():
-            return start_on([int(port) for port in remembered.read_text().split()])
+        ports_file = directory / "ports"
+        if ports_file.exists():
+            return start_on([int(port) for port in ports_file.read_text().split()])
         return on_free_ports(start_on, ports)
 
     def stop(self) -> None:

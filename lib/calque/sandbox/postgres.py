@@ -172,7 +172,7 @@ def _initialise(home: _Home, password: str) -> None:
     password_file.write_text(password)
     home.hand_over()
     user, group = home.user or (None, None)
-    done = subprocess.run(
+    process = subprocess.run(
         [
             *(home.programs / "initdb", "-D", home.data, "-U", USER, "--pwfile", password_file),
             *("-A", "scram-sha-256", "-E", "UTF8", "--locale=C", "--no-sync"),
@@ -184,8 +184,8 @@ def _initialise(home: _Home, password: str) -> None:
         extra_groups=None if group is None else [],
         cwd=home.path,
     )
-    if done.returncode:
-        raise Unavailable("PostgreSQL's initdb failed", done.stderr.decode(errors="replace")[-2000:])
+    if process.returncode:
+        raise Unavailable("PostgreSQL's initdb failed", process.stderr.decode(errors="replace")[-2000:])
 
 
 def _start_server(home: _Home, port: int, log: Path, *, remove_after: Path | None = None) -> KeptProcess:

@@ -91,10 +91,10 @@ class KeptProcess:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
 
-    def wait_until(self, ready: Callable[[str], bool], seconds: float, *, failed: str = "\0") -> None:
+    def wait_until(self, ready: Callable[[str], bool], seconds: float, *, failure_text: str = "\0") -> None:
         """Returns when `ready` holds of the output.
 
-        Raises `Unavailable` with the log's last lines when the command ends, writes `failed`, or takes too long.
+        Raises `Unavailable` with the log's last lines when the command ends, writes `failure_text`, or takes too long.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -102,17 +102,17 @@ class KeptProcess:
             output = self.output()
             if ready(output):
                 return
-            if ended or failed in output:
+            if ended or failure_text in output:
                 raise self.failure("ended before it was ready" if ended else "failed to start")
             if time.monotonic() > deadline:
                 raise self.failure(f"was not ready within {seconds:.0f} s")
             time.sleep(0.02)
 
-    def failure(self, what: str) -> Unavailable:
+    def failure(self, problem: str) -> Unavailable:
         """An error that shows the end of the log."""
         lines = self.output().splitlines()[-_LOG_LINES_SHOWN:]
         error = PortTaken if "address already in use" in self.output().lower() else Unavailable
-        return error(f"A service {what}", f"Its log ends: {' | '.join(lines)}", f"See {self.log}")
+        return error(f"A service {problem}", f"Its log ends: {' | '.join(lines)}", f"See {self.log}")
 
     def stop(self) -> None:
         """Asks the command to end, and returns when it has."""
@@ -122,11 +122,11 @@ class KeptProcess:
         """Ends the command at once, as `kill -9` would, and returns when it has."""
         self._end(b"kill")
 
-    def _end(self, word: bytes) -> None:
+    def _end(self, command: bytes) -> None:
         pipe = self._keeper.stdin
         if pipe is not None and not pipe.closed:
             with suppress(BrokenPipeError), pipe:
-                pipe.write(word)
+                pipe.write(command)
         try:
             self._keeper.wait(self._grace_seconds + _KEEPER_SECONDS)
         except subprocess.TimeoutExpired:
@@ -150,8 +150,8 @@ def on_free_ports(start: Callable[[Sequence[int]], Started], count: int) -> Star
 
 
 def _free_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+    with ExitStack() as sockets:
+        probes = [sockets.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
             probe.bind(("127.0.0.1", 0))
         return [probe.getsockname()[1] for probe in probes]

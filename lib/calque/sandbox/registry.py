@@ -78,11 +78,11 @@ class SchemaRegistry:
 
 def _program() -> Path:
     folder = registry_program(cache_folder().resolve())
-    found = sorted(folder.glob("*-runner.jar"))
-    if not found:
+    programs = sorted(folder.glob("*-runner.jar"))
+    if not programs:
         raise Unavailable(
             "The sandbox is not installed completely",
             f"{folder} is missing",
             TO_INSTALL,
         )
-    return found[0]
+    return programs[0]

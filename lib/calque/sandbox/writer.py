@@ -90,8 +90,10 @@ class HiveClient:
         self, specification: Mapping[str, str], source: TableName, target: TableName
     ) -> Sequence[Partition]:
         """Move the partitions of `source` that match the specification into `target`, with their directories."""
-        moved: Sequence[Partition] = self.client.call(messages.EXCHANGE_PARTITIONS, specification, *source, *target)
-        return moved
+        moved_partitions: Sequence[Partition] = self.client.call(
+            messages.EXCHANGE_PARTITIONS, specification, *source, *target
+        )
+        return moved_partitions
 
     def insert(
         self, name: TableName, files: Sequence[str], *, values: Sequence[str] | None = None, replace: bool = False
@@ -114,10 +116,10 @@ class HiveClient:
 
     def events(self, after: EventId = 0) -> list[Event]:
         """All events after the id."""
-        found: list[Event] = []
-        while more := self.log.read(found[-1].event_id if found else after, AT_ONCE):
-            found.extend(more)
-        return found
+        events: list[Event] = []
+        while page := self.log.read(events[-1].event_id if events else after, AT_ONCE):
+            events.extend(page)
+        return events
 
     def call(self, call: Call, *arguments: Any) -> Any:
         """Any other call."""

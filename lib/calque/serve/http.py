@@ -48,8 +48,8 @@ class Serving:
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self.server = server
         host, port = server.server_address[:2]
-        shown = str(host)
-        self.address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+        host_text = str(host)
+        self.address = f"http://{f'[{host_text}]' if ':' in host_text else host_text}:{port}"
         self.thread = threading.Thread(target=server.serve_forever, name="http", daemon=True)
 
     def begin(self) -> None:
@@ -70,8 +70,8 @@ def serve(endpoint: Endpoint | None, pages: Pages) -> Serving:
         return begun(bound(endpoint, pages))
     try:
         return begun(bound(DEFAULT, pages))
-    except Unavailable as taken:
-        LOG.info("%s", taken)
+    except Unavailable as problem:
+        LOG.info("%s", problem)
         return begun(bound(Endpoint(DEFAULT.host, 0), pages))
 
 
@@ -97,10 +97,10 @@ def require_free(endpoint: Endpoint) -> None:
 
 
 def trouble(endpoint: Endpoint, error: OSError) -> Unavailable | Refused:
-    shown, why = f"health and metrics can't be served at {endpoint}", str(error.strerror or error)
+    problem, why = f"health and metrics can't be served at {endpoint}", str(error.strerror or error)
     if error.errno == errno.EADDRINUSE:
-        return Unavailable(shown, why, "Stop who listens there, or choose another [serve] address")
-    return Refused(shown, why, 'Choose another [serve] address, or "" for none')
+        return Unavailable(problem, why, "Stop who listens there, or choose another [serve] address")
+    return Refused(problem, why, 'Choose another [serve] address, or "" for none')
 
 
 def family_of(endpoint: Endpoint) -> socket.AddressFamily:
@@ -172,16 +172,16 @@ def page_of(status: HTTPStatus, document: object) -> Page:
 
 def hindrances(look: ProcessView) -> list[str]:
     """Why the process does not do all that it is there for."""
-    found = [f"{name} does not turn" for name in look.silent]
+    hindrances = [f"{name} does not turn" for name in look.silent]
     if not look.targets and look.capture is None:
-        found.append("it starts")
+        hindrances.append("it starts")
     if look.capture is not None:
-        found += because("capture", look.capture.state, look.capture.problem)
+        hindrances += because("capture", look.capture.state, look.capture.problem)
         if not look.capture.reachable and look.capture.problem is None:
-            found.append("the source has not answered")
+            hindrances.append("the source has not answered")
     for target in look.targets:
-        found += because(target.name, target.state, target.problem)
-    return found
+        hindrances += because(target.name, target.state, target.problem)
+    return hindrances
 
 
 def because(name: str, state: str, problem: str | None) -> list[str]:

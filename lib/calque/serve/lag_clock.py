@@ -19,21 +19,21 @@ class HeadTimes:
         self.times: list[float] = []
         self.lock = threading.Lock()
 
-    def seen(self, head: EventId, at: float) -> None:
+    def seen(self, head: EventId, seen_at: float) -> None:
         """The source said so; a lower one is of another log."""
         with self.lock:
             if self.ids and head < self.ids[-1]:
                 self.ids, self.times = [], []
             if not self.ids or head > self.ids[-1]:
                 self.ids.append(head)
-                self.times.append(at)
+                self.times.append(seen_at)
             if len(self.ids) > MOST:
                 self.ids, self.times = self.ids[::2], self.times[::2]
 
-    def met(self, event_id: EventId, at: float) -> None:
+    def met(self, event_id: EventId, seen_at: float) -> None:
         """The event was met; there may be newer ones."""
         if event_id > (self.newest() or 0):
-            self.seen(event_id, at)
+            self.seen(event_id, seen_at)
 
     def newest(self) -> EventId | None:
         with self.lock:

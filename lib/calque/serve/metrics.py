@@ -148,11 +148,11 @@ def of_targets(looks: Iterable[TargetLook]) -> Iterator[Metric]:
     tables = [((look.name, state), count) for look in looks for state, count in look.tables.items()]
     yield gauge("calque_target_tables", "Tables by state.", ("target", "state"), tables)
     copies = [(look.name, look.copying) for look in looks if look.copying is not None]
-    yield each("copying_bytes", "Bytes of the copies under way.", ((name, found.bytes) for name, found in copies))
-    yield each("copied_bytes", "How many of them are done.", ((name, found.bytes_done) for name, found in copies))
+    yield each("copying_bytes", "Bytes of the copies under way.", ((name, totals.bytes) for name, totals in copies))
+    yield each("copied_bytes", "How many of them are done.", ((name, totals.bytes_done) for name, totals in copies))
     reads = [(look.name, look.reading) for look in looks if look.reading is not None]
-    yield each("reading_tables", "Tables being read exactly.", ((name, found.tables) for name, found in reads))
-    yield each("read_tables", "How many of them are done.", ((name, found.tables_done) for name, found in reads))
+    yield each("reading_tables", "Tables being read exactly.", ((name, totals.tables) for name, totals in reads))
+    yield each("read_tables", "How many of them are done.", ((name, totals.tables_done) for name, totals in reads))
 
 
 Sample = tuple[tuple[str, ...], float]
@@ -163,7 +163,7 @@ def known(*samples: tuple[tuple[str, ...], float | None]) -> list[Sample]:
 
 
 def gauge(name: str, text: str, labels: tuple[str, ...], samples: Iterable[Sample]) -> Metric:
-    found = GaugeMetricFamily(name, text, labels=labels)
+    metric = GaugeMetricFamily(name, text, labels=labels)
     for values, value in samples:
-        found.add_metric(values, float(value))
-    return found
+        metric.add_metric(values, float(value))
+    return metric

@@ -13,9 +13,9 @@ class BackgroundThread:
     raises. A name is a thread's name."""
 
     def __init__(
-        self, name: str, work: Callable[[threading.Event], None], failed: Callable[[BaseException], None]
+        self, name: str, work: Callable[[threading.Event], None], on_failure: Callable[[BaseException], None]
     ) -> None:
-        self.work, self.failed = work, failed
+        self.work, self.on_failure = work, on_failure
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, name=name, daemon=True)
 
@@ -26,7 +26,7 @@ class BackgroundThread:
         try:
             self.work(self.stopping)
         except BaseException as error:  # noqa: BLE001 - a thread has no caller: whoever began it raises the error
-            self.failed(error)
+            self.on_failure(error)
 
     def stop(self) -> None:
         """Have it end, and wait for that a while."""

@@ -49,8 +49,8 @@ class JournalBeginning:
         if recorded is not None:
             return recorded
         source, after = self.source, self.chosen()
-        where = source.journal_location.configured().record()
-        record: dict[str, Json] = {"source": source.plug.name, "after": after, "at": time.time(), **where}
+        address_record = source.journal_location.configured().record()
+        record: dict[str, Json] = {"source": source.plug.name, "after": after, "at": time.time(), **address_record}
         source.folder.control.put(source.places.journal_record, record)
         return after
 
@@ -75,8 +75,8 @@ class JournalBeginning:
     def begun_ns(self) -> int:
         """When the journal began; 0 where that was not recorded."""
         match self.record():
-            case {"at": float(at)}:
-                return int(at * 1e9)
+            case {"at": float(begun_seconds)}:
+                return int(begun_seconds * 1e9)
         return 0
 
     def record(self) -> Mapping[str, Json] | None:

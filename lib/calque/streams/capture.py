@@ -97,8 +97,8 @@ class CapturePart(Part):
         stop, weak = keys.gap == "stop", keys.allow_weak_log
         return Continuity(self.source.side(), self.stream.begin.first(), stop=stop, weak=weak)
 
-    def notice(self, what: str) -> None:
-        self.noticed = what
+    def notice(self, problem: str) -> None:
+        self.noticed = problem
         if self.query is not None:
             self.query.stop()
 

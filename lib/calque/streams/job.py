@@ -39,28 +39,28 @@ def run_job(
     *,
     capture: bool = True,
     reread: ConfigurationReader | None = None,
-    where: Serve | None = None,
+    serve_settings: Serve | None = None,
 ) -> int:
     """Run capture and the targets until `stopping`, or until every target shows `until`. The exit code; raises what
     ended a part. Capture and targets may be spread over processes with one state folder, each in one of them. On
     SIGHUP, or when `calque reload` asks, the configuration is read again as `reread` says. Meanwhile health and metrics
-    are served as `where` says."""
+    are served as `serve_settings` says."""
     log_to_stderr()
     require_known_failpoint()
     for refusal in unsupported(wiring.config):
         raise refusal
-    with Roles(wiring.state) as held:
+    with Roles(wiring.state) as held_roles:
         sources = wiring.sources.values()
         for role in roles([source.places for source in sources] if capture else [], targets):
-            held.take(role)
+            held_roles.take(role)
         for source in sources:
             source.journal_location.agree()
         require_known_ledgers(wiring, targets)
         goal = goal_of(wiring, until)
-        run = Run(wiring, targets, capture, held, reread, stopping=stopping)
+        run = Run(wiring, targets, capture, held_roles, reread, stopping=stopping)
         with (
-            reloading_on_hangup(run.presence.asked),
-            served(where, run, lambda: snapshot(Wiring(run.wiring.config))),
+            reloading_on_hangup(run.presence.reload_requested),
+            served(serve_settings, run, lambda: snapshot(Wiring(run.wiring.config))),
         ):
             try:
                 run.start()
@@ -100,12 +100,12 @@ def missing(run: Run, goal: EventId) -> Unavailable:
 
 
 @contextmanager
-def served(where: Serve | None, run: Run, status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+def served(serve_settings: Serve | None, run: Run, status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
     """Health and metrics, as long as it runs. Raises what `serve` raises."""
-    if where is None or (where.address is None and not where.is_default()):
+    if serve_settings is None or (serve_settings.address is None and not serve_settings.is_default()):
         yield
         return
-    serving = serve(where.address, Pages(run.look, run.meters.text, status))
+    serving = serve(serve_settings.address, Pages(run.look, run.meters.text, status))
     run.presence.serves = serving.address
     try:
         yield
@@ -128,12 +128,14 @@ def run_file(
 ) -> int:
     """`run_job` as the file says, with the `named` targets: all where none is named, and with None no target. Several
     processes may have one file, so that each says itself where it serves health and metrics."""
-    where = Serve.model_validate({"address": address}) if address else None
+    serve_settings = Serve.model_validate({"address": address}) if address else None
     with ended_by_signals() as stopping:
         config = load(path)
         targets = () if named is None else config.select(named)
         reread = ConfigurationReader(lambda: load(path), named)
-        return run_job(Wiring(config), targets, until, stopping, capture=capture, reread=reread, where=where)
+        return run_job(
+            Wiring(config), targets, until, stopping, capture=capture, reread=reread, serve_settings=serve_settings
+        )
 
 
 def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:
@@ -143,9 +145,9 @@ def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:
 
 
 @contextmanager
-def reloading_on_hangup(asked: threading.Event) -> Iterator[None]:
+def reloading_on_hangup(reload_requested: threading.Event) -> Iterator[None]:
     """SIGHUP asks to read the configuration again."""
-    before = signal.signal(signal.SIGHUP, lambda _number, _frame: asked.set())
+    before = signal.signal(signal.SIGHUP, lambda _number, _frame: reload_requested.set())
     try:
         yield
     finally:

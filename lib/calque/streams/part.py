@@ -106,15 +106,15 @@ class Part:
         """Tell the status what only this process knows, until the part has ended."""
         while True:
             self.thread.join(TICK_SECONDS)
-            lives, self.told_at = self.thread.is_alive(), time.monotonic()
+            is_alive, self.told_at = self.thread.is_alive(), time.monotonic()
             try:
-                if lives or self.state == "failed":
+                if is_alive or self.state == "failed":
                     self.tell_state()
                 else:
                     self.take_back()
             except (CalqueError, OSError) as error:
                 LOG.warning("status of %s: %s", self.name, error)
-            if not lives:
+            if not is_alive:
                 return
 
     def keep_up(self) -> None:

@@ -30,28 +30,30 @@ class Difference:
 
     captures: tuple[str, ...]
     """Sources whose capture is to end, and to begin anew."""
-    ended: tuple[str, ...]
-    begun: tuple[str, ...]
+    ended_targets: tuple[str, ...]
+    begun_targets: tuple[str, ...]
 
     @property
     def added(self) -> tuple[str, ...]:
-        return tuple(name for name in self.begun if name not in self.ended)
+        return tuple(name for name in self.begun_targets if name not in self.ended_targets)
 
     @property
     def removed(self) -> tuple[str, ...]:
-        return tuple(name for name in self.ended if name not in self.begun)
+        return tuple(name for name in self.ended_targets if name not in self.begun_targets)
 
 
-def difference(before: Config, now: Config, had: Sequence[str], has: Sequence[str]) -> Difference:
-    """From the targets that the process `had` to those that it `has`."""
+def difference(before: Config, now: Config, old_targets: Sequence[str], new_targets: Sequence[str]) -> Difference:
+    """From `old_targets`, which the process replicates to, to `new_targets`, which it is to replicate to."""
     sources = {name for name, source in now.sources.items() if source != before.sources[name]}
-    both = [name for name in had if name in has]
-    shared = {name for name in both if before.window != now.window or now.targets[name].source in sources}
-    changed = shared | {name for name in both if before.targets[name] != now.targets[name]}
+    common_targets = [name for name in old_targets if name in new_targets]
+    disturbed_targets = {
+        name for name in common_targets if before.window != now.window or now.targets[name].source in sources
+    }
+    changed_targets = disturbed_targets | {name for name in common_targets if before.targets[name] != now.targets[name]}
     return Difference(
         tuple(name for name in now.sources if name in sources or taken(before, name) != taken(now, name)),
-        tuple(name for name in had if name in changed or name not in has),
-        tuple(name for name in has if name in changed or name not in had),
+        tuple(name for name in old_targets if name in changed_targets or name not in new_targets),
+        tuple(name for name in new_targets if name in changed_targets or name not in old_targets),
     )
 
 
@@ -77,10 +79,10 @@ def require_reloadable(before: Config, now: Config) -> None:
     for refusal in unsupported(now):
         raise refusal
     fixed_before, fixed_now = fixed(before), fixed(now)
-    for what in fixed_before:
-        if fixed_before[what] != fixed_now[what]:
+    for section in fixed_before:
+        if fixed_before[section] != fixed_now[section]:
             raise Refused(
-                f"{what} changed, and can't be taken over while calque runs",
+                f"{section} changed, and can't be taken over while calque runs",
                 "the journal, and everything that is open, belongs to it",
                 "Put it back, or stop `calque run` and start it again",
             )

@@ -44,7 +44,7 @@ class Run:
     wiring: Wiring
     targets: Sequence[str]
     capture: bool = True
-    held: InitVar[Roles | None] = None
+    held_roles: InitVar[Roles | None] = None
     reread: ConfigurationReader | None = None
     roles: Roles = field(init=False)
     presence: ProcessPresence = field(init=False)
@@ -55,8 +55,8 @@ class Run:
     starting: threading.Lock = field(default_factory=threading.Lock)
     meters: Meters = field(init=False)
 
-    def __post_init__(self, held: Roles | None) -> None:
-        self.roles = held or Roles(self.wiring.state)
+    def __post_init__(self, held_roles: Roles | None) -> None:
+        self.roles = held_roles or Roles(self.wiring.state)
         self.wiring.runtime.session = self.spark
         for source in self.wiring.sources.values():
             source.open_journal()
@@ -106,7 +106,7 @@ class Run:
 
     def reload(self) -> None:
         """Read the configuration again, and take over what it says; all is as before where that is refused."""
-        self.presence.asked.clear()
+        self.presence.reload_requested.clear()
         request = self.presence.request()
         try:
             if self.reread is None:
@@ -123,28 +123,28 @@ class Run:
     def take_over(self, config: Config, targets: Sequence[str]) -> None:
         """End what has another configuration now, then begin it anew; the rest is not disturbed."""
         require_reloadable(self.wiring.config, config)
-        found = difference(self.wiring.config, config, self.targets, targets)
-        self.take_roles(found.added)
+        changes = difference(self.wiring.config, config, self.targets, targets)
+        self.take_roles(changes.added)
         self.wiring = Wiring(config, Runtime(self.spark, self.wiring.runtime.hit))
-        captures = found.captures if self.capture else ()
-        ending = {*found.ended, *(self.wiring.sources[name].places.role for name in captures)}
+        captures = changes.captures if self.capture else ()
+        ending = {*changes.ended_targets, *(self.wiring.sources[name].places.role for name in captures)}
         self.end_parts([part for part in self.parts if part.name in ending])
-        for name in found.removed:
+        for name in changes.removed:
             self.roles.give_back(TargetPlaces(name).role)
         self.targets = tuple(targets)
-        self.begin_parts(captures, found.begun)
+        self.begin_parts(captures, changes.begun_targets)
 
     def take_roles(self, targets: Sequence[str]) -> None:
         """All or none."""
-        taken: list[str] = []
+        taken_roles: list[str] = []
         for name in targets:
             try:
                 self.roles.take(TargetPlaces(name).role)
             except Unavailable:
-                for role in taken:
+                for role in taken_roles:
                     self.roles.give_back(role)
                 raise
-            taken.append(TargetPlaces(name).role)
+            taken_roles.append(TargetPlaces(name).role)
 
     def end_parts(self, parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
         end(parts, cut, leave)
@@ -160,18 +160,18 @@ class Run:
         Raises what ended capture, or all targets that do not show it."""
         deadline = time.monotonic() + seconds
         while not self.stopping.wait(0.05):
-            if self.presence.asked.is_set():
+            if self.presence.reload_requested.is_set():
                 self.reload()
             targets = [part for part in self.parts if isinstance(part, TargetPart)]
             failures = [part.failure for part in targets if part.failure is not None]
             if failures and len(failures) == len(targets):
                 raise failures[0]
             if until is not None:
-                found = [part.standing(until) for part in targets if part.failure is None]
-                if all(item is not Standing.GOING for item in found):
+                standings = [part.standing(until) for part in targets if part.failure is None]
+                if all(item is not Standing.GOING for item in standings):
                     if failures:
                         raise failures[0]
-                    return Standing.WITHOUT if Standing.WITHOUT in found else Standing.REACHED
+                    return Standing.WITHOUT if Standing.WITHOUT in standings else Standing.REACHED
             if time.monotonic() > deadline:
                 return Standing.GOING
         if self.failure is not None:
@@ -185,15 +185,15 @@ def end(parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SE
     began = time.monotonic()
     for part in parts:
         part.stop()
-    while (left := running(parts)) and time.monotonic() < began + leave:
+    while (remaining := running(parts)) and time.monotonic() < began + leave:
         if time.monotonic() > began + cut:
             for part in parts:
                 part.cut()
-        left[0].join(0.1)
+        remaining[0].join(0.1)
     for part in parts:
         if part.thread.is_alive():
             LOG.warning("%s is left behind: a call of it is not answered", part.name)
-    return not left
+    return not remaining
 
 
 def running(parts: Sequence[Part]) -> list[threading.Thread]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from calque.adapters.spark.journal_source import JournalStream
 from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
-from calque.control.requests import asked, done
+from calque.control.requests import open_requests, remove_request
 from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, tell
 from calque.core.lifecycle import UNREAD, State
 from calque.core.mended import dealt_with
@@ -55,7 +55,7 @@ class TargetPart(Part):
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended = 0
-        self.most: int | None = None
+        self.longest_recorded: int | None = None
         """How many events a window may have held; None while that was not looked up."""
         self.failure: CalqueError | None = None
         """Why it gets nowhere, until it does again."""
@@ -197,8 +197,8 @@ class TargetPart(Part):
         """Everything to `upto`. A batch may end far beyond the replica's position (after a pause, a new start): no
         window holds more than `max_events`, and a stop waits for one window only."""
         while not self.is_behind() and not self.paused():
-            most = self.longest()
-            self.window(replica, min(upto, replica.cursor + most))
+            max_events = self.longest()
+            self.window(replica, min(upto, replica.cursor + max_events))
             self.keep_longest(self.wiring.config.window.max_events)
             if replica.cursor >= upto or self.stopped():
                 return
@@ -206,23 +206,23 @@ class TargetPart(Part):
     def longest(self) -> int:
         """How many events the next window may hold. Not fewer than one that died may have held, under another
         configuration: what that one showed and dropped again carries no mark, and would come back."""
-        most = self.wiring.config.window.max_events
-        if self.most is None:
+        max_events = self.wiring.config.window.max_events
+        if self.longest_recorded is None:
             record = self.wiring.control.read(self.places.window_record) or {}
-            self.most = int(str(record.get("max_events", 0)))
-        if most > self.most:
-            self.keep_longest(most)
-        return max(most, self.most)
+            self.longest_recorded = int(str(record.get("max_events", 0)))
+        if max_events > self.longest_recorded:
+            self.keep_longest(max_events)
+        return max(max_events, self.longest_recorded)
 
-    def keep_longest(self, most: int) -> None:
+    def keep_longest(self, max_events: int) -> None:
         """Windows from now on hold at most so many events."""
-        if most != self.most:
-            self.wiring.control.put(self.places.window_record, {"max_events": most})
-            self.most = most
+        if max_events != self.longest_recorded:
+            self.wiring.control.put(self.places.window_record, {"max_events": max_events})
+            self.longest_recorded = max_events
 
     def window(self, replica: Replica, upto: EventId) -> None:
         self.hold_back(replica)
-        for request in asked(self.wiring, self.name):
+        for request in open_requests(self.wiring, self.name):
             try:
                 names = replica.take_request(request)
             except Refused as refused:
@@ -234,7 +234,7 @@ class TargetPart(Part):
                 continue
             LOG.info("%s: %s of %d tables", self.name, request.action.value, len(names))
             replica.tables.record(replica.epochs.record_states)
-            done(self.wiring, request)
+            remove_request(self.wiring, request)
         began = time.monotonic()
         window = replica.window(upto)
         if window is not None:
@@ -266,8 +266,8 @@ class TargetPart(Part):
 
     def standing(self, event_id: EventId) -> Standing:
         """A target that is held back is not waited for."""
-        found = self.standing_unless_paused(event_id)
-        return Standing.WITHOUT if found is Standing.GOING and self.paused() else found
+        standing = self.standing_unless_paused(event_id)
+        return Standing.WITHOUT if standing is Standing.GOING and self.paused() else standing
 
     def standing_unless_paused(self, event_id: EventId) -> Standing:
         replica = self.replica
@@ -297,8 +297,8 @@ class TargetPart(Part):
         if replica is not None:
             busy = replica.tables.in_state(State.READING, State.STAGING)
             states |= {str(name): replica.tables.rows[name].state.value for name in busy}
-            beside = (name for job in list(replica.copies.jobs) for name in job.names)
-            states |= {str(name): TableState.STAGING.value for name in beside}
+            copied_names = (name for job in list(replica.copies.jobs) for name in job.names)
+            states |= {str(name): TableState.STAGING.value for name in copied_names}
         copying = self.target.side().copying.look()
         tell(
             self.wiring.control,
@@ -319,7 +319,7 @@ class TargetPart(Part):
     def is_told(self) -> bool:
         """Whether operators want something that no window has taken up: who died before it woke the query, too."""
         control = self.wiring.control
-        return bool(asked(self.wiring, self.name)) or stamp_of(control, self.name) != self.rules
+        return bool(open_requests(self.wiring, self.name)) or stamp_of(control, self.name) != self.rules
 
     def take_back(self) -> None:
         self.wiring.control.remove(self.places.status_record)
@@ -331,7 +331,7 @@ class TargetPart(Part):
         if replica is None:
             return TargetLook(self.name, state, self.problem(), reachable)
         position, head = replica.epochs.position(), self.stream.heads.newest()
-        behind = position is not None and head is not None and head > position
+        is_behind = position is not None and head is not None and head > position
         return TargetLook(
             self.name,
             state,
@@ -339,8 +339,8 @@ class TargetPart(Part):
             reachable,
             position,
             replica.epoch.epoch if replica.epoch is not None else None,
-            (head or 0) - (position or 0) if behind else 0,
-            self.stream.heads.lag_seconds(position or 0, time.time()) if behind else 0.0,
+            (head or 0) - (position or 0) if is_behind else 0,
+            self.stream.heads.lag_seconds(position or 0, time.time()) if is_behind else 0.0,
             replica.tables.counts(),
             self.target.side().copying.look(),
             replica.reading.reads.look(),

@@ -98,8 +98,8 @@ class JournalLocation:
     def move(self, to: JournalAddress, last: EventId | None) -> None:
         """Record that the journal is there now; `last` is the newest event of the one that it came from."""
         record = self.records.read(self.record) or {}
-        left = {**place_of(record).record(), "last": last}
-        self.records.put(self.record, {**record, **to.record(), "left": left})
+        left_journal = {**place_of(record).record(), "last": last}
+        self.records.put(self.record, {**record, **to.record(), "left": left_journal})
 
 
 def place_of(record: Mapping[str, Any]) -> JournalAddress:

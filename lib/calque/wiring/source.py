@@ -105,12 +105,12 @@ class SourceWiring:
         """Which journal the source has."""
         return JournalLocation(self.plug, self.folder.control)
 
-    def topic(self, at: JournalAddress) -> Topic:
+    def topic(self, address: JournalAddress) -> Topic:
         """The topic of a journal on Kafka; how it is reached stands in the configuration."""
         journal = self.plug.journal
         return Topic(
-            at.brokers or journal.brokers,
-            at.topic,
+            address.brokers or journal.brokers,
+            address.topic,
             revealed(journal.options),
             journal.retention,
             journal.registry,
@@ -119,19 +119,19 @@ class SourceWiring:
 
     def journal(self) -> DeltaJournal | KafkaJournal:
         """Opened anew."""
-        at = self.journal_location.place()
-        if at.format == "kafka":
+        address = self.journal_location.place()
+        if address.format == "kafka":
             from calque.adapters.kafka.journal import KafkaJournal
 
-            return KafkaJournal(self.topic(at))
+            return KafkaJournal(self.topic(address))
         return DeltaJournal(self.folder.table(self.places.journal), self.folder.table_options)
 
-    def open_journal(self, at: JournalAddress | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
+    def open_journal(self, address: JournalAddress | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
         """Makes the journal (that one, or the one there is) and its evidence, also in processes that are started after
         this."""
-        at = at or self.journal_location.place()
-        if at.format == "kafka":
-            topic = self.topic(at)
+        address = address or self.journal_location.place()
+        if address.format == "kafka":
+            topic = self.topic(address)
             hand_down(topic.options, TOPIC_OPTIONS)
             hand_down(topic.registry_options, REGISTRY_OPTIONS)
             return partial(open_topic, replace(topic, options={}, registry_options={}))

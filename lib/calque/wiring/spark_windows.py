@@ -55,18 +55,18 @@ class SparkSpread:
 
         from calque.adapters.spark.query import rebuilt
 
-        beside, links = of_all_shares(pieces(self.opening, cut.span))
+        driver_entries, links = of_all_shares(pieces(self.opening, cut.span))
         context = self.session().sparkContext
         shares = context.defaultParallelism * SHARES_PER_CORE
         opening = self.opening
         tasks = context.parallelize(range(shares), shares)
         try:
-            found = tasks.map(lambda number: prepared_share(opening, cut, links, number, shares)).collect()
+            groups_of_shares = tasks.map(lambda number: prepared_share(opening, cut, links, number, shares)).collect()
         except (Py4JError, PySparkException) as error:
             raise rebuilt(str(error)) or Unavailable(
                 "Spark could not prepare a window", str(error)[:500], "Look at Spark's log; it is tried again"
             ) from error
-        return beside, in_order(found)
+        return driver_entries, in_order(groups_of_shares)
 
 
 def pieces(opening: WorkerOpening, span: Span) -> Iterator[pa.Table]:
@@ -78,13 +78,17 @@ def pieces(opening: WorkerOpening, span: Span) -> Iterator[pa.Table]:
 def of_all_shares(rows: Iterable[pa.Table]) -> tuple[Sequence[Entry], Mapping[TableName, TableName]]:
     """A window's entries of databases and functions; of each renamed table the name that decides its share."""
     kinds = pa.array(ON_DRIVER)
-    entries = [entry for some in rows for entry in entries_of(some.filter(pc.is_in(some["kind"], kinds)))]
-    beside = [entry for entry in entries if entry.keys.kind in {*BESIDE, EventKind.UNKNOWN}]
-    return beside, links_of(entry for entry in entries if entry.keys.kind is EventKind.RENAME_TABLE)
+    entries = [
+        entry
+        for rows_of_piece in rows
+        for entry in entries_of(rows_of_piece.filter(pc.is_in(rows_of_piece["kind"], kinds)))
+    ]
+    driver_entries = [entry for entry in entries if entry.keys.kind in {*BESIDE, EventKind.UNKNOWN}]
+    return driver_entries, links_of(entry for entry in entries if entry.keys.kind is EventKind.RENAME_TABLE)
 
 
-def in_order(found: Iterable[Sequence[Group]]) -> Sequence[Group]:
-    return sorted((group for share in found for group in share), key=lambda group: group.entries[0].event_id)
+def in_order(groups_of_shares: Iterable[Sequence[Group]]) -> Sequence[Group]:
+    return sorted((group for share in groups_of_shares for group in share), key=lambda group: group.entries[0].event_id)
 
 
 def prepared_share(
@@ -92,7 +96,7 @@ def prepared_share(
 ) -> list[Group]:
     """What one task does. The share's rows stay columns; those of a few tables at a time become entries."""
     source, side = opening.sides()
-    rows = pa.concat_tables(share_of(some, links, number, shares) for some in pieces(opening, cut.span))
+    rows = pa.concat_tables(share_of(piece, links, number, shares) for piece in pieces(opening, cut.span))
     with ThreadPoolExecutor(READERS) as pool:
         return prepare_share(source, side, cut, tables_of(rows, links), pool)
 
@@ -100,8 +104,8 @@ def prepared_share(
 def share_of(rows: pa.Table, links: Mapping[TableName, TableName], number: int, shares: int) -> pa.Table:
     """The rows of tables that fall to this share; linked ones fall to one."""
     places, indices = places_of(rows, links)
-    mine = [zlib.crc32(str(place).encode()) % shares == number for place in places]
-    return rows.filter(pa.array(mine, pa.bool_()).take(indices))
+    is_in_share = [zlib.crc32(str(place).encode()) % shares == number for place in places]
+    return rows.filter(pa.array(is_in_share, pa.bool_()).take(indices))
 
 
 def tables_of(rows: pa.Table, links: Mapping[TableName, TableName]) -> Sequence[pa.Table]:

@@ -36,10 +36,10 @@ def state_probe(state: State) -> None:
     if not isinstance(system, ObjectSystem) or not isinstance(system.store, S3Store):
         return
     try:
-        kept = system.store.keeps_conditions(path)
+        keeps_conditions = system.store.keeps_conditions(path)
     except OSError as error:
         raise trouble("write on condition below", tables, error) from error
-    if not kept:
+    if not keeps_conditions:
         raise Refused(
             f"The store of {tables} ignores the condition that an object must be new",
             "of two processes that commit at the same moment both would succeed, and one commit would be lost",

@@ -82,8 +82,8 @@ class TargetWiring:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
         keys = self.plug.keys
         locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
-        own = OwnLocations(locations, revealed(keys.storage)) if keys.data == "copy" else OwnLocations()
-        return FileSystemSet(revealed(self.source.plug.keys.storage), own=own)
+        own_locations = OwnLocations(locations, revealed(keys.storage)) if keys.data == "copy" else OwnLocations()
+        return FileSystemSet(revealed(self.source.plug.keys.storage), own=own_locations)
 
     def spread(self) -> SparkSpread | None:
         """Prepares large windows in Spark's tasks; None without a session."""

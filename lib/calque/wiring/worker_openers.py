@@ -35,12 +35,12 @@ def open_topic(topic: Topic) -> tuple[Journal, EvidenceStore]:
     from calque.adapters.kafka.evidence import KafkaEvidence
     from calque.adapters.kafka.journal import KafkaJournal
 
-    known = replace(
+    reachable_topic = replace(
         topic,
         options=json.loads(os.environ.get(TOPIC_OPTIONS, "{}")),
         registry_options=json.loads(os.environ.get(REGISTRY_OPTIONS, "{}")),
     )
-    return KafkaJournal(known), KafkaEvidence(known)
+    return KafkaJournal(reachable_topic), KafkaEvidence(reachable_topic)
 
 
 def open_journal(journal: str, evidence: str) -> tuple[Journal, EvidenceStore]:

@@ -19,7 +19,7 @@ from calque.adapters.metastore import messages
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.config import load
-from calque.control.requests import ask
+from calque.control.requests import leave_request
 from calque.core.layout import COPYING, STAGE, place
 from calque.demo.source import Source
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
@@ -121,7 +121,7 @@ class Site:
         catalog.put_statistics(self.plain, {"": {"id": counted}})
         if self.server.settings.version.startswith("3"):
             # It logs no statistics: the table is read for another reason.
-            ask(self.wiring, "dr", Action.BOOTSTRAP, [str(self.plain)])
+            leave_request(self.wiring, "dr", Action.BOOTSTRAP, [str(self.plain)])
 
     def create_delta(self) -> None:
         location = f"file:{self.deployment.root}/data/delta"
@@ -155,7 +155,7 @@ class Site:
         table = self.deployment.targets[0].catalog.table(self.plain)
         for path in Path(place(location_of(table) or "").path).iterdir() if table is not None else ():
             os.utime(path)
-        ask(self.wiring, "dr", Action.REPAIR, [str(self.plain)])
+        leave_request(self.wiring, "dr", Action.REPAIR, [str(self.plain)])
 
     def set_window(self) -> None:
         text = self.deployment.config.read_text()
@@ -280,10 +280,10 @@ REACHES: Mapping[str, Reach] = {
     "journal.append": Reach(insert),
     "evidence.append": Reach(insert),
     "ledger.publish": Reach(insert),
-    "ledger.put_tables": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
+    "ledger.put_tables": Reach(lambda s: leave_request(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
     "ledger.remove_tables": Reach(lambda s: s.source.drop_table(TableName(s.database, s.drop("table")))),
-    "ledger.put_records": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
-    "ledger.remove_records": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
+    "ledger.put_records": Reach(lambda s: leave_request(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
+    "ledger.remove_records": Reach(lambda s: leave_request(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
     "storage.copy": Reach(insert),
     "storage.publish": Reach(insert),
     "storage.make_directories": Reach(table),
@@ -304,7 +304,7 @@ REACHES: Mapping[str, Reach] = {
     "evidence.restart": Reach(Site.lose_log),
     "record.windows.put": Reach(Site.set_window),
     "record.requests.put": Reach(nothing, ("bootstrap", "--target", "dr", "--tables", "*.plain")),
-    "record.requests.remove": Reach(lambda s: ask(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
+    "record.requests.remove": Reach(lambda s: leave_request(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
     "record.paused.put": Reach(nothing, ("pause",), RESUME),
     "record.paused.remove": Reach(lambda s: s.calque("pause"), RESUME, RESUME),
     "record.paused-tables.put": Reach(nothing, ("pause", "--tables", "*.plain"), RESUME_PLAIN),
