@@ -109,7 +109,7 @@ class Replicated:
         self.replica = Replica(self.source, self.side, self.beginning, lambda: None, pace=LANDING_SECONDS)
 
     def beginning(self) -> int:
-        found = self.gaps.found()
+        found = self.gaps.recorded()
         return found[-1].at if found else self.begin
 
     def capture(self) -> int:
@@ -134,7 +134,7 @@ class Replicated:
             time.sleep(POLL_SECONDS)
 
     def until_repaired(self) -> None:
-        while self.replica.comparing.mended.drops is not DropReview.REPAIRED:
+        while self.replica.comparing.recovery.drops is not DropReview.REPAIRED:
             self.replica.window(self.capture())
             time.sleep(POLL_SECONDS)
 

@@ -52,7 +52,7 @@ def test_what_is_kept_stays_when_the_files_are_removed_and_others_come(case: Cas
     assert case.content(7) == {"f": b"1", "sub/ü g": b"22"}
     assert case.pins.keep(8, case.listing())
     assert (case.content(8), list(case.pins.events())) == ({"f": b"other"}, [7, 8])
-    assert case.pins.held(7)[0] == 3
+    assert case.pins.usage(7)[0] == 3
     case.pins.release([7, 9])
     assert (case.pins.at(7, f"{case.root}/t"), list(case.pins.events())) == ("", [8])
 
@@ -102,7 +102,7 @@ def test_pins_go_when_every_target_shows_their_event_or_the_limits_are_reached(c
     assert release(case.pins, [ledger_at(9), ledger_at(5)], wide, 0) == [5]
     assert release(case.pins, [ledger_at(5)], Limits(6, 10**9), 0) == [6]
     assert list(case.pins.events()) == [7, 8]
-    since = max(case.pins.held(event_id)[1] for event_id in (7, 8))
+    since = max(case.pins.usage(event_id)[1] for event_id in (7, 8))
     assert release(case.pins, [ledger_at(5)], Limits(10**9, 10.0), since + 11 * 10**9) == [7, 8]
 
 

@@ -176,7 +176,7 @@ def test_a_target_filled_by_hand_is_taken_over_and_looked_at_again(
 
 
 def sizes_of(source: Source, filled: Filled) -> list[int]:
-    held = source.held()
+    held = source.expected_files()
     return [size for name in (filled.plain, filled.parted) for part in held[name].values() for size in part.values()]
 
 

@@ -50,7 +50,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Writ
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_table_holds_what_the_writer_thinks_it_holds(written: dict[str, Written], version: str) -> None:
     source = written[version].source
-    assert source.found() == source.held()
+    assert source.actual_files() == source.expected_files()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -81,7 +81,7 @@ def test_every_kind_of_change_is_made(written: dict[str, Written], version: str)
 def test_equal_seeds_make_equal_changes(written: dict[str, Written]) -> None:
     old, new = (written[version] for version in VERSIONS)
     assert old.steps == new.steps
-    assert old.source.held().keys() == new.source.held().keys()
+    assert old.source.expected_files().keys() == new.source.expected_files().keys()
 
 
 def start(directory: Path, version: Version) -> Metastore:

@@ -245,7 +245,7 @@ def test_a_registry_that_asks_for_a_password_gets_it(
     assert b"geh:eim" not in carried
     journal, _ = pickle.loads(carried)()
     journal.append(table_of([(event(1), keys_of(event(1)))]))
-    assert registry_of(topic).known() is not None
+    assert registry_of(topic).registered_id() is not None
 
 
 def configured(topic: Topic, folder: Path, registry: str, login: str = "") -> Wiring:

@@ -565,7 +565,7 @@ def test_a_hop_that_was_planned_before_a_list_was_too_large_is_announced_before_
     announced = rig.side.announced
     first, second = (tuple(rig.part(event_id, f"{event_id}{n}") for n in range(7)) for event_id in (20, 30))
     rig.run(Hop(20, AddPartitions(ORDERS, first), 1))
-    announced.told(rig.ledger, announced.waiting(), 20)
+    announced.mark_published(rig.ledger, announced.waiting(), 20)
     told: list[tuple[str, ...]] = []
     rig.look = lambda: told.append(in_parts(announced.waiting()))
     rig.run(Hop(30, AddPartitions(ORDERS, second), 1))

@@ -21,7 +21,7 @@ def test_an_answer_is_lost_once_and_its_effect_has_happened() -> None:
     guarded.add(FIRST)
     with pytest.raises(Unavailable, match="is lost"):
         guarded.add(SECOND)
-    assert list(gaps.found()) == [FIRST, SECOND]
+    assert list(gaps.recorded()) == [FIRST, SECOND]
     guarded.add(SECOND)
 
 

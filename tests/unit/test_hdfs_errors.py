@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from calque.adapters.files.hdfs_errors import as_os_errors, told
+from calque.adapters.files.hdfs_errors import as_os_errors, os_error_of
 from calque.adapters.files.system import trouble
 from calque.errors import Refused, Unavailable
 
@@ -46,7 +46,7 @@ def rpc(kind: str, message: str) -> str:
     ],
 )
 def test_each_text_says_whom_to_turn_to(text: str, number: int | None, kind: type[Exception]) -> None:
-    error = told(text, "/t/f")
+    error = os_error_of(text, "/t/f")
     assert error.errno == number
     found = trouble("write", "hdfs://nn/t/f", error)
     assert isinstance(found, kind)

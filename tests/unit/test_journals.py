@@ -77,7 +77,7 @@ def test_brokers_may_change_one_by_one(control: ControlStore, tmp_path: Path) ->
 def test_a_move_is_recorded_beside_what_else_is_known(control: ControlStore, tmp_path: Path) -> None:
     begun(control, KAFKA)
     journal = location(control, tmp_path)
-    assert journal.left() is None
+    assert journal.former() is None
     journal.move(DELTA, 812)
-    assert (journal.recorded(), journal.left()) == (DELTA, FormerJournal(KAFKA, 812))
+    assert (journal.recorded(), journal.former()) == (DELTA, FormerJournal(KAFKA, 812))
     assert (control.read("journal") or {})["after"] == 3

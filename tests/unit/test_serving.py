@@ -160,20 +160,20 @@ def test_the_lag_counts_from_when_the_first_event_that_is_missing_was_seen() -> 
     heads = HeadTimes()
     assert (heads.newest(), heads.lag_seconds(5, 100.0)) == (None, 0.0)
     for head, at in ((3, 10.0), (3, 12.0), (7, 20.0), (9, 30.0)):
-        heads.seen(head, at)
+        heads.note_head(head, at)
     assert [heads.lag_seconds(position, 40.0) for position in (0, 2, 3, 6, 7, 9, 11)] == [30, 30, 20, 20, 10, 0, 0]
-    heads.met(8, 45.0)
+    heads.note_event(8, 45.0)
     assert heads.newest() == 9
-    heads.met(10, 45.0)
+    heads.note_event(10, 45.0)
     assert heads.lag_seconds(9, 46.0) == 1
-    heads.seen(4, 50.0)
+    heads.note_head(4, 50.0)
     assert (heads.newest(), heads.lag_seconds(3, 51.0)) == (4, 1.0)
 
 
 def test_a_long_past_is_remembered_coarsely() -> None:
     heads = HeadTimes()
     for number in range(5 * MOST):
-        heads.seen(number, float(number))
+        heads.note_head(number, float(number))
     assert len(heads.ids) <= MOST
     assert 0 <= heads.lag_seconds(4000, 20_000.0) - (20_000 - 4001) + 64 <= 128
 

@@ -305,7 +305,7 @@ def test_a_gap_is_told_of_with_what_became_of_it(wiring: Wiring, settled: int, s
 @pytest.mark.parametrize("ahead", [-86_400, 86_400])
 def test_no_lag_is_negative_when_the_clock_was_set(ahead: int) -> None:
     heads = HeadTimes()
-    heads.seen(7, time.time() + ahead)
+    heads.note_head(7, time.time() + ahead)
     assert heads.lag_seconds(5, time.time()) >= 0.0
 
 

@@ -30,7 +30,7 @@ def test_what_waits_to_be_told_survives_a_restart_and_is_told_once() -> None:
     after.load(ledger.records(), 6)
     waiting = after.waiting()
     assert (bridges(waiting), in_parts(waiting)) == ((Bridge("d1.orders", 5, 9),), ("d1.past",))
-    after.told(ledger, waiting, 9)
+    after.mark_published(ledger, waiting, 9)
     assert (after.waiting(), ledger.records()) == ((), ())
 
 
@@ -40,7 +40,7 @@ def test_what_grows_while_an_epoch_is_written_is_told_by_the_next_one() -> None:
     announced.add(ledger, AnnouncedBridge, [ORDERS], 9)
     waiting = announced.waiting()
     announced.add(ledger, AnnouncedBridge, [ORDERS], 12)
-    announced.told(ledger, waiting, 9)
+    announced.mark_published(ledger, waiting, 9)
     grown = (AnnouncedBridge(ORDERS, 0, 12),)
     assert (announced.waiting(), ledger.records()) == (grown, grown)
 

@@ -83,11 +83,11 @@ class Site:
     @property
     def found(self) -> list[tuple[EventId, EventId, GapCause]]:
         assert self.source.gaps is not None
-        return [(gap.after, gap.at, gap.cause) for gap in self.source.gaps.found()]
+        return [(gap.after, gap.at, gap.cause) for gap in self.source.gaps.recorded()]
 
     def gap(self) -> Gap:
         assert self.source.gaps is not None
-        return self.source.gaps.found()[-1]
+        return self.source.gaps.recorded()[-1]
 
     def goes_on(self) -> bool:
         """Whether capture takes what is written next."""

@@ -34,7 +34,7 @@ def test_a_gap_over_an_idle_warehouse_costs_listings() -> None:
     assert calls["copy"] == 0
     assert calls["table"] == 0
     assert calls["headers"] <= 4
-    (gap,) = world.gaps.found()
+    (gap,) = world.gaps.recorded()
     first = world.ledger.epochs()[epochs]
     assert (first.kind, first.gap) == ("repair", gap.span)
     assert [epoch.gap for epoch in world.ledger.epochs()].count(gap.span) == 1
@@ -303,7 +303,7 @@ def test_two_gaps_before_an_epoch_are_told_as_one() -> None:
     world.lose()
     world.restart()
     world.settle()
-    first, second = world.gaps.found()
+    first, second = world.gaps.recorded()
     assert [epoch.gap for epoch in world.ledger.epochs() if epoch.gap] == [(first.span[0], second.span[1])]
     assert differences(world) == []
 

@@ -10,8 +10,8 @@ import pytest
 
 from calque.cli import main
 from calque.config import load
+from calque.core.gap_states import own_gap
 from calque.core.lifecycle import State
-from calque.core.mended import own_gap
 from calque.engine.exact_reads.gap_recovery import forgotten_span
 from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.source.evidence import EvidenceGatherer
@@ -57,7 +57,7 @@ def test_a_target_that_fell_behind_the_journal_reads_only_what_changed() -> None
     first = world.ledger.epochs()[epochs]
     assert (first.kind, first.gap) == ("repair", lost)
     assert [epoch.gap for epoch in world.ledger.epochs()].count(lost) == 1
-    assert world.gaps.found() == []
+    assert world.gaps.recorded() == []
 
 
 def test_one_that_has_everything_does_not_start_again() -> None:
@@ -246,7 +246,7 @@ def test_a_gap_in_the_log_after_it_is_dealt_with_once_more() -> None:
     world.lose()
     world.settle()
     assert differences(world) == []
-    (gap,) = world.gaps.found()
+    (gap,) = world.gaps.recorded()
     assert [epoch.gap for epoch in world.ledger.epochs() if epoch.gap] == [(first, gap.span[1])]
 
 

@@ -122,7 +122,7 @@ class ControlGaps:
     def __init__(self, control: ControlStore, record: str = "gaps") -> None:
         self._control, self._record_name = control, record
 
-    def found(self) -> Sequence[Gap]:
+    def recorded(self) -> Sequence[Gap]:
         return self._read()[0]
 
     def add(self, gap: Gap) -> None:

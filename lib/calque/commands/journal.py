@@ -67,7 +67,7 @@ def tail(settings: CommandSettings, config: Config, count: int) -> int:
     from calque.commands.output import print_json, print_table
 
     journal = opened(config)
-    _, last = kept(journal)
+    _, last = retained_range(journal)
     entries = [entry for page in pages(journal, last - count, last) for entry in page]
     if settings.json:
         print_json([row_of(entry) for entry in entries])
@@ -126,7 +126,7 @@ def opened(config: Config) -> Journal:
     return Wiring(config).only_source().side().journal
 
 
-def kept(journal: Journal) -> tuple[EventId, EventId]:
+def retained_range(journal: Journal) -> tuple[EventId, EventId]:
     """The oldest and the newest event id; the oldest is the greater one when no row is left. Raises `Refused` before
     the first."""
     from calque.errors import Refused
@@ -142,7 +142,7 @@ def require_kept(journal: Journal, event_id: EventId) -> None:
     """`Refused` when the event is not there, with what is."""
     from calque.errors import Refused
 
-    oldest, last = kept(journal)
+    oldest, last = retained_range(journal)
     extent = f"It has events {oldest} to {last}" if oldest <= last else f"It is empty, and goes on after event {last}"
     if event_id > last:
         raise Refused(f"event {event_id} is not in the journal yet", extent, "Name one of them, or wait for it")

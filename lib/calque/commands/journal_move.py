@@ -86,11 +86,11 @@ def copied(
             last_report = time.monotonic()
             print_line(f"Copied up to event {reached} of {last}")
 
-    new = kept(source, to)
-    return move(kept(source, current), new, owner_of(source, to, new), needed(wiring, source), tell)
+    new = store_of(source, to)
+    return move(store_of(source, current), new, owner_of(source, to, new), needed(wiring, source), tell)
 
 
-def kept(source: SourceWiring, address: JournalAddress) -> JournalStore:
+def store_of(source: SourceWiring, address: JournalAddress) -> JournalStore:
     from calque.engine.capture.journal_copy import JournalStore
 
     journal, evidence = source.open_journal(address)()
@@ -102,7 +102,7 @@ def owner_of(source: SourceWiring, to: JournalAddress, new: JournalStore) -> Jou
     """Nobody else writes to a Delta table; a topic that was left is ours while nobody wrote to it since."""
     from calque.engine.capture.journal_copy import JournalOwner
 
-    left_journal = source.journal_location.left()
+    left_journal = source.journal_location.former()
     if to.format == "delta":
         return JournalOwner.US
     is_own = left_journal is not None and left_journal.place.same(to) and new.journal.last() == left_journal.last

@@ -52,7 +52,7 @@ def endpoint(text: str) -> Endpoint:
     return Endpoint(match[1] or match[2], int(match[3]))
 
 
-def told(function: Callable[[Any], T]) -> Callable[[Any], T]:
+def with_pydantic_errors(function: Callable[[Any], T]) -> Callable[[Any], T]:
     """`function` with its `Refused` in the form that pydantic collects."""
 
     def call(value: Any) -> T:
@@ -152,7 +152,7 @@ def _registry_options(options: Mapping[str, SecretStr]) -> Mapping[str, SecretSt
 
 
 def _location(text: str, info: ValidationInfo) -> str:
-    return told(lambda value: places.location(value, _base(info)))(text)
+    return with_pydantic_errors(lambda value: places.location(value, _base(info)))(text)
 
 
 def _optional_location(text: str, info: ValidationInfo) -> str:
@@ -160,7 +160,7 @@ def _optional_location(text: str, info: ValidationInfo) -> str:
 
 
 def _folder(text: str, info: ValidationInfo) -> str:
-    return told(lambda value: places.folder(value, _base(info)))(text)
+    return with_pydantic_errors(lambda value: places.folder(value, _base(info)))(text)
 
 
 def _base(info: ValidationInfo) -> Path:
@@ -257,24 +257,24 @@ def _texts(options: object) -> Mapping[str, str]:
     return options
 
 
-Name = Annotated[str, AfterValidator(told(_source_name))]
-Duration = Annotated[float, BeforeValidator(told(units.seconds))]
-PositiveDuration = Annotated[Duration, AfterValidator(told(_positive))]
-Scan = Annotated[float | None, BeforeValidator(told(_scan))]
+Name = Annotated[str, AfterValidator(with_pydantic_errors(_source_name))]
+Duration = Annotated[float, BeforeValidator(with_pydantic_errors(units.seconds))]
+PositiveDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_positive))]
+Scan = Annotated[float | None, BeforeValidator(with_pydantic_errors(_scan))]
 Scans = Annotated[Mapping[str, float | None], BeforeValidator(_scans)]
-Start = Annotated[int | None, BeforeValidator(told(_start))]
-Bandwidth = Annotated[int, BeforeValidator(told(_bandwidth))]
-Share = Annotated[float, BeforeValidator(told(units.share))]
-Size = Annotated[int, BeforeValidator(told(units.size))]
-Metastores = Annotated[tuple[str, ...], BeforeValidator(told(places.metastores))]
-OptionalEndpoint = Annotated[Endpoint | None, BeforeValidator(told(_optional_endpoint))]
-Brokers = Annotated[str, AfterValidator(told(_brokers))]
-Registry = Annotated[str, AfterValidator(told(_registry))]
-Topic = Annotated[str, AfterValidator(told(_topic))]
+Start = Annotated[int | None, BeforeValidator(with_pydantic_errors(_start))]
+Bandwidth = Annotated[int, BeforeValidator(with_pydantic_errors(_bandwidth))]
+Share = Annotated[float, BeforeValidator(with_pydantic_errors(units.share))]
+Size = Annotated[int, BeforeValidator(with_pydantic_errors(units.size))]
+Metastores = Annotated[tuple[str, ...], BeforeValidator(with_pydantic_errors(places.metastores))]
+OptionalEndpoint = Annotated[Endpoint | None, BeforeValidator(with_pydantic_errors(_optional_endpoint))]
+Brokers = Annotated[str, AfterValidator(with_pydantic_errors(_brokers))]
+Registry = Annotated[str, AfterValidator(with_pydantic_errors(_registry))]
+Topic = Annotated[str, AfterValidator(with_pydantic_errors(_topic))]
 Location = Annotated[str, AfterValidator(_location)]
 OptionalLocation = Annotated[str, AfterValidator(_optional_location)]
 Folder = Annotated[str, AfterValidator(_folder)]
-Patterns = Annotated[tuple[Annotated[str, AfterValidator(told(_pattern))], ...], Strict(False)]
+Patterns = Annotated[tuple[Annotated[str, AfterValidator(with_pydantic_errors(_pattern))], ...], Strict(False)]
 Renames = Annotated[Mapping[str, str], AfterValidator(_renames)]
 Prefixes = Annotated[Mapping[str, str], AfterValidator(_prefixes)]
 Properties = Annotated[Mapping[str, str], AfterValidator(_properties)]

@@ -15,8 +15,8 @@ from typing import Any
 
 from calque.control.pause_rules import is_paused as is_target_paused
 from calque.control.processes import processes
-from calque.control.status_records import HELD_BACK, position_of, told_of_capture, told_of_target
-from calque.core.mended import GapState, TargetGaps, states_of
+from calque.control.status_records import HELD_BACK, capture_record, position_of, target_record
+from calque.core.gap_states import GapState, TargetGaps, states_of
 from calque.core.standing import is_paused
 from calque.errors import CalqueError, Unavailable
 from calque.model.gaps import Gap
@@ -44,7 +44,7 @@ def document(wiring: Wiring, log: EventLog) -> Document:
         head: EventId | None = log.current()
     except CalqueError:
         head = None
-    capture = told_of_capture(wiring, source.places)
+    capture = capture_record(wiring, source.places)
     return {
         "source": {"name": source.plug.name, "head": head, "reachable": head is not None},
         "capture": {"state": capture["state"], "last_error": capture["last_error"]},
@@ -70,7 +70,7 @@ def of_journal(wiring: Wiring, source: SourceWiring) -> Document:
 def gaps_of(wiring: Wiring, source: SourceWiring) -> list[Document]:
     """Where the journal did not continue the log, and what became of it at the targets; then, with the target, where
     the journal did not wait for one. A target that has no ledger yet begins behind them all."""
-    gaps = source.gaps().found()
+    gaps = source.gaps().recorded()
     ledgers = {name: wiring.ledger(name) for name in wiring.config.targets_of(source.plug.name)}
     targets = {
         name: gaps_at_target for name, ledger in ledgers.items() if (gaps_at_target := target_gaps(ledger)) is not None
@@ -103,7 +103,7 @@ def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) ->
     try:
         return as_recorded(wiring, name, head, log)
     except Unavailable as error:
-        report = told_of_target(wiring, name)
+        report = target_record(wiring, name)
         return {
             "state": state_of(wiring, name, report),
             **dict.fromkeys(("position", "lag_events", "lag_seconds", "epoch")),
@@ -124,7 +124,7 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
     epoch = ledger.last_epoch()
     position = position_of(wiring, name, epoch)
     rows = ledger.tables().values()
-    report = told_of_target(wiring, name)
+    report = target_record(wiring, name)
     busy = report.get("states", {})
     tables = [row for row in rows if isinstance(row, TableRow)]
     states = {row: state_of_table(row, busy) for row in tables}
@@ -164,7 +164,7 @@ def lag_seconds(source: SourceWiring, position: EventId | None, head: EventId | 
     first = journal.oldest()
     if first is None:
         # All that the target lacks was lost in a gap: it counts from when that was found.
-        gaps = source.gaps().found()
+        gaps = source.gaps().recorded()
         return round(max(time.time() - seconds_of(gaps[-1]), 0.0), 1) if gaps else 0.0
     oldest = max(position, first - 1)
     entries = journal.entries(Span(oldest, oldest + 1))

@@ -40,9 +40,9 @@ def tell(control: Records, name: str, state: str, last_error: str | None, **deta
     control.put(name, record | details)
 
 
-def told_of_target(wiring: Wiring, target: str) -> Mapping[str, Any]:
+def target_record(wiring: Wiring, target: str) -> Mapping[str, Any]:
     places = TargetPlaces(target)
-    return told(wiring, places.status_record, places.role)
+    return current_record(wiring, places.status_record, places.role)
 
 
 def position_of(wiring: Wiring, target: str, epoch: Epoch | None) -> EventId | None:
@@ -57,14 +57,14 @@ def position_of(wiring: Wiring, target: str, epoch: Epoch | None) -> EventId | N
 
 def is_running(wiring: Wiring, target: str) -> bool:
     """Whether a process replicates to the target now."""
-    return told_of_target(wiring, target)["state"] not in ("stopped", FAILED)
+    return target_record(wiring, target)["state"] not in ("stopped", FAILED)
 
 
-def told_of_capture(wiring: Wiring, source: SourcePlaces) -> Mapping[str, Any]:
-    return told(wiring, source.status_record, source.role)
+def capture_record(wiring: Wiring, source: SourcePlaces) -> Mapping[str, Any]:
+    return current_record(wiring, source.status_record, source.role)
 
 
-def told(wiring: Wiring, name: str, role: str) -> Mapping[str, Any]:
+def current_record(wiring: Wiring, name: str, role: str) -> Mapping[str, Any]:
     """The record, at least `state` and `last_error`, as it is true now: a process that is gone has stopped, whatever it
     told last, and one that has told nothing yet is starting."""
     record: Mapping[str, Any] = wiring.control.read(name) or {}

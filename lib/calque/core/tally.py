@@ -31,7 +31,7 @@ from calque.model.plan import (
 )
 from calque.model.policy import Limits
 
-Held = dict[tuple[TableName, str], Listing]
+ShownFiles = dict[tuple[TableName, str], Listing]
 """The target's files by table (the source's name) and partition (`""`: a plain table)."""
 
 
@@ -42,7 +42,7 @@ class Cost:
     bytes: int = 0
 
 
-def costs(hops: Sequence[Hop], held: Held, listings: Mapping[Data, Listing], limits: Limits) -> list[Cost]:
+def costs(hops: Sequence[Hop], held: ShownFiles, listings: Mapping[Data, Listing], limits: Limits) -> list[Cost]:
     """The cost of each hop, in order. `held` is what the target has before the first."""
     held, hop_costs = dict(held), []
     for hop in hops:
@@ -92,7 +92,7 @@ def pieces(count: int, limit: int) -> int:
     return -(-count // limit)
 
 
-def copied(operation: Operation, held: Held, listings: Mapping[Data, Listing]) -> list[File]:
+def copied(operation: Operation, held: ShownFiles, listings: Mapping[Data, Listing]) -> list[File]:
     """The files that the operation needs and the target does not have where they are shown. Takes `held` on."""
     follow_names(operation, held)
     files: list[File] = []
@@ -110,7 +110,7 @@ def copied(operation: Operation, held: Held, listings: Mapping[Data, Listing]) -
     return files
 
 
-def follow_names(operation: Operation, held: Held) -> None:
+def follow_names(operation: Operation, held: ShownFiles) -> None:
     """What is renamed keeps its files; what is dropped or made anew has none."""
     match operation:
         case DropTable(table) | CreateTable(table) | HiddenBuild(table) | Rebuild(table, whole=True):
@@ -134,7 +134,7 @@ def follow_names(operation: Operation, held: Held) -> None:
         held.pop(cell, None)
 
 
-def follow_partitions(operation: CommitTable, held: Held) -> None:
+def follow_partitions(operation: CommitTable, held: ShownFiles) -> None:
     """A partition that vanishes and comes back under another name takes its files along."""
     vanishing = {name for name, part in operation.partitions if part is None}
     for name, part in operation.partitions:

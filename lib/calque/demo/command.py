@@ -91,7 +91,7 @@ def summarise(outcome: Outcome) -> None:
             print_line(f"{name}: {problem}")
         differences = target.verified.document.get("differences", ())
         for difference in differences[:SHOWN]:
-            print_line(f"{name}: {told(difference)}")
+            print_line(f"{name}: {difference_text(difference)}")
         if len(differences) > SHOWN:
             print_line(f"{name}: and {len(differences) - SHOWN} more differences")
         for skipped in target.verified.document.get("set_aside", ()):
@@ -120,7 +120,7 @@ def result(target: TargetOutcome) -> str:
             return "failed"
 
 
-def told(difference: dict[str, Any]) -> str:
+def difference_text(difference: dict[str, Any]) -> str:
     place = f"{difference['table']}/{difference['partition']}" if difference.get("partition") else difference["table"]
     sides = f"source {difference.get('source')}, target {difference.get('target')}"
     return f"{place}: {difference['kind']} {difference.get('what') or ''}: {sides}"

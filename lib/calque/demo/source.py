@@ -261,11 +261,11 @@ class Source:
         (stored_partition,) = self.client.catalog.partitions(name, [partition]).values()
         return path_of(_stored(stored_partition))
 
-    def held(self) -> dict[TableName, Held]:
+    def expected_files(self) -> dict[TableName, Held]:
         """What each table should hold."""
         return {name: table.files for name, table in self.tables.items()}
 
-    def found(self) -> dict[TableName, Held]:
+    def actual_files(self) -> dict[TableName, Held]:
         """What the metastore and the directories say that each table holds."""
         tables: dict[TableName, Held] = {}
         for database in self.databases:

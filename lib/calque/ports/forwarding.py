@@ -269,8 +269,8 @@ class ForwardingGaps:
     def __init__(self, gaps: Gaps, intercept: Interceptor = direct) -> None:
         self._gaps, self._intercept = gaps, intercept
 
-    def found(self) -> Sequence[Gap]:
-        return self._intercept("found", self._gaps.found)
+    def recorded(self) -> Sequence[Gap]:
+        return self._intercept("recorded", self._gaps.recorded)
 
     def add(self, gap: Gap) -> None:
         self._intercept("add", self._gaps.add, gap)
@@ -315,8 +315,8 @@ class ForwardingPins:
     def events(self) -> Sequence[EventId]:
         return self._intercept("events", self._pins.events)
 
-    def held(self, event_id: EventId) -> tuple[int, int]:
-        return self._intercept("held", self._pins.held, event_id)
+    def usage(self, event_id: EventId) -> tuple[int, int]:
+        return self._intercept("usage", self._pins.usage, event_id)
 
     def release(self, events: Sequence[EventId]) -> None:
         self._intercept("release", self._pins.release, events)

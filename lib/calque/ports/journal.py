@@ -46,7 +46,7 @@ class Journal(Protocol):
 class Gaps(Protocol):
     """Where the journal does not continue the log, in the order in which that was found."""
 
-    def found(self) -> Sequence[Gap]:
+    def recorded(self) -> Sequence[Gap]:
         """All of them, ascending by number. Cheap: called for every window."""
 
     def add(self, gap: Gap) -> None:
@@ -92,7 +92,7 @@ class Pins(Protocol):
     def events(self) -> Sequence[EventId]:
         """Those of which something is kept, ascending."""
 
-    def held(self, event_id: EventId) -> tuple[int, int]:
+    def usage(self, event_id: EventId) -> tuple[int, int]:
         """Bytes kept of an event, and since when (nanoseconds; 0: not known)."""
 
     def release(self, events: Sequence[EventId]) -> None:

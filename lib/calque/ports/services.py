@@ -82,7 +82,7 @@ class SchemaRegistryInfo(Protocol):
     @property
     def subject(self) -> str: ...
 
-    def known(self) -> int | None:
+    def registered_id(self) -> int | None:
         """The schema's id there; None where it is not registered."""
 
     def objection(self) -> str:

@@ -19,7 +19,7 @@ class HeadTimes:
         self.times: list[float] = []
         self.lock = threading.Lock()
 
-    def seen(self, head: EventId, seen_at: float) -> None:
+    def note_head(self, head: EventId, seen_at: float) -> None:
         """The source said so; a lower one is of another log."""
         with self.lock:
             if self.ids and head < self.ids[-1]:
@@ -30,10 +30,10 @@ class HeadTimes:
             if len(self.ids) > MOST:
                 self.ids, self.times = self.ids[::2], self.times[::2]
 
-    def met(self, event_id: EventId, seen_at: float) -> None:
+    def note_event(self, event_id: EventId, seen_at: float) -> None:
         """The event was met; there may be newer ones."""
         if event_id > (self.newest() or 0):
-            self.seen(event_id, seen_at)
+            self.note_head(event_id, seen_at)
 
     def newest(self) -> EventId | None:
         with self.lock:

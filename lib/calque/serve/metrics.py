@@ -124,8 +124,8 @@ class Meters(Collector):
 
 def of_capture(look: CaptureLook) -> Iterator[Metric]:
     yield gauge("calque_source_reachable", "Whether the source answers.", (), [((), look.reachable)])
-    yield gauge("calque_source_head_event_id", "The source's newest event.", (), known(((), look.head)))
-    yield gauge("calque_journal_last_event_id", "The newest event captured.", (), known(((), look.last)))
+    yield gauge("calque_source_head_event_id", "The source's newest event.", (), with_value(((), look.head)))
+    yield gauge("calque_journal_last_event_id", "The newest event captured.", (), with_value(((), look.last)))
     states = [((state,), look.state == state) for state in STATES]
     yield gauge("calque_capture_state", "1 for the state that capture is in.", ("state",), states)
     yield gauge("calque_capture_failing", "Whether capture gets no further now.", (), [((), look.problem is not None)])
@@ -135,7 +135,9 @@ def of_targets(looks: Iterable[TargetLook]) -> Iterator[Metric]:
     looks = tuple(looks)
 
     def each(name: str, text: str, values: Iterable[tuple[str, float | None]]) -> Metric:
-        return gauge(f"calque_target_{name}", text, TARGET, known(*(((target,), value) for target, value in values)))
+        return gauge(
+            f"calque_target_{name}", text, TARGET, with_value(*(((target,), value) for target, value in values))
+        )
 
     states = [((look.name, state), look.state == state) for look in looks for state in STATES]
     yield gauge("calque_target_state", "1 for the state that the target is in.", ("target", "state"), states)
@@ -158,7 +160,7 @@ def of_targets(looks: Iterable[TargetLook]) -> Iterator[Metric]:
 Sample = tuple[tuple[str, ...], float]
 
 
-def known(*samples: tuple[tuple[str, ...], float | None]) -> list[Sample]:
+def with_value(*samples: tuple[tuple[str, ...], float | None]) -> list[Sample]:
     return [(labels, value) for labels, value in samples if value is not None]
 
 

@@ -53,7 +53,7 @@ class CapturePart(Part):
 
     def ask(self) -> EventId:
         head = self.log.current()
-        self.stream.heads.seen(head, time.time())
+        self.stream.heads.note_head(head, time.time())
         return head
 
     def look(self) -> CaptureLook:
@@ -141,7 +141,7 @@ class CapturePart(Part):
                 capture.append(rows_of(frame, span))
                 capture.take(span.upto)
             self.last, self.last_error = max(self.last or 0, span.upto), None
-            self.stream.heads.met(self.last, time.time())
+            self.stream.heads.note_event(self.last, time.time())
 
         self.stream.gaps = newest(source.gaps)
         self.last = capture.last()
@@ -173,14 +173,14 @@ class CapturePart(Part):
         def databases(name: str) -> bool:
             return any(admission.touches_database(name) for admission in admissions)
 
-        def found() -> None:
+        def wake_targets() -> None:
             for target in self.followers():
                 self.wiring.folder.wake(target.places.query)
 
         pending = self.gatherer.locations
         begun_ns = self.stream.begin.begun_ns()
         scanner = Scanner(
-            source, source.scans, ScanSelection(cache(chosen), databases), pending, after, begun_ns, found
+            source, source.scans, ScanSelection(cache(chosen), databases), pending, after, begun_ns, wake_targets
         )
         self.go_on("scan", scanner.run)
 

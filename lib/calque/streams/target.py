@@ -12,8 +12,8 @@ from calque.adapters.spark.journal_source import JournalStream
 from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
 from calque.control.requests import open_requests, remove_request
 from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, tell
+from calque.core.gap_states import dealt_with
 from calque.core.lifecycle import UNREAD, State
-from calque.core.mended import dealt_with
 from calque.core.standing import Standing, standing
 from calque.engine.capture.continuity import Interrupted
 from calque.engine.capture.gap_guard import fenced
@@ -54,7 +54,7 @@ class TargetPart(Part):
         self.writer: Writer | None = None
         self.gap = 0
         """The newest gap that the replica knows."""
-        self.mended = 0
+        self.mended_gap = 0
         self.longest_recorded: int | None = None
         """How many events a window may have held; None while that was not looked up."""
         self.failure: CalqueError | None = None
@@ -279,9 +279,9 @@ class TargetPart(Part):
 
     def is_mended(self) -> bool:
         """Whether the target has dealt with every gap: until then its position is of another history."""
-        if self.mended < self.gap:
-            self.mended = dealt_with(self.target.ledger().records())
-        return self.mended >= self.gap
+        if self.mended_gap < self.gap:
+            self.mended_gap = dealt_with(self.target.ledger().records())
+        return self.mended_gap >= self.gap
 
     def reached(self) -> Mapping[str, Json]:
         """The position, and the epoch that it goes on from; what was told last while that is not looked up."""

@@ -69,7 +69,7 @@ class JournalLocation:
         recorded, configured = self.recorded(), self.configured()
         return configured if recorded is None or recorded.same(configured) else recorded
 
-    def left(self) -> FormerJournal | None:
+    def former(self) -> FormerJournal | None:
         """What the newest move left behind."""
         record: Any = self.records.read(self.record) or {}
         before = record.get("left")

@@ -349,7 +349,7 @@ class World:
 
     def beginning(self) -> EventId:
         """The event that the journal begins after."""
-        found = self.gaps.found()
+        found = self.gaps.recorded()
         return found[-1].at if found else self.begin
 
     def seconds(self) -> float:
@@ -484,7 +484,7 @@ class World:
 
     def find_gap(self, after: EventId, at: EventId, cause: GapCause) -> None:
         """What capture does when ids tell it of a gap."""
-        self.gaps.add(Gap(len(self.gaps.found()) + 1, after, at, cause, ""))
+        self.gaps.add(Gap(len(self.gaps.recorded()) + 1, after, at, cause, ""))
         self.evidence.forget(max(after, at))
         self.journal.restart(at)
         self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)

@@ -210,12 +210,12 @@ class HdfsSystem:
             return self._answer(client, path, call(client), self._silent + extra_seconds)
 
     def _answer(self, client: AsyncClient, path: str, asking: Awaitable[Result], limit: float) -> Result:
-        async def asked() -> Result:
+        async def answer() -> Result:
             with as_os_errors(path):
                 return await asking
 
         try:
-            return run_coroutine_threadsafe(wait_for(asked(), limit), get_loop()).result()
+            return run_coroutine_threadsafe(wait_for(answer(), limit), get_loop()).result()
         except TimeoutError as error:
             self._clients.leave(client)
             raise TimeoutError(errno.ETIMEDOUT, f"no answer for {limit:.0f} s", path) from error

@@ -46,14 +46,14 @@ def as_os_errors(path: str) -> Iterator[None]:
     except NotImplementedError as error:
         raise OSError(errno.EINVAL, f"{error} is not supported", path) from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise told(str(error), path) from error
+        raise os_error_of(str(error), path) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
         raise ConnectionError(f"the client failed: {error}") from error
 
 
-def told(text: str, path: str) -> OSError:
+def os_error_of(text: str, path: str) -> OSError:
     """What a text of the client means."""
     answer = _ANSWERED.match(text)
     if answer is None:

@@ -52,7 +52,7 @@ class StoredPins:
     def events(self) -> Sequence[EventId]:
         return sorted(int(name) for name in self._storage.children(self._root) if name.isdecimal())
 
-    def held(self, event_id: EventId) -> tuple[int, int]:
+    def usage(self, event_id: EventId) -> tuple[int, int]:
         directory = join(self._root, str(event_id))
         return self._storage.list([directory])[directory].size, self._storage.modified([directory]).get(directory, 0)
 

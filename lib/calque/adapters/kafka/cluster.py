@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ResourceType
 
-from calque.adapters.kafka.faults import DENIED, PATIENCE, fault, told
+from calque.adapters.kafka.faults import DENIED, PATIENCE, as_calque_errors, fault
 from calque.adapters.kafka.making import names_of
 from calque.adapters.kafka.topic import Topic
 from calque.ports.services import TOPIC_OPERATIONS, RequiredTopic
@@ -50,13 +50,13 @@ class KafkaCluster:
 
     def _settings(self, name: str) -> Mapping[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, name)
-        with told(f"the settings of topic {name} be read", self._topic.brokers):
+        with as_calque_errors(f"the settings of topic {name} be read", self._topic.brokers):
             entries = self._admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
         return {setting: entry.value for setting, entry in entries.items() if entry.value is not None}
 
     def _denied(self, name: str) -> Sequence[str]:
         """Of the operations that are needed; none where Kafka does not tell."""
-        with told(f"topic {name} be described", self._topic.brokers):
+        with as_calque_errors(f"topic {name} be described", self._topic.brokers):
             futures = self._admin.describe_topics(
                 TopicCollection([name]), include_authorized_operations=True, request_timeout=PATIENCE
             )

@@ -40,7 +40,7 @@ class RecordsLost(Exception):
 
 
 @contextmanager
-def told(action: str, brokers: str) -> Iterator[None]:
+def as_calque_errors(action: str, brokers: str) -> Iterator[None]:
     """Kafka's errors inside become `Unavailable`, or `Refused` where it denies something."""
     try:
         yield

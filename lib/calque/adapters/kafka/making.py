@@ -7,7 +7,7 @@ import time
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
 
-from calque.adapters.kafka.faults import PATIENCE, fault, told
+from calque.adapters.kafka.faults import PATIENCE, as_calque_errors, fault
 from calque.adapters.kafka.topic import Topic
 from calque.errors import Unavailable
 
@@ -20,7 +20,7 @@ def make_topics(topic: Topic) -> tuple[str, ...]:
 
     With three brokers a record is durable on two before it counts. Raises `Refused`, `Unavailable`."""
     admin = AdminClient(topic.settings())
-    with told("its topics be listed", topic.brokers):
+    with as_calque_errors("its topics be listed", topic.brokers):
         cluster = admin.list_topics(timeout=PATIENCE)
     missing = tuple(name for name in names_of(topic) if name not in cluster.topics)
     if not missing:
@@ -65,7 +65,7 @@ def wait_for(admin: AdminClient, topic: Topic, names: tuple[str, ...]) -> None:
     """Until each of the topics has a leader."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        with told("its topics be listed", topic.brokers):
+        with as_calque_errors("its topics be listed", topic.brokers):
             listed_topics = admin.list_topics(timeout=PATIENCE).topics
         if all(name in listed_topics and is_led(listed_topics[name]) for name in names):
             return

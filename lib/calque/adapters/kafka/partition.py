@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, RecordsLost, fault, told
+from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, RecordsLost, as_calque_errors, fault
 from calque.adapters.kafka.record import Record, record_of
 from calque.adapters.kafka.slot import ClientSlot
 from calque.adapters.kafka.topic import Topic
@@ -125,7 +125,7 @@ class Fetcher:
     def _from(self, offset: int) -> Consumer:
         consumer = self._consumer.client(self._new)
         if self._next_offset != offset:
-            with told(f"topic {self._name} be read", self._topic.brokers):
+            with as_calque_errors(f"topic {self._name} be read", self._topic.brokers):
                 consumer.assign([TopicPartition(self._name, self._partition, offset)])
             self._next_offset = offset
         return consumer
@@ -229,7 +229,7 @@ def consumer_of(topic: Topic) -> Consumer:
         "fetch.queue.backoff.ms": 10,
         "fetch.error.backoff.ms": 100,
     }
-    with told("anything be read", topic.brokers):
+    with as_calque_errors("anything be read", topic.brokers):
         return Consumer(settings)
 
 
@@ -247,7 +247,7 @@ def producer_of(topic: Topic, largest: int) -> Producer:
         "retry.backoff.ms": 50,
         "retry.backoff.max.ms": 200,
     }
-    with told("anything be written", topic.brokers):
+    with as_calque_errors("anything be written", topic.brokers):
         return Producer(settings)
 
 

@@ -38,14 +38,14 @@ class Registry:
     subject: str
     text: str
 
-    def known(self) -> int | None:
+    def registered_id(self) -> int | None:
         """The schema's id; None where it is not registered under the subject."""
         answer = self._ask(f"/subjects/{self.subject}")
         return None if answer is None else int(answer["id"])
 
     def register(self) -> int:
         """The schema's id, registered only where it is missing: so a user who may only look will do."""
-        schema_id = self.known()
+        schema_id = self.registered_id()
         if schema_id is not None:
             return schema_id
         answer = self._ask(f"/subjects/{self.subject}/versions")
@@ -72,7 +72,7 @@ class Registry:
                 document: Mapping[str, Any] = orjson.loads(answer.read())
                 return document
         except HTTPError as error:
-            code, message = told(error)
+            code, message = code_and_message(error)
             if code in NOT_FOUND:
                 return None
             raise self._fault(error.code, message) from error
@@ -109,7 +109,7 @@ def registry_of(topic: Topic) -> Registry:
     return Registry(topic.registry, topic.registry_options, f"{topic.name}-value", newest_text(NAME))
 
 
-def told(error: HTTPError) -> tuple[int, str]:
+def code_and_message(error: HTTPError) -> tuple[int, str]:
     """The protocol's own code (0 for none) and the message."""
     with error:
         body = error.read()

@@ -15,7 +15,7 @@ class MemoryGaps:
         self._gaps: list[Gap] = []
         self._settled = 0
 
-    def found(self) -> Sequence[Gap]:
+    def recorded(self) -> Sequence[Gap]:
         return list(self._gaps)
 
     def add(self, gap: Gap) -> None:

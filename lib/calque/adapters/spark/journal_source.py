@@ -99,7 +99,7 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._watch.latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
 
     def reportLatestOffset(self) -> Offset | None:
-        return self._watch.seen()
+        return self._watch.newest_seen()
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._watch.freeze()

@@ -114,7 +114,7 @@ class Watch:
         """From now on nothing newer than what is there now. Raises `Unavailable`."""
         self._frozen = self._last_offset = offset(self._newest(), self._wakes())
 
-    def seen(self) -> Offset | None:
+    def newest_seen(self) -> Offset | None:
         """The newest offset met so far; asks nobody."""
         return self._last_offset
 

@@ -34,9 +34,9 @@ class Databases:
         self.source, self.side, self.faults = source, side, faults
         self.lock = threading.Lock()
         self.known_databases: set[str] = set()
-        self.held: set[str] = set()
+        self.drops_on_hold: set[str] = set()
         """Databases that the source dropped while one of their tables was set aside; named as at the source."""
-        self.aside: dict[str, DatabaseRow] = {}
+        self.quarantined_rows: dict[str, DatabaseRow] = {}
         """Databases that the target does not take as they are; named as at the source."""
         self.states: dict[str, str] = {}
         """What databases say in `calque.state`, by the source's names; nothing of most."""
@@ -46,9 +46,11 @@ class Databases:
     def adopt(self, rows: Iterable[StateRow]) -> None:
         """Take up what the ledger says."""
         database_rows = {row.database: row for row in rows if isinstance(row, DatabaseRow)}
-        self.aside = {name: row for name, row in database_rows.items() if row.state is TableState.QUARANTINED}
-        self.held = database_rows.keys() - self.aside.keys()
-        for name in [name for name in self.aside if not self.side.admission.touches_database(name)]:
+        self.quarantined_rows = {
+            name: row for name, row in database_rows.items() if row.state is TableState.QUARANTINED
+        }
+        self.drops_on_hold = database_rows.keys() - self.quarantined_rows.keys()
+        for name in [name for name in self.quarantined_rows if not self.side.admission.touches_database(name)]:
             self.rejoin(name)
 
     def adopt_states(self) -> None:
@@ -124,7 +126,7 @@ class Databases:
         """Databases that are gone at the window's end; one that still holds something is tried again later."""
         if self.side.policy.drops == "keep":
             return
-        dropping_events = dict.fromkeys(sorted(self.held), 0)
+        dropping_events = dict.fromkeys(sorted(self.drops_on_hold), 0)
         for entry in last_of(entries, self.side):
             if entry.keys.kind is EventKind.DROP_DATABASE and entry.keys.table is not None:
                 dropping_events[entry.keys.table.database] = entry.event_id
@@ -162,28 +164,28 @@ class Databases:
     def quarantine(self, name: str, why: str, event_id: EventId) -> None:
         """Set the database aside: it stays at the target as it is, and its tables go on."""
         row = DatabaseRow(name, TableState.QUARANTINED, why, event_id)
-        if self.aside.get(name) == row:
+        if self.quarantined_rows.get(name) == row:
             return
         LOG.warning("%s: database %s is quarantined at event %d: %s", self.side.policy.target, name, event_id, why)
-        self.held.discard(name)
-        self.aside[name] = row
+        self.drops_on_hold.discard(name)
+        self.quarantined_rows[name] = row
         self.side.ledger.put_tables([row])
 
     def rejoin(self, name: str) -> None:
         """The database is not set aside any more."""
         self.faults.succeeded((DATABASE, name))
-        if self.aside.pop(name, None) is not None:
+        if self.quarantined_rows.pop(name, None) is not None:
             self.side.ledger.remove_tables([(DATABASE, name, "")])
 
     def hold(self, name: str) -> None:
-        if name not in self.held:
+        if name not in self.drops_on_hold:
             self.rejoin(name)
-            self.held.add(name)
+            self.drops_on_hold.add(name)
             self.side.ledger.put_tables([DatabaseRow(name, TableState.LIVE, HELD)])
 
     def let_go(self, name: str) -> None:
-        if name in self.held:
-            self.held.remove(name)
+        if name in self.drops_on_hold:
+            self.drops_on_hold.remove(name)
             self.side.ledger.remove_tables([(DATABASE, name, "")])
 
     def ensure(self, table: TableName) -> None:

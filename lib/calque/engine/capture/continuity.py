@@ -71,7 +71,7 @@ class Continuity:
 
     def compare(self, last: EventId) -> LogBreak | None:
         """What was read last with what the log has in its place, where it still has some."""
-        known_signs = self.known(last)
+        known_signs = self.expected_signs(last)
         for events in of_one_id(events_after(self.source.log, max(last - self.tail, 0), last)):
             event_id, log_signs = events[0].event_id, [sign_of(event) for event in events]
             if event_id not in known_signs:
@@ -82,7 +82,7 @@ class Continuity:
                 return came_twice(event_id)
         return None
 
-    def known(self, last: EventId) -> Mapping[EventId, Sequence[Sign]]:
+    def expected_signs(self, last: EventId) -> Mapping[EventId, Sequence[Sign]]:
         """The last events that were read, as they were: the journal's, and before it what the newest gap left."""
         oldest = self.source.journal.oldest()
         if oldest is None:
@@ -158,7 +158,7 @@ class Continuity:
     def pass_over(self, log_break: LogBreak) -> Gap:
         if self.stop:
             raise Refused(log_break.what, log_break.why, CURE)
-        number = len(self.gaps.found()) + 1
+        number = len(self.gaps.recorded()) + 1
         now = datetime.fromtimestamp(self.source.clock.now_ns() / 1e9, UTC).isoformat(timespec="seconds")
         gap = Gap(number, self.last(), self.source.log.current(), log_break.cause, now)
         rows = of_one_id(events_after(self.source.log, max(gap.at - self.tail, 0), gap.at))
@@ -170,7 +170,7 @@ class Continuity:
 
     def heal(self) -> None:
         """Finish what a death left half done."""
-        known_gaps = self.gaps.found()
+        known_gaps = self.gaps.recorded()
         if known_gaps and self.gaps.settled() < known_gaps[-1].number:
             self.begin_anew(known_gaps[-1])
 

@@ -11,7 +11,7 @@ from calque.ports.services import SchemaRegistryInfo
 def check_registry(registry: SchemaRegistryInfo, findings: Findings) -> None:
     """Changes nothing there."""
     try:
-        schema_id = registry.known()
+        schema_id = registry.registered_id()
         objection = "" if schema_id is not None else registry.objection()
     except (Unavailable, Refused) as error:
         findings.refused(WHERE, error)

@@ -27,7 +27,7 @@ class BootstrapStart:
 
     low: EventId
     listed: EventId
-    mended: GapRecovery
+    recovery: GapRecovery
     tables: int
 
 
@@ -60,7 +60,7 @@ class Bootstrap:
         self,
         rows: Mapping[StateKey, StateRow],
         gaps: Sequence[Gap],
-        mended: GapRecovery,
+        recovery: GapRecovery,
         cursor: EventId,
         epoch: Epoch | None,
     ) -> BootstrapStart:
@@ -75,7 +75,7 @@ class Bootstrap:
         self.make(low)
         unknown = gap_recovery.unknown_rows(names, rows, cursor, low, gaps)
         forgotten_spans = [gap_recovery.forgotten_span(gap) for gap in gaps if gap.cause is GapCause.FORGOTTEN]
-        return self.begun(low, gap_recovery.with_gaps(mended, gaps, epoch), unknown, forgotten_spans)
+        return self.begun(low, gap_recovery.with_gaps(recovery, gaps, epoch), unknown, forgotten_spans)
 
     def low(self) -> EventId:
         """An event that comes before the listing. What scans found by now is nothing new to who reads after it."""
@@ -105,7 +105,7 @@ class Bootstrap:
     def begun(
         self,
         low: EventId,
-        mended: GapRecovery,
+        recovery: GapRecovery,
         unknown: Sequence[TableRow],
         forgotten_spans: Sequence[ForgottenSpan] = (),
     ) -> BootstrapStart:
@@ -113,6 +113,6 @@ class Bootstrap:
         # Two commits, in this order: with the records alone a death between them would leave tables live that may have
         # changed. With the rows alone the next start finds no beginning, or the gap again, and comes here once more.
         self.side.ledger.put_tables(unknown)
-        self.side.ledger.put_records([BootstrapBeginning(low, listed), mended, *forgotten_spans, scans])
+        self.side.ledger.put_records([BootstrapBeginning(low, listed), recovery, *forgotten_spans, scans])
         self.scanned.recorded = scans.newest_scan
-        return BootstrapStart(low, listed, mended, len(unknown))
+        return BootstrapStart(low, listed, recovery, len(unknown))

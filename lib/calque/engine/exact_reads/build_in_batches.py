@@ -109,7 +109,7 @@ class TableBuild:
     def __post_init__(self) -> None:
         no_images = ReadImages(ExactTable(self.name, 0))
         self.context = HopContext(self.side, no_images, lambda data: Listing(data.location, ()), {}, AppliedChanges())
-        gaps = self.source.gaps.found() if self.source.gaps is not None else ()
+        gaps = self.source.gaps.recorded() if self.source.gaps is not None else ()
         self.hidden = hidden_name(self.side.admission.name_at_target(self.name), f"read{len(gaps)}")
 
     def run(self) -> BuiltTable | None:

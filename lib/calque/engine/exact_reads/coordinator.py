@@ -127,7 +127,7 @@ class ExactReads:
     def read_all_again(self, reason: str) -> list[TableName]:
         """All tables must be read again, and what the target would lose by that is counted first. Not while a
         comparison is under way."""
-        held, passed_by = {*self.comparing.held()}, self.tables.passed_by()
+        held, passed_by = {*self.comparing.held_drops()}, self.tables.passed_by()
         names = [name for name in self.tables.in_state(*SETTLED) if name not in held]
         self.comparing.begin_all()
         self.side.read_requests.add(
@@ -142,7 +142,7 @@ class ExactReads:
     def read_asked(self) -> None:
         """What operators asked for is begun with, but of tables that windows pass by, or whose drops wait."""
         reasons = self.side.read_requests.reasons()
-        not_now = {*self.tables.passed_by(), *self.comparing.held()} if reasons else ()
+        not_now = {*self.tables.passed_by(), *self.comparing.held_drops()} if reasons else ()
         for name, reason in reasons.items():
             if name in not_now:
                 continue
@@ -153,7 +153,7 @@ class ExactReads:
 
     def release_drops(self, takes: Callable[[TableName], bool]) -> list[TableName]:
         """Tables that wait for an operator, and are chosen, are read again, and lose what the source has not."""
-        names = list(filter(takes, self.comparing.held()))
+        names = list(filter(takes, self.comparing.held_drops()))
         for name in names:
             self.need(name, "its drops were released", self.tables.cursor)
         return names

@@ -46,7 +46,7 @@ class DropGuard:
     ) -> None:
         self.source, self.side, self.tables = source, side, tables
         self.surveying = BulkComparePool(source, side, reading, begin, wake)
-        self.mended = GapRecovery()
+        self.recovery = GapRecovery()
         self.postponed_names: set[TableName] = set()
         """Tables whose losses are to be counted when nothing else is."""
 
@@ -56,11 +56,11 @@ class DropGuard:
 
     def is_repaired(self) -> bool:
         """Whether all were compared, and nobody has written it down."""
-        return self.mended.drops is DropReview.COUNTED and not self.surveying.is_busy()
+        return self.recovery.drops is DropReview.COUNTED and not self.surveying.is_busy()
 
     def is_done(self) -> bool:
         """Whether nothing has to be compared with the source any more."""
-        return self.mended.drops in (DropReview.HELD, DropReview.REPAIRED)
+        return self.recovery.drops in (DropReview.HELD, DropReview.REPAIRED)
 
     def has_news(self) -> bool:
         """Whether `take` has something to do."""
@@ -79,10 +79,10 @@ class DropGuard:
             for name in sorted(compared_names):
                 self.tables.begin_reading(name)
             self.surveying.start(since_gap, sorted(names_at_target))
-        elif self.mended.drops is DropReview.COMPARING:
+        elif self.recovery.drops is DropReview.COMPARING:
             self.record(DropReview.COUNTED)
-        after_gap = self.mended.newest_gap or self.mended.after_epoch
-        if not compared_names and after_gap and self.mended.drops in (DropReview.COUNTED, DropReview.HELD):
+        after_gap = self.recovery.newest_gap or self.recovery.after_epoch
+        if not compared_names and after_gap and self.recovery.drops in (DropReview.COUNTED, DropReview.HELD):
             self.surveying.start_facets(self.tables.in_state(State.LIVE))
         return [name for name in names if name not in compared_names]
 
@@ -110,7 +110,12 @@ class DropGuard:
         if self.surveying.is_counted():
             self.take_losses(results)
         results.read.extend(self.begin_later())
-        if self.mended.drops is DropReview.HELD and not self.held() and not results.held and not self.is_under_way():
+        if (
+            self.recovery.drops is DropReview.HELD
+            and not self.held_drops()
+            and not results.held
+            and not self.is_under_way()
+        ):
             self.record(DropReview.COUNTED)
         if self.is_repaired():
             drop_leftovers(self.source, self.side, databases, functions)
@@ -124,8 +129,8 @@ class DropGuard:
         rows, compared = self.tables.rows.items(), self.surveying.names
         others = sum(row.shows is not None for name, row in rows if name not in compared)
         losses = PossibleLosses(loss_counts, losses.objects + others)
-        is_held = self.mended.drops is not DropReview.COUNTED and losses.are_too_many(self.side.policy.max_drop)
-        self.record(DropReview.HELD if is_held or self.held() else DropReview.COUNTED)
+        is_held = self.recovery.drops is not DropReview.COUNTED and losses.are_too_many(self.side.policy.max_drop)
+        self.record(DropReview.HELD if is_held or self.held_drops() else DropReview.COUNTED)
         self.surveying.settle()
         for name, count in loss_counts.items():
             if is_held:
@@ -134,16 +139,16 @@ class DropGuard:
                 results.read.append(name)
         self.surveying.start_facets(self.surveying.equal)
 
-    def told(self) -> None:
+    def mark_published(self) -> None:
         """An epoch has told of the gaps."""
-        self.mended = replace(self.mended, unpublished=None)
+        self.recovery = replace(self.recovery, unpublished=None)
 
-    def held(self) -> list[TableName]:
+    def held_drops(self) -> list[TableName]:
         """Tables whose drops wait for an operator."""
         rows = self.tables.rows
         return [name for name in self.tables.in_state(State.QUARANTINED) if rows[name].why is NotLiveReason.HELD]
 
     def record(self, drops: DropReview) -> None:
         """Write down what becomes of drops by difference, before the first of them."""
-        self.mended = replace(self.mended, drops=drops)
-        self.side.ledger.put_records([self.mended])
+        self.recovery = replace(self.recovery, drops=drops)
+        self.side.ledger.put_records([self.recovery])

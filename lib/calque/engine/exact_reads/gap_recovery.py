@@ -53,7 +53,7 @@ def goes_on_from(records: Collection[Record], epoch: Epoch | None) -> EventId:
 
 def newer(gaps: Gaps | None, recovery: GapRecovery) -> list[Gap]:
     """Gaps that the target has not dealt with."""
-    return [gap for gap in gaps.found() if gap.number > recovery.newest_gap] if gaps is not None else []
+    return [gap for gap in gaps.recorded() if gap.number > recovery.newest_gap] if gaps is not None else []
 
 
 def before(gaps: Gaps | None, start: EventId) -> GapRecovery:

@@ -115,7 +115,7 @@ def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None
     if event_id < newest and (first_event is None or first_event.event_id != event_id + 1):
         state_of_log = "has none after it" if first_event is None else f"goes on with event {first_event.event_id}"
         raise Refused(what, f"the source's log was cleaned and {state_of_log}", INSTEAD)
-    for gap in source.gaps.found() if source.gaps is not None else ():
+    for gap in source.gaps.recorded() if source.gaps is not None else ():
         if gap.span[1] > event_id:
             raise Refused(what, f"the journal has a gap from event {gap.span[0]} to {gap.span[1]}", INSTEAD)
 

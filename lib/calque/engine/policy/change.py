@@ -38,14 +38,14 @@ class PolicyChange:
     ) -> None:
         self.source, self.side = source, side
         self.databases, self.functions, self.consistency = databases, functions, consistency
-        self.kept = RetainedReplicas(side)
-        self.moves = TargetRenames(source, side, databases, self.kept)
+        self.retained = RetainedReplicas(side)
+        self.moves = TargetRenames(source, side, databases, self.retained)
         self.admitted: dict[TableName, AdmittedObject] = {}
 
     def open(self, records: Sequence[Record], rows: Rows, cursor: EventId) -> list[ObjectRow]:
         """Make the target, which shows `cursor`, one of its policy; what was moved and dropped there. Costs no call
         where the policy is what it was. `Refused` where that can't be."""
-        self.kept.adopt(records)
+        self.retained.adopt(records)
         self.admitted = {one.name: one for one in all_of(records, AdmittedObject)}
         now, written = self.side.policy, one_of(records, TargetPolicies)
         if written is None:
@@ -160,7 +160,7 @@ class PolicyChange:
         """Those that the source has, and those whose replica was kept."""
         if not change.admits_others:
             return
-        yield from filter(change.is_new, self.kept.replicas)
+        yield from filter(change.is_new, self.retained.replicas)
         for database in self.source.catalog.databases():
             if change.now.touches_database(database):
                 names = (TableName(database, table.lower()) for table in self.source.catalog.tables(database))

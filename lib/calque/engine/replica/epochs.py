@@ -60,7 +60,7 @@ class Epochs:
 
     def has_news(self) -> bool:
         """Whether an epoch has something to tell that is not of the tables' states."""
-        return bool(self.unpublished) or (self.last is not None and self.comparing.mended.unpublished is not None)
+        return bool(self.unpublished) or (self.last is not None and self.comparing.recovery.unpublished is not None)
 
     def publish(self, window: Window, upto: EventId) -> None:
         """The epoch of the window; before the bootstrap is through, only the tables' states."""
@@ -68,7 +68,7 @@ class Epochs:
         window.announced = self.side.announced.waiting()
         bootstrapping = self.bootstrapping(upto)
         news = upto != self.tables.cursor or self.last is None or bool(self.unpublished or window.announced)
-        news = news or self.comparing.mended.unpublished is not None
+        news = news or self.comparing.recovery.unpublished is not None
         if not news and not self.tables.changed:
             self.scanned.record()
             return
@@ -104,8 +104,10 @@ class Epochs:
             return None
         self.last, self.tables.cursor, self.unpublished = last_epoch, last_epoch.event_id, []
         self.passed, self.passed_events, self.published_ns = self.tables.cursor, 0, self.clock.elapsed_ns()
-        self.comparing.told()
-        self.side.announced.told(self.side.ledger, list(filter(self.has_ended, announced)), self.tables.cursor)
+        self.comparing.mark_published()
+        self.side.announced.mark_published(
+            self.side.ledger, list(filter(self.has_ended, announced)), self.tables.cursor
+        )
         return last_epoch
 
     def has_ended(self, announced: Announcement) -> bool:
@@ -115,7 +117,7 @@ class Epochs:
     def is_idle(self) -> bool:
         """Whether there is nothing to tell but that time goes on."""
         is_all_published = (
-            self.comparing.mended.unpublished is None and not self.unpublished and not self.tables.changed
+            self.comparing.recovery.unpublished is None and not self.unpublished and not self.tables.changed
         )
         is_recent = self.clock.elapsed_ns() - self.published_ns < IDLE_SECONDS * 1e9
         return self.last is not None and is_all_published and is_recent and not self.side.announced.waiting()
@@ -137,7 +139,7 @@ class Epochs:
 
     def following(self, window: Window, upto: EventId) -> Epoch:
         """The epoch after the last one."""
-        last, untold = self.last, self.comparing.mended.unpublished
+        last, untold = self.last, self.comparing.recovery.unpublished
         return Epoch(
             epoch=last.epoch + 1 if last else 1,
             event_id=upto,
@@ -150,7 +152,7 @@ class Epochs:
             calls=window.applied.calls,
             files=window.applied.files,
             bytes=window.applied.bytes,
-            quarantined=(*sorted(self.databases.aside), *map(str, self.tables.in_state(State.QUARANTINED))),
+            quarantined=(*sorted(self.databases.quarantined_rows), *map(str, self.tables.in_state(State.QUARANTINED))),
             bridges=window.bridges(),
             in_parts=window.in_parts(),
             rebasing=self.consistency.rebasing(),

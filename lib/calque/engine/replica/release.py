@@ -33,7 +33,7 @@ class Release:
         """Tables that are chosen are read again; which ones. Chosen functions, and databases all of whose tables are,
         are made now as the event has them that they were set aside at. Raises `Unavailable`."""
         rows: list[DatabaseRow | FunctionRow] = [
-            row for name, row in sorted(self.databases.aside.items()) if covers(name)
+            row for name, row in sorted(self.databases.quarantined_rows.items()) if covers(name)
         ]
         rows += [row for name, row in sorted(self.functions.owned.items()) if is_aside(row) and takes(name)]
         for row in rows:

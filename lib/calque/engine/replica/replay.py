@@ -76,7 +76,7 @@ def require_journal(source: SourceSide, after: EventId) -> None:
     if last is None or after > last:
         raise Refused(what, f"the journal ends at event {last or 0}", "Name an earlier event")
     first = oldest if oldest is not None else last + 1
-    lost = [gap for gap in (source.gaps.found() if source.gaps is not None else ()) if gap.span[1] > after]
+    lost = [gap for gap in (source.gaps.recorded() if source.gaps is not None else ()) if gap.span[1] > after]
     if first > after + 1 or lost:
         why = (
             f"the journal has a gap up to event {lost[-1].span[1]}"

@@ -102,7 +102,7 @@ class Replica:
         self.origins = OriginLearning(self.unfiltered_source, side)
         self.reading = ReaderPool(
             *(source, side, self.databases, self.tables, self.faults, wake, make_pool, self.readers, self.batch),
-            *(self.policies.kept, self.pace, self.pause_rules.holds),
+            *(self.policies.retained, self.pace, self.pause_rules.holds),
         )
         self.comparing = DropGuard(source, side, self.tables, self.reading, self.begin, wake)
         self.bootstrap = Bootstrap(
@@ -178,7 +178,7 @@ class Replica:
         gap needs, too."""
         records, rows = self.side.ledger.records(), self.side.ledger.tables()
         self.epochs.last = self.side.ledger.last_epoch()
-        mended = self.comparing.mended = gap_recovery.recovery_of(records, self.epoch)
+        recovery = self.comparing.recovery = gap_recovery.recovery_of(records, self.epoch)
         recorded = one_of(records, BootstrapBeginning)
         has_begun = self.epoch is not None or recorded is not None
         start = self.side.policy.start if not has_begun else None
@@ -186,7 +186,7 @@ class Replica:
         self.databases.adopt(rows.values())
         self.functions.adopt(rows.values())
         self.tables.cursor = gap_recovery.goes_on_from(records, self.epoch) if start is None else start
-        if recorded is not None and (self.epoch is None or mended.unpublished is not None):
+        if recorded is not None and (self.epoch is None or recovery.unpublished is not None):
             self.epochs.listed = recorded.listed_by or 0
         before = self.cursor
         if not has_begun or self.gaps_behind() or self.own_gap():
@@ -202,10 +202,10 @@ class Replica:
             current_rows = self.side.ledger.tables()
             reached = max(max(gap.after, self.source.journal.last() or 0) for gap in gaps)
             self.epochs.unpublished += unsure(current_rows.values(), self.cursor, reached)
-            self.begin_at(beginning := self.bootstrap.again(current_rows, gaps, mended, self.cursor, self.epoch))
+            self.begin_at(beginning := self.bootstrap.again(current_rows, gaps, recovery, self.cursor, self.epoch))
             text = "%s starts again at event %d: %s; %d tables may have changed"
             LOG.warning(text, self.name, beginning.low, gap_recovery.said(gaps[-1]), beginning.tables)
-        elif mended.unpublished is not None:
+        elif recovery.unpublished is not None:
             self.epochs.unpublished += unsure(rows.values(), self.cursor, self.source.journal.last() or 0)
         if self.origins.is_done and not (has_begun and self.cursor == before):
             # What was written down at the source since then, up to the cursor, comes in no window.
@@ -232,24 +232,24 @@ class Replica:
         """Take the target as the source was at the event; it has nothing to do with gaps before that."""
         rows = self.start_at.tables(event_id)
         self.consistency.bootstrap({row.database for row in rows if row.state is TableState.UNKNOWN})
-        mended = self.comparing.mended = gap_recovery.before(self.source.gaps, event_id)
+        recovery = self.comparing.recovery = gap_recovery.before(self.source.gaps, event_id)
         # Two commits, in this order: without the records the next start comes here again, and makes the same rows.
         self.side.ledger.put_tables(rows)
-        self.side.ledger.put_records([BootstrapBeginning(event_id), mended])
+        self.side.ledger.put_records([BootstrapBeginning(event_id), recovery])
         self.tables.cursor = event_id
 
     def begin_at(self, beginning: BootstrapStart) -> None:
         """All tables are unknown now."""
-        self.comparing.mended = beginning.mended
+        self.comparing.recovery = beginning.recovery
         self.tables.cursor, self.epochs.listed = beginning.low, beginning.listed
 
     def gaps_behind(self) -> list[Gap]:
         """Gaps that this target has not dealt with."""
-        return gap_recovery.newer(self.source.gaps, self.comparing.mended)
+        return gap_recovery.newer(self.source.gaps, self.comparing.recovery)
 
     def own_gap(self) -> list[Gap]:
         """The gap between the position and the journal, which has let go of events that this target has not taken."""
-        return gap_recovery.left_behind(self.source, self.begin(), self.cursor, self.comparing.mended)
+        return gap_recovery.left_behind(self.source, self.begin(), self.cursor, self.comparing.recovery)
 
     def newest(self) -> EventId:
         """The source's newest event, while it answers: a journal that lost its end had more than it has."""

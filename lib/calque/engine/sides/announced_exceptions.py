@@ -49,7 +49,7 @@ class AnnouncedExceptions:
         with self.lock:
             return tuple(self.records[key] for key in sorted(self.records))
 
-    def told(self, ledger: Ledger, records: Sequence[Announcement], cursor: EventId) -> None:
+    def mark_published(self, ledger: Ledger, records: Sequence[Announcement], cursor: EventId) -> None:
         """An epoch lists `records` now, which are done; live tables show `cursor`. What grew meanwhile stays."""
         with self.lock:
             self.cursor = cursor

@@ -26,7 +26,7 @@ def messages(journal: Journal, ids: Iterable[EventId], most: int = AT_ONCE) -> I
 def begin_of(gaps: Gaps | None, start_event: EventId) -> EventId:
     """Where the journal begins: behind the newest gap, else after event `start_event`. `Unavailable` while capture has
     not begun it anew."""
-    known_gaps = gaps.found() if gaps is not None else ()
+    known_gaps = gaps.recorded() if gaps is not None else ()
     if gaps is None or not known_gaps:
         return start_event
     if gaps.settled() < known_gaps[-1].number:
@@ -46,7 +46,7 @@ def reach(journal: Journal) -> EventId:
 
 def newest(gaps: Gaps | None) -> int:
     """The number of the newest gap; 0 for none."""
-    return len(gaps.found()) if gaps is not None else 0
+    return len(gaps.recorded()) if gaps is not None else 0
 
 
 PAGE = 20_000

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from calque.core.mended import dealt_with
+from calque.core.gap_states import dealt_with
 from calque.engine.exact_reads.gap_recovery import goes_on_from
 from calque.engine.sides.journal_reads import newest, reach
 from calque.engine.sides.sides import SourceSide
@@ -113,7 +113,7 @@ def release(
     shown_event = min((shown_by_all(ledger, gap) for ledger in ledgers), default=0)
     events = pins.events()
     released_events = [event_id for event_id in events if event_id <= max(shown_event, lost_event)]
-    pinned_sizes = {event_id: pins.held(event_id) for event_id in events if event_id > max(shown_event, lost_event)}
+    pinned_sizes = {event_id: pins.usage(event_id) for event_id in events if event_id > max(shown_event, lost_event)}
     size = sum(pinned_size for pinned_size, _ in pinned_sizes.values())
     for event_id, (pinned_size, pinned_ns) in pinned_sizes.items():
         if size > limits.size or (pinned_ns and now_ns - pinned_ns > limits.age * 1e9):

@@ -22,7 +22,7 @@ PAGE = 2000
 """Partitions that are held at a time."""
 
 
-def found(
+def recovered_rows(
     side: TargetSide,
     shown: Mapping[TableName, ShownTable | None],
     looked_for: Mapping[TableName, Collection[str]],

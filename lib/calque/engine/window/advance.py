@@ -12,7 +12,7 @@ from calque.engine.apply.definitions import EventImages
 from calque.engine.apply.facet_sources import changes_of
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.target.recovered_rows import found
+from calque.engine.target.recovered_rows import recovered_rows
 from calque.engine.window.prepare import ATTEMPTS, PreparedGroup, ReadyPlan, Unreachable, prepare, ready_of
 from calque.errors import Broken
 from calque.model.files import Listing
@@ -94,7 +94,7 @@ def carry_out(
     """Do what is left to do, as long as nothing has changed since. `recorded`: what the target shows has no rows in the
     ledger beyond that event, and gets them. Raises `Conflict`, `ContentLost`."""
     if recorded is not None:
-        applied.objects += found(side, ready.shown, ready.looked_for, recorded)
+        applied.objects += recovered_rows(side, ready.shown, ready.looked_for, recorded)
     changes = changes_of(source.journal, ready.plan.facet_events)
     perform(side, ready, EventImages(source.journal, ready.plan), changes, applied)
     return advanced(ready, applied)

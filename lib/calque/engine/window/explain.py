@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calque.core.tally import Cost, Held, costs, statistics_calls
+from calque.core.tally import Cost, ShownFiles, costs, statistics_calls
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.prepare import ReadyPlan
 from calque.model.names import EventId, TableName
@@ -43,14 +43,14 @@ def explain(side: TargetSide, ready: ReadyPlan) -> ExplainedGroup:
     """What `carry_out` would do; changes nothing."""
     plan, limits = ready.plan, side.catalog.abilities().limits
     listings = ready.listings if side.policy.data != "none" else {}
-    hops = costs(plan.hops, held(ready), listings, limits)
+    hops = costs(plan.hops, shown_files(ready), listings, limits)
     keeps = is_kept(side, plan.hops)
     if keeps:
         hops[-1] = Cost()
     return ExplainedGroup(plan, tuple(hops), statistics_calls(plan, limits), ready.complete, ready.shows, keeps)
 
 
-def held(ready: ReadyPlan) -> Held:
+def shown_files(ready: ReadyPlan) -> ShownFiles:
     """The files that the target shows before the first hop."""
     return {
         (name, partition): listing

@@ -95,7 +95,7 @@ class ScanBacklog:
         }
         stops: dict[tuple[TableName, int], list[tuple[str, OwedScan, int]]] = {}
         first_late_events: dict[TableName, EventId] = {}
-        for (name, partition), numbered in self.there(ready).items():
+        for (name, partition), numbered in self.numbered(ready).items():
             newest, shown_event = numbered[-1][0], shown(name)
             if newest.entry.event_id < shown_event:
                 first_late_events[name] = min(first_late_events.get(name, shown_event), newest.entry.event_id)
@@ -134,7 +134,7 @@ class ScanBacklog:
             else:
                 del self.owed_scans[name, partition]
 
-    def there(self, ready: Mapping[ObjectKey, list[OwedScan]]) -> dict[ObjectKey, list[tuple[OwedScan, int]]]:
+    def numbered(self, ready: Mapping[ObjectKey, list[OwedScan]]) -> dict[ObjectKey, list[tuple[OwedScan, int]]]:
         """Each with its number, negative where its files are gone. Left out is what moved on longer ago, and forgotten
         in the end: whoever scans compares with it, and finds it changed when it is left alone."""
         if not ready or self.scans is None:

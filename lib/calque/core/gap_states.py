@@ -10,7 +10,7 @@ from calque.model.gaps import Gap, GapCause
 from calque.model.ledger import NotLiveReason, StateRow, TableRow, TableState
 from calque.model.records import DropReview, ForgottenSpan, GapRecovery, Record, one_of
 
-ASIDE = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING})
+NOT_SHOWN = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,9 @@ class TargetGaps:
 
     @staticmethod
     def of(records: Collection[Record], rows: Iterable[StateRow]) -> TargetGaps:
-        reads = any(isinstance(row, TableRow) and row.state in ASIDE and row.why is NotLiveReason.GAP for row in rows)
+        reads = any(
+            isinstance(row, TableRow) and row.state in NOT_SHOWN and row.why is NotLiveReason.GAP for row in rows
+        )
         return TargetGaps(one_of(records, GapRecovery), own_gap(records), reads)
 
     def is_under_way(self) -> bool:
