@@ -1,4 +1,4 @@
-"""What a process holds of heavy messages, as the kernel counts it."""
+"""What a process holds of heavy messages and of long windows, as the kernel counts it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import json
 import subprocess
 from pathlib import Path
 
+from calque.control.window_size import EVENT_BYTES
 from support.programs import program
 from support.services.logserver import log_server
 from support.sources.heavy import WideLog
+from support.sources.longwindow import write
 
 EVENTS, PARTITIONS, MESSAGE = 100, 30, 10_000_000
 MOST = 512
 """MiB, of which the modules take 110."""
+LONG = 120_000
 
 
 def test_a_gigabyte_of_messages_of_ten_megabytes_goes_through_half_of_it(tmp_path: Path) -> None:
@@ -30,3 +33,19 @@ def test_a_gigabyte_of_messages_of_ten_megabytes_goes_through_half_of_it(tmp_pat
     assert told["partitions"] == PARTITIONS
     assert told["captured"] < MOST
     assert told["applied"] < MOST
+
+
+def test_an_event_of_a_long_window_takes_no_more_than_the_bound_of_windows_counts_for_it(tmp_path: Path) -> None:
+    write(str(tmp_path), LONG)
+    done = subprocess.run(
+        [*program("support.sources.longwindow"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    print(told)
+    assert told["partitions"] == 100
+    assert told["bytes"] / LONG < EVENT_BYTES

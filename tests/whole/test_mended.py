@@ -251,7 +251,7 @@ def test_a_window_after_a_death_is_not_shorter_than_the_one_that_died(wiring: Wi
     part.windows(world.replica, world.source.current())
     assert world.problems == []
     assert world.replica.epochs.position() == world.source.current()
-    assert part.longest() == 2
+    assert part.window_size.due() == 2
 
 
 def table_of(name: TableName) -> Table:

@@ -1,4 +1,5 @@
-"""How much a window holds: a bounded number of events, and every call of the source that it begins."""
+"""How much a window holds: a bounded number of events, more of them behind a backlog, and every call of the source
+that it begins."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_3
 from calque.config import load
+from calque.control.window_size import EVENT_BYTES, MOST_EVENTS, WindowSize
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
@@ -29,13 +31,18 @@ def world() -> World:
     return world
 
 
+def wiring_of(folder: Path, more: str) -> Wiring:
+    """Of a target "dr" with `more` in its section, and in sections behind it."""
+    text = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
+    text += f'[state]\npath = "{folder / "state"}"\n'
+    text += f'[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n{more}\n'
+    (folder / "calque.toml").write_text(text)
+    return Wiring(load(str(folder / "calque.toml")))
+
+
 def part_of(world: World, folder: Path, max_events: int) -> TargetPart:
     """The target's part of a process, with windows of so many events."""
-    text = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n[targets.dr]\n'
-    text += f'metastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n[window]\nmax_events = {max_events}\n'
-    (folder / "calque.toml").write_text(text + f'[state]\npath = "{folder / "state"}"\n')
-    wiring = Wiring(load(str(folder / "calque.toml")))
-    run = Run(wiring, ["dr"])
+    run = Run(wiring_of(folder, f"[window]\nmax_events = {max_events}"), ["dr"])
     part = TargetPart(run, run.streams["hq"], "dr")
     part.replica = world.replica
     return part
@@ -84,6 +91,39 @@ def test_a_stop_ends_between_two_windows_and_the_next_start_takes_the_rest(world
     part.run.stopping.clear()
     part.windows(world.replica, 11)
     assert spans(world) == [Span(0, 4), Span(4, 8), Span(8, 11)]
+
+
+def test_behind_a_backlog_each_window_holds_twice_as_many_events_up_to_the_bound(world: World, tmp_path: Path) -> None:
+    create_tables(world, 60)
+    part = part_of(world, tmp_path, 4)
+    part.window_size.most = 20
+    part.windows(world.replica, 61)
+    assert [len(span) for span in spans(world)] == [4, 8, 16, 20, 13]
+    assert part.window_size.due() == 4
+
+
+def test_who_goes_on_behind_a_window_that_may_have_died_takes_one_of_that_size(tmp_path: Path) -> None:
+    wiring = wiring_of(tmp_path, "")
+    first = WindowSize.of(wiring, "dr")
+    first.begin()
+    first.end(is_behind=True)
+    assert first.begin() == 200_000
+    assert WindowSize.of(wiring, "dr").due() == 200_000
+
+
+@pytest.mark.parametrize(
+    ("more", "most"),
+    [
+        ("", MOST_EVENTS),
+        ("[window]\nmax_delay = 0", MOST_EVENTS),
+        ("[window]\nmax_events = 7", 7),
+        ("[window]\nmax_events = 1_000_000", 1_000_000),
+        ('consistency = "database"', 100_000),
+    ],
+)
+def test_windows_grow_where_the_configuration_leaves_their_size_to_calque(tmp_path: Path, more: str, most: int) -> None:
+    assert WindowSize.of(wiring_of(tmp_path, more), "dr").most == most
+    assert MOST_EVENTS * EVENT_BYTES == 512 * 2**20
 
 
 def test_a_window_ends_with_the_call_that_it_begins_however_many_events_that_wrote(

@@ -49,7 +49,7 @@ retention = "7d"                            # of events; a target that is away f
 # registry_options = { user = "calque", password_env = "REGISTRY_PASSWORD" }
 
 [window]
-max_events = 100000                         # what a target takes at a time, at most
+# max_events = 100000                       # what a target takes at a time; left out, more behind a backlog
 max_delay = "1s"                            # how long events wait, under load; a quiet stream is applied at once
 
 [serve]                                     # /healthz, /readyz, /metrics and /status of a running process

@@ -79,6 +79,7 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
 
     from calque.control.pause_rules import chosen_by, rules_of
     from calque.control.requests import open_requests
+    from calque.control.window_size import WindowSize
     from calque.engine.replica.dry_run import explain_next_window
     from calque.engine.replica.replica import Replica
     from calque.errors import Refused
@@ -90,7 +91,7 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
             with suppress(Refused):
                 replica.take_request(request)
 
-    target_wiring, max_events = wiring.target(target), wiring.config.window.max_events
+    target_wiring, max_events = wiring.target(target), WindowSize.of(wiring, target).due()
     begin = beginning_of(wiring, target_wiring.plug.source).foreseen
     return explain_next_window(target_wiring.source.side(), target_wiring.side(), begin, upto, max_events, take_up_all)
 

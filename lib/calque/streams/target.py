@@ -12,6 +12,7 @@ from calque.adapters.spark.journal_source import JournalStream
 from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
 from calque.control.requests import open_requests, remove_request
 from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, tell
+from calque.control.window_size import WindowSize
 from calque.core.gap_states import dealt_with
 from calque.core.lifecycle import UNREAD, State
 from calque.core.standing import Standing, standing
@@ -55,8 +56,7 @@ class TargetPart(Part):
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended_gap = 0
-        self.longest_recorded: int | None = None
-        """How many events a window may have held; None while that was not looked up."""
+        self.window_size = WindowSize.of(self.wiring, name)
         self.failure: CalqueError | None = None
         """Why it gets nowhere, until it does again."""
         self.over = False
@@ -181,7 +181,6 @@ class TargetPart(Part):
             after if self.gap else self.replica.cursor,
             self.wake_file,
             self.source.news_file,
-            max_events=self.wiring.config.window.max_events,
         )
         self.follow(stream, self.apply, self.gap)
 
@@ -194,31 +193,13 @@ class TargetPart(Part):
             raise Interrupted("A gap was found")
 
     def windows(self, replica: Replica, upto: EventId) -> None:
-        """Everything to `upto`. A batch may end far beyond the replica's position (after a pause, a new start): no
-        window holds more than `max_events`, and a stop waits for one window only."""
+        """Everything to `upto`, which may be far beyond the replica's position: in windows of the size that is due. A
+        stop waits for one of them only."""
         while not self.is_behind() and not self.paused():
-            max_events = self.longest()
-            self.window(replica, min(upto, replica.cursor + max_events))
-            self.keep_longest(self.wiring.config.window.max_events)
+            self.window(replica, min(upto, replica.cursor + self.window_size.begin()))
+            self.window_size.end(is_behind=replica.cursor < upto)
             if replica.cursor >= upto or self.stopped():
                 return
-
-    def longest(self) -> int:
-        """How many events the next window may hold. Not fewer than one that died may have held, under another
-        configuration: what that one showed and dropped again carries no mark, and would come back."""
-        max_events = self.wiring.config.window.max_events
-        if self.longest_recorded is None:
-            record = self.wiring.control.read(self.places.window_record) or {}
-            self.longest_recorded = int(str(record.get("max_events", 0)))
-        if max_events > self.longest_recorded:
-            self.keep_longest(max_events)
-        return max(max_events, self.longest_recorded)
-
-    def keep_longest(self, max_events: int) -> None:
-        """Windows from now on hold at most so many events."""
-        if max_events != self.longest_recorded:
-            self.wiring.control.put(self.places.window_record, {"max_events": max_events})
-            self.longest_recorded = max_events
 
     def window(self, replica: Replica, upto: EventId) -> None:
         self.hold_back(replica)

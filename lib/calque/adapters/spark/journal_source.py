@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from calque.adapters.spark.contiguous import checked, missing
@@ -49,7 +49,6 @@ class JournalStream:
     news: Path
     poll: float = 0.02
     wait: float = 5.0
-    max_events: int = 100_000
     small: int = 5_000
     partition: int = 20_000
 
@@ -93,10 +92,10 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset(self._stream.starting, 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(self._stream.max_events)
+        return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> Offset:
-        return self._watch.latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        return self._watch.latest(start, None)
 
     def reportLatestOffset(self) -> Offset | None:
         return self._watch.newest_seen()

@@ -1,0 +1,64 @@
+"""Apply a journal in one window, and tell what its events took: `longwindow JOURNAL`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.memory.evidence import MemoryEvidence
+from calque.adapters.memory.ledger import MemoryLedger
+from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
+from calque.adapters.memory.storage import MemoryStorage
+from calque.core.keys import keys_of
+from calque.core.rows import table_of
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.window.advance import advance, carry_out
+from calque.model.names import Span
+from calque.model.policy import Policy
+from support.sources.heavyflow import DATABASE, TABLE, peak
+from support.sources.logs import Log, part, partitioned
+
+PIECE = 10_000
+"""Events that are written to the journal at a time."""
+
+
+def write(location: str, events: int) -> None:
+    """A journal of a table whose partitions are altered again and again: after an event that creates it and one that
+    adds them, `events` more."""
+    journal, table = DeltaJournal(location), partitioned()
+    parts = [part(table, str(number)) for number in range(100)]
+    journal.append(rows(Log().create(table).add(table, *parts)))
+    for first in range(3, events + 3, PIECE):
+        log = Log().at(first)
+        for number in range(min(PIECE, events + 3 - first)):
+            before = parts[number % len(parts)]
+            log.alter_partition(table, before, before)
+        journal.append(rows(log))
+
+
+def rows(log: Log) -> object:
+    return table_of((event, keys_of(event)) for event in log.events)
+
+
+def main(location: str) -> None:
+    target = MemoryMetastore()
+    target.create_database(DATABASE)
+    journal = DeltaJournal(location)
+    source = SourceSide("hq", None, MemoryCatalog(MemoryMetastore()), journal, MemoryEvidence(), MemoryStorage())
+    side = TargetSide.of(
+        Policy("dr", "hq", warehouse="file:/target", data="none"),
+        MemoryCatalog(target),
+        MemoryLedger(),
+        MemoryStorage(),
+    )
+    upto = journal.last()
+    journal.entries(Span(0, 2))
+    before = peak()
+    entries = journal.entries(Span(0, upto))
+    advance(source, side, entries, 0, upto, frozenset(), interpret=carry_out)
+    print(json.dumps({"bytes": (peak() - before) * 2**20, "partitions": len(side.catalog.partition_names(TABLE))}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
