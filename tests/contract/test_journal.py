@@ -347,7 +347,7 @@ class TestAsADeltaTable:
 
         def read(snapshot: Snapshot) -> pa.Table:
             seen.append(snapshot)
-            return reader._table.read_files(snapshot.files if len(seen) > 1 else old.files)
+            return reader._table.files.read(snapshot.files if len(seen) > 1 else old.files)
 
         assert reader._table.consistently(read).num_rows == 4
         assert len(seen) == 2

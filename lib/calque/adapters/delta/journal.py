@@ -77,8 +77,8 @@ class DeltaJournal:
                 check_there(ids[0], ids[-1], *ends(snapshot))
             files = snapshot.holding(ids)
             if most is None:
-                return self._table.read_files(files, ids, columns)
-            pieces = (piece for file in files for piece in self._table.pieces(file, ids, columns))
+                return self._table.files.read(files, ids, columns)
+            pieces = (piece for file in files for piece in self._table.files.pieces(file, ids, columns))
             return pa.concat_tables([SCHEMA.empty_table(), *first_ones(pieces, lambda piece: int(piece.nbytes), most)])
 
         return self._table.consistently(read)

@@ -96,7 +96,7 @@ class KeyedTable(Generic[K, V, W]):
                 return None
             self._apply(snapshot)
             sequences = pa.array([number for key, (number, _) in self._rows.items() if keep(key)], pa.int64())
-            rows = self._table.read_files(snapshot.files)
+            rows = self._table.files.read(snapshot.files)
             return Change(self._table.write([rows.filter(pc.is_in(rows[SEQUENCE], sequences))]), snapshot.files)
 
         with self._lock:
@@ -140,7 +140,7 @@ class KeyedTable(Generic[K, V, W]):
             self._rows, self._applied = {}, 0
         last = snapshot.marks.get(SEQUENCE, 0)
         sequences = range(self._applied + 1, last + 1)
-        for row in self._table.read_files(snapshot.holding(sequences), sequences).sort_by(SEQUENCE).to_pylist():
+        for row in self._table.files.read(snapshot.holding(sequences), sequences).sort_by(SEQUENCE).to_pylist():
             key = self._layout.key_of(row)
             if row["removed"]:
                 self._rows.pop(key, None)

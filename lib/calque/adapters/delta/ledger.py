@@ -241,7 +241,7 @@ class DeltaLedger:
     ) -> Sequence[ObjectRow]:
         epochs, columns = range(upto + 1), (EPOCH, *columns)
         matches = self._objects.consistently(
-            lambda snapshot: self._objects.matching(snapshot.holding(epochs), epochs, columns, match)
+            lambda snapshot: self._objects.files.matching(snapshot.holding(epochs), epochs, columns, match)
         )
         return [object_of(row) for row in matches.sort_by([(EPOCH, "ascending"), ("step", "ascending")]).to_pylist()]
 
@@ -259,12 +259,12 @@ class DeltaLedger:
         sparse = {file: retention for file, retention in retentions.items() if retention.sparse}
         self._epochs.rewrite(
             lambda snapshot: [file for file in snapshot.files if file.low < before],
-            lambda file: retained(self._epochs.read_files([file]), before, owners),
+            lambda file: retained(self._epochs.files.read([file]), before, owners),
             {FORGOTTEN: before},
         )
         self._objects.rewrite(
             lambda snapshot: [file for file in snapshot.files if file in sparse],
-            lambda file: self._objects.read_files([file]).filter(sparse[file].mask),
+            lambda file: self._objects.files.read([file]).filter(sparse[file].mask),
         )
         self._states.vacuum()
         self._records.vacuum()
@@ -341,7 +341,7 @@ class DeltaLedger:
             named = pc.and_(pc.is_in(rows["table"], names), pc.is_in(rows["partition"], partitions))
             return pc.and_(named, rows["carries_files"])
 
-        rows = self._objects.matching(snapshot.holding(epochs), epochs, KEY_COLUMNS, match)
+        rows = self._objects.files.matching(snapshot.holding(epochs), epochs, KEY_COLUMNS, match)
         objects = {}
         for row in rows.sort_by(EPOCH).to_pylist():
             key = (row["database"], row["table"], row["partition"])
@@ -352,7 +352,7 @@ class DeltaLedger:
     def _worth_keeping(self, snapshot: Snapshot, before: int) -> dict[DataFile, RowRetention]:
         """Of each file with rows below `before`, the rows that are not, and those that are needed still."""
         files = [file for file in snapshot.files if file.low < before]
-        rows = [self._objects.read_files([file], None, LINE_COLUMNS) for file in files]
+        rows = [self._objects.files.read([file], None, LINE_COLUMNS) for file in files]
         if not files:
             return {}
         all_rows = pa.concat_tables(rows)

@@ -24,22 +24,15 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import chain
-from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 
-from calque.adapters.delta.parquet import groups_holding, key_range, row_groups, with_keys
+from calque.adapters.delta.data_files import DataFiles
 from calque.adapters.delta.snapshot import (
     NOT_THERE,
     NOTHING,
@@ -62,8 +55,6 @@ PROPERTIES = {
 }
 FORMAT = "format"
 FIRST_FORMAT = 1
-SMALL_BYTES = 1 << 20
-"""Below it a file is read faster by one thread."""
 LINGER_SECONDS = 600
 """So long a file that was merged away stays for readers who have not noticed."""
 ATTEMPTS = 30
@@ -97,14 +88,13 @@ class RangedTable:
         self.location = location
         self.schema = schema
         self.key = schema.names[0]
-        self._uri = local_path(location) or location
         self._marks = (*marks, FORMAT)
         self._format = table_format
         self._options = dict(storage_options or {})
         self._start()
 
     def __getstate__(self) -> dict[str, object]:
-        attributes = ("location", "schema", "key", "_uri", "_marks", "_format", "_options")
+        attributes = ("location", "schema", "key", "_marks", "_format", "_options")
         return {name: getattr(self, name) for name in attributes}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -115,7 +105,7 @@ class RangedTable:
         self._lock = threading.RLock()
         self._snapshot = NOT_THERE
         self._handle: DeltaTable | None = None
-        self._files: pafs.FileSystem | None = None
+        self.files = DataFiles(self.location, self.schema, self._options)
         self._merged_away: deque[tuple[float, str]] = deque()
         self._delta_schema = Schema.from_arrow(self.schema)
 
@@ -184,12 +174,8 @@ class RangedTable:
 
     def write(self, rows: Iterable[pa.Table]) -> tuple[DataFile, ...]:
         """Write the rows to one data file that nothing refers to yet; no file when there are no rows."""
-        groups = row_groups(rows)
-        first = next(groups, None)
-        if first is None:
-            return ()
         try:
-            return (self._written(chain([first], groups)),)
+            return self.files.write(rows)
         except OSError as error:
             raise self._unavailable("written", error) from error
 
@@ -200,7 +186,7 @@ class RangedTable:
 
     def read(self, keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows with those keys, files in order of key, rows as written; `columns` begin with the key."""
-        return self.consistently(lambda snapshot: self.read_files(snapshot.holding(keys), keys, columns))
+        return self.consistently(lambda snapshot: self.files.read(snapshot.holding(keys), keys, columns))
 
     def consistently(self, read: Callable[[Snapshot], T]) -> T:
         """What `read` returns on the newest version; done again when its files were merged away meanwhile."""
@@ -217,49 +203,6 @@ class RangedTable:
             "Look for something that deletes files below this folder, then try again",
         )
 
-    def read_files(
-        self, files: Iterable[DataFile], keys: Keys | None = None, columns: Sequence[str] | None = None
-    ) -> pa.Table:
-        """The rows of these files, or those of them with the wanted keys. Raises OSError."""
-        names = list(columns or self.schema.names)
-        pieces = [piece for file in files for piece in self.pieces(file, keys, names)]
-        if not pieces:
-            return pa.schema([self.schema.field(name) for name in names]).empty_table()
-        return pa.concat_tables(pieces)
-
-    def matching(
-        self,
-        files: Iterable[DataFile],
-        keys: Keys,
-        columns: Sequence[str],
-        match: Callable[[pa.Table], pa.ChunkedArray],
-    ) -> pa.Table:
-        """Whole rows with wanted keys for which `match`, a mask over `columns`, is true; other columns are read only
-        where one matches. Raises OSError."""
-        pieces = [self.schema.empty_table()]
-        for file in files:
-            with self._opened(file) as parquet:
-                for number in groups_holding(parquet, keys):
-                    mask = match(parquet.read_row_group(number, columns=list(columns)))
-                    if pc.any(mask).as_py():
-                        rows = filled(parquet.read_row_group(number).filter(mask), self.schema, self.schema.names)
-                        pieces.append(with_keys(rows, self.key, keys).cast(self.schema))
-        return pa.concat_tables(pieces)
-
-    def pieces(self, file: DataFile, keys: Keys | None, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows of one file, row group by row group, without the groups that can't hold a wanted key."""
-        threads = file.size > SMALL_BYTES
-        with self._opened(file) as parquet:
-            for number in groups_holding(parquet, keys):
-                read = parquet.read_row_group(number, columns=list(columns), use_threads=threads)
-                rows = filled(read, self.schema, columns)
-                yield rows if keys is None else with_keys(rows, self.key, keys)
-
-    @contextmanager
-    def _opened(self, file: DataFile) -> Iterator[pq.ParquetFile]:
-        with self._file_system().open_input_file(file.path) as source, pq.ParquetFile(source) as parquet:
-            yield parquet
-
     def compact(self, below: int | None = None) -> int:
         """Merge small files when there are many, so that the number of files stays small however many commits there
         were; only files whose keys are at most `below`. How many files were merged."""
@@ -269,7 +212,7 @@ class RangedTable:
     def merge(self, run: Sequence[DataFile], keep: Callable[[pa.Table], pa.Table] | None = None) -> int:
         """Write the rows of these files, or what `keep` leaves of them, to one file in their place, unless one of them
         has gone meanwhile. How many files were merged."""
-        rows = (piece for file in run for piece in self.pieces(file, None, self.schema.names))
+        rows = (piece for file in run for piece in self.files.pieces(file, None, self.schema.names))
         try:
             merged = self.write(rows if keep is None else map(keep, rows))
         except FileNotFoundError:
@@ -290,10 +233,10 @@ class RangedTable:
     def forget(self, upto: int) -> int:
         """Remove the rows with keys at or below `upto`: whole files, and the beginning of a file at the edge. How many
         rows went."""
-        names = self.schema.names
+        names, pieces = self.schema.names, self.files.pieces
         return self.rewrite(
             lambda snapshot: [file for file in snapshot.files if file.low <= upto],
-            lambda file: iter(()) if file.high <= upto else self.pieces(file, range(upto + 1, file.high + 1), names),
+            lambda file: pieces(file, range(upto + 1, file.high + 1), names) if file.high > upto else iter(()),
         )
 
     def rewrite(
@@ -342,25 +285,16 @@ class RangedTable:
             except (CommitConflict, DeltaError, OSError):
                 self._handle = None
 
-    def _file_system(self) -> pafs.FileSystem:
-        with self._lock:
-            if self._files is None:
-                if local_path(self.location) is None:
-                    self._files = pafs.PyFileSystem(DeltaStorageHandler(self._uri, self._options))
-                else:
-                    self._files = pafs.SubTreeFileSystem(self._uri, pafs.LocalFileSystem())
-            return self._files
-
     def _catch_up(self) -> None:
         if self._snapshot is NOT_THERE:
             self._open()
             return
         snapshot = self._snapshot
-        while (text := self._commit_text(snapshot.version + 1)) is not None:
+        while (text := self.files.text(commit_path(snapshot.version + 1))) is not None:
             snapshot = advanced(snapshot, text, self.key, self.location)
         self._snapshot = snapshot
         # No next commit is no news only while this version's own commit is there: the clean-up removes the oldest.
-        if not self._there(commit_path(snapshot.version)):
+        if not self.files.exists(commit_path(snapshot.version)):
             self._reopen()
 
     def _reopen(self) -> None:
@@ -370,12 +304,12 @@ class RangedTable:
 
     def _open(self) -> None:
         """Load the newest version as a whole. A commit's clean-up may remove what is being read: hence attempts."""
-        if not self._there("_delta_log"):
+        if not self.files.exists("_delta_log"):
             return
         problem: Exception | None = None
         for attempt in range(ATTEMPTS):
             try:
-                handle = DeltaTable(self._uri, storage_options=self._options)
+                handle = DeltaTable(self.files.uri, storage_options=self._options)
                 adds = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
                 marks = {name: handle.transaction_version(name) for name in self._marks}
             except TableNotFoundError:
@@ -417,7 +351,7 @@ class RangedTable:
         except (DeltaError, OSError) as error:
             self._handle = None
             # What comes after a commit (checkpoint, clean-up) can fail too.
-            if token not in (self._commit_text(base.version + 1) or ""):
+            if token not in (self.files.text(commit_path(base.version + 1)) or ""):
                 if self.snapshot().version > base.version:
                     raise CommitConflict from error
                 raise self._unavailable("written", error) from error
@@ -440,7 +374,7 @@ class RangedTable:
         except (DeltaError, OSError):
             self._handle = None
         try:
-            handle = self._handle or DeltaTable(self._uri, storage_options=self._options)
+            handle = self._handle or DeltaTable(self.files.uri, storage_options=self._options)
         except (DeltaError, OSError) as error:
             raise self._unavailable("opened", error) from error
         self._handle = handle
@@ -454,30 +388,12 @@ class RangedTable:
         configuration = {**PROPERTIES, "delta.dataSkippingStatsColumns": self.key}
         try:
             DeltaTable.create(
-                self._uri, self._delta_schema, "ignore", configuration=configuration, storage_options=self._options
+                self.files.uri, self._delta_schema, "ignore", configuration=configuration, storage_options=self._options
             )
         except (DeltaError, OSError) as error:
             if self.snapshot() is NOT_THERE:
                 raise self._unavailable("created", error) from error
         raise CommitConflict
-
-    def _written(self, groups: Iterable[pa.Table]) -> DataFile:
-        if local_path(self.location) is not None:
-            Path(self._uri).mkdir(parents=True, exist_ok=True)
-        files = self._file_system()
-        path = f"{uuid.uuid4().hex}.parquet"
-        ranges: list[tuple[int, int]] = []
-        count = 0
-        with files.open_output_stream(path) as sink:
-            with pq.ParquetWriter(
-                sink, self.schema, compression="zstd", write_statistics=[self.key], store_schema=False
-            ) as writer:
-                for group in groups:
-                    writer.write_table(group.cast(self.schema))
-                    ranges.append(key_range(group, self.key))
-                    count += group.num_rows
-            size = sink.tell()
-        return DataFile(path, size, count, min(low for low, _ in ranges), max(high for _, high in ranges))
 
     def _bury(self, removed: Iterable[DataFile]) -> None:
         now = time.monotonic()
@@ -487,24 +403,9 @@ class RangedTable:
 
     def _delete(self, path: str) -> None:
         try:
-            self._file_system().delete_file(path)
-        except FileNotFoundError:
-            pass
+            self.files.delete(path)
         except OSError as error:
             raise self._unavailable("tidied", error) from error
-
-    def _there(self, path: str) -> bool:
-        return bool(self._file_system().get_file_info(path).type != pafs.FileType.NotFound)
-
-    def _commit_text(self, version: int) -> str | None:
-        path = commit_path(version)
-        if not self._there(path):
-            return None
-        try:
-            with self._file_system().open_input_stream(path) as source:
-                return bytes(source.read()).decode()
-        except FileNotFoundError:
-            return None
 
     def _unavailable(self, verb: str, error: Exception | None) -> Unavailable:
         return Unavailable(
@@ -517,22 +418,6 @@ class RangedTable:
 def format_of(snapshot: Snapshot) -> int:
     """The format of the table's rows; the first one where it is not said."""
     return snapshot.marks.get(FORMAT, FIRST_FORMAT)
-
-
-def filled(rows: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-    """The rows with these columns; one that an older file lacks is null."""
-    for name in columns:
-        if name not in rows.column_names:
-            rows = rows.append_column(schema.field(name), pa.nulls(rows.num_rows, schema.field(name).type))
-    return rows.select(list(columns))
-
-
-def local_path(location: str) -> str | None:
-    """The path of a plain path or `file:` URI; None for other schemes."""
-    parts = urlsplit(location)
-    if len(parts.scheme) > 1 and parts.scheme != "file":
-        return None
-    return str(Path(unquote(parts.path) if parts.scheme == "file" else location).absolute())
 
 
 def commit_path(version: int) -> str:

@@ -1,0 +1,147 @@
+"""The data files of a Delta table of ours: Parquet that is written whole, and read by ranges of one integer column."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake.fs import DeltaStorageHandler
+
+from calque.adapters.delta.parquet import groups_holding, key_range, row_groups, with_keys
+from calque.adapters.delta.snapshot import DataFile, Keys
+
+SMALL_BYTES = 1 << 20
+"""Below it a file is read faster by one thread."""
+
+
+class DataFiles:
+    """Those at `location`, a path or URI, of rows with `schema`, whose first column is the key. A reader gets all its
+    columns: those that an older file lacks are null. Every method but `uri` may raise OSError."""
+
+    def __init__(self, location: str, schema: pa.Schema, storage_options: dict[str, str]) -> None:
+        self.schema, self.options = schema, storage_options
+        self.key = schema.names[0]
+        path = local_path(location)
+        self.is_local = path is not None
+        self.uri = path or location
+        self._lock = threading.Lock()
+        self._file_system: pafs.FileSystem | None = None
+
+    def write(self, rows: Iterable[pa.Table]) -> tuple[DataFile, ...]:
+        """Write the rows to one file that nothing refers to yet; no file when there are no rows."""
+        groups = row_groups(rows)
+        first = next(groups, None)
+        return () if first is None else (self._written(chain([first], groups)),)
+
+    def read(
+        self, files: Iterable[DataFile], keys: Keys | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows of these files, or those of them with the wanted keys."""
+        names = list(columns or self.schema.names)
+        pieces = [piece for file in files for piece in self.pieces(file, keys, names)]
+        if not pieces:
+            return pa.schema([self.schema.field(name) for name in names]).empty_table()
+        return pa.concat_tables(pieces)
+
+    def matching(
+        self,
+        files: Iterable[DataFile],
+        keys: Keys,
+        columns: Sequence[str],
+        match: Callable[[pa.Table], pa.ChunkedArray],
+    ) -> pa.Table:
+        """Whole rows with wanted keys for which `match`, a mask over `columns`, is true; other columns are read only
+        where one matches."""
+        pieces = [self.schema.empty_table()]
+        for file in files:
+            with self._opened(file) as parquet:
+                for number in groups_holding(parquet, keys):
+                    mask = match(parquet.read_row_group(number, columns=list(columns)))
+                    if pc.any(mask).as_py():
+                        rows = filled(parquet.read_row_group(number).filter(mask), self.schema, self.schema.names)
+                        pieces.append(with_keys(rows, self.key, keys).cast(self.schema))
+        return pa.concat_tables(pieces)
+
+    def pieces(self, file: DataFile, keys: Keys | None, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The rows of one file, row group by row group, without the groups that can't hold a wanted key."""
+        threads = file.size > SMALL_BYTES
+        with self._opened(file) as parquet:
+            for number in groups_holding(parquet, keys):
+                read = parquet.read_row_group(number, columns=list(columns), use_threads=threads)
+                rows = filled(read, self.schema, columns)
+                yield rows if keys is None else with_keys(rows, self.key, keys)
+
+    def delete(self, path: str) -> None:
+        """Delete the file, if it is there."""
+        with suppress(FileNotFoundError):
+            self.file_system().delete_file(path)
+
+    def exists(self, path: str) -> bool:
+        return bool(self.file_system().get_file_info(path).type != pafs.FileType.NotFound)
+
+    def text(self, path: str) -> str | None:
+        """None where there is no such file."""
+        if not self.exists(path):
+            return None
+        try:
+            with self.file_system().open_input_stream(path) as source:
+                return bytes(source.read()).decode()
+        except FileNotFoundError:
+            return None
+
+    def file_system(self) -> pafs.FileSystem:
+        """Rooted at the location."""
+        with self._lock:
+            if self._file_system is None:
+                if self.is_local:
+                    self._file_system = pafs.SubTreeFileSystem(self.uri, pafs.LocalFileSystem())
+                else:
+                    self._file_system = pafs.PyFileSystem(DeltaStorageHandler(self.uri, self.options))
+            return self._file_system
+
+    @contextmanager
+    def _opened(self, file: DataFile) -> Iterator[pq.ParquetFile]:
+        with self.file_system().open_input_file(file.path) as source, pq.ParquetFile(source) as parquet:
+            yield parquet
+
+    def _written(self, groups: Iterable[pa.Table]) -> DataFile:
+        if self.is_local:
+            Path(self.uri).mkdir(parents=True, exist_ok=True)
+        path = f"{uuid.uuid4().hex}.parquet"
+        ranges: list[tuple[int, int]] = []
+        count = 0
+        with self.file_system().open_output_stream(path) as sink:
+            with pq.ParquetWriter(
+                sink, self.schema, compression="zstd", write_statistics=[self.key], store_schema=False
+            ) as writer:
+                for group in groups:
+                    writer.write_table(group.cast(self.schema))
+                    ranges.append(key_range(group, self.key))
+                    count += group.num_rows
+            size = sink.tell()
+        return DataFile(path, size, count, min(low for low, _ in ranges), max(high for _, high in ranges))
+
+
+def filled(rows: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
+    """The rows with these columns; one that an older file lacks is null."""
+    for name in columns:
+        if name not in rows.column_names:
+            rows = rows.append_column(schema.field(name), pa.nulls(rows.num_rows, schema.field(name).type))
+    return rows.select(list(columns))
+
+
+def local_path(location: str) -> str | None:
+    """The path of a plain path or `file:` URI; None for other schemes."""
+    parts = urlsplit(location)
+    if len(parts.scheme) > 1 and parts.scheme != "file":
+        return None
+    return str(Path(unquote(parts.path) if parts.scheme == "file" else location).absolute())
