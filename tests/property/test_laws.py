@@ -1,4 +1,4 @@
-"""The laws of design §1, over generated histories through the whole engine, in memory.
+"""The laws of docs/limits.md, over generated histories through the whole engine, in memory.
 
 A history that breaks one is shrunk to the few actions that do; `play(Story(…))` as it is printed does it again. Gaps of
 the log are not among what happens.

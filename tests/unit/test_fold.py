@@ -255,7 +255,7 @@ def told_group(group: list[Entry]) -> list[list[str]]:
 
 
 def test_no_type_of_event_is_left_out() -> None:
-    """The event types of hive-replication §1.1."""
+    """The event types that Hive has."""
     types = """
         CREATE_DATABASE DROP_DATABASE ALTER_DATABASE CREATE_TABLE DROP_TABLE ALTER_TABLE ADD_PARTITION DROP_PARTITION
         ALTER_PARTITION ALTER_PARTITIONS INSERT CREATE_FUNCTION DROP_FUNCTION ADD_PRIMARYKEY ADD_FOREIGNKEY

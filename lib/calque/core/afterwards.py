@@ -1,4 +1,4 @@
-"""What is written after a group's last hop: facets, as far as the hops lead (design §2)."""
+"""What is written after a group's last hop: facets, as far as the hops lead (docs/glossary.md)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A message is JSON, plain or gzipped in Base64; the metastore's objects stand in 
 `{"1": {"str": "t"}, "8": {"lst": ["rec", 1, {…}]}}`, with field numbers for names. What can't be decoded raises
 `Undecodable`, and no message raises anything else. Strings of a decoded message are always valid Unicode.
 
-Formats: hive-replication §2.3 to 2.5. `core.keys` reads the same messages without building objects.
+`core.keys` reads the same messages without building objects.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Undecodable(Exception):
 
 
 class FieldMissing(Undecodable):
-    """The message has no such part. 2.3 leaves several out (hive-replication §2.4); elsewhere it is broken."""
+    """The message has no such part. 2.3 leaves several out; elsewhere it is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def insert_of(event: Event) -> Insert:
 
 
 def table_files(event: Event) -> tuple[LoggedFile, ...]:
-    """The files that CREATE_TABLE lists. An empty list says nothing: it is not *no files* (design §6)."""
+    """The files that CREATE_TABLE lists. An empty list says nothing: it is not *no files* (docs/files.md)."""
     return logged_files(fields(event))
 
 

@@ -1,4 +1,4 @@
-"""Which one operation crosses a difference, and what it costs (design §4).
+"""Which one operation crosses a difference, and what it costs (docs/how-hops-work.md).
 
 The planner works with the target's declared abilities and limits alone, never with the name of a system. Lists beyond
 an operation's limit, or of a catalog whose lists are not atomic, are applied in parts.
@@ -175,7 +175,7 @@ def flip_edge(ground: EdgeRules, lineage: LineageId, delta: Delta, *, bridge: bo
 
 
 def bridge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
-    """The last resort where the chain has a hole (design §1)."""
+    """The last resort where the chain has a hole (docs/limits.md)."""
     single_delta = difference.only()
     if single_delta is None:
         return replacement(ground, difference, totals, later)

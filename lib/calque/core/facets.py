@@ -1,6 +1,6 @@
 """Column statistics and constraints: what events did to them, their image at a target, and what differs.
 
-Facets make no state (design §2): the newest event that names one decides.
+Facets make no state (docs/glossary.md): the newest event that names one decides.
 """
 
 from __future__ import annotations

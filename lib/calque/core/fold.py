@@ -108,7 +108,7 @@ def linked(entries: Sequence[Entry], place: Callable[[TableName], TableName]) ->
 
 RUNS = frozenset({"ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION"})
 """Types of which a contiguous run on one table may be one call of the source: 3.1 writes an event for each partition
-of a bulk call, 4.1 one for each of its batches (design §1; hive-replication §1.1)."""
+of a bulk call, 4.1 one for each of its batches."""
 
 
 def same_run(one: Entry, next_: Entry) -> bool:

@@ -36,7 +36,7 @@ PARKED = frozenset(
     }
 )
 STATISTICS = BASIC_STATISTICS
-"""Facets (design §2)."""
+"""Facets (docs/glossary.md)."""
 VOLATILE = frozenset(
     {"transient_lastDdlTime", "numFilesErasureCoded", "bucketing_version", "last_modified_by", "last_modified_time"}
     | {"STATS_GENERATED", "STATS_GENERATED_VIA_STATS_TASK", "DO_NOT_UPDATE_STATS"}

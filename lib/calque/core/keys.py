@@ -1,7 +1,6 @@
 """What one event touches, taken from its message once, at capture.
 
 Works on parsed TJSON without building objects. Field numbers are those of `model.hive.FIELDS`.
-Event types and what each version's messages lack: hive-replication §1.1, §2.4.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Locations are Hive's: a plain absolute path, `file:/a/b`, `file:///a/b`, or `scheme://authority/path`. They are never
 URL-decoded: `ds=a%2Fb` is the name of a directory. A directory at the target belongs to one incarnation for ever
-(design §4), so replaced content gets a directory of its own; those lie below `<database>.db/_calque`, beside the
-tables and not below them, where neither a reader of a live directory nor MSCK REPAIR comes by.
+(docs/how-hops-work.md), so replaced content gets a directory of its own; those lie below `<database>.db/_calque`,
+beside the tables and not below them, where neither a reader of a live directory nor MSCK REPAIR comes by.
 """
 
 from __future__ import annotations

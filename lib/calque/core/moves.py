@@ -1,4 +1,4 @@
-"""Renames of managed tables move directories, partitions' too, without any event for the partitions (facts: metastore).
+"""Renames of managed tables move directories, partitions' too, without any event for the partitions.
 
 What was known of a directory is true of it under its new path.
 """

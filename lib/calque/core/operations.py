@@ -1,8 +1,8 @@
 """An edge of the planner's graph: one operation with what it costs, before its definitions are known.
 
 The search weighs many edges and takes few, so an edge keeps only what its operation is made of (`operation_of`), and is
-a tuple, which is made faster than a dataclass. The classes are named after the operations of design §4; `CommitTable`
-and `Rebuild` have two each, as a new table costs otherwise.
+a tuple, which is made faster than a dataclass. The classes are named after the operations of docs/how-hops-work.md;
+`CommitTable` and `Rebuild` have two each, as a new table costs otherwise.
 """
 
 from __future__ import annotations

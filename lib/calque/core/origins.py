@@ -1,4 +1,4 @@
-"""What came from the target itself: objects whose path of origins names it are not carried there (design §5).
+"""What came from the target itself: objects whose path of origins names it are not carried there (docs/topologies.md).
 
 For such a target an object is there only while it has another path. What an event leaves with one is dropped by that
 event, what loses it is read, and what never was without is not there at all.

@@ -1,4 +1,4 @@
-"""Chain → the cheapest hops over a target's declared operations (design §1, §4).
+"""Chain → the cheapest hops over a target's declared operations (docs/how-hops-work.md).
 
 Nodes are states, an edge is one operation that takes the replica from a state to a later one (`core.edges`). The
 cheapest path compares (bridges, hops in parts, work, calls), where work is the bytes copied and `HOP_BYTES` for each

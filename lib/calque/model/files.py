@@ -77,7 +77,7 @@ def delta_version(files: Sequence[File]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Which files an object had at `event_id`, its newest event then (design §6)."""
+    """Which files an object had at `event_id`, its newest event then (docs/files.md)."""
 
     event_id: EventId
     listing: Listing

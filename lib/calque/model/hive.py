@@ -234,7 +234,7 @@ BASIC_STATISTICS = frozenset(
         "transient_lastDdlTime",
     }
 )
-"""Parameters that the metastore or a writer's statistics task sets: facets (design §2)."""
+"""Parameters that the metastore or a writer's statistics task sets: facets (docs/glossary.md)."""
 
 
 def is_view(table: Table) -> bool:

@@ -68,7 +68,7 @@ class Keys:
     replaces: bool = False
     columns_changed: bool = False
     facets_only: bool = False
-    """An alteration that changed basic statistics (design §2, facets) and nothing else of the definition."""
+    """An alteration that changed basic statistics (docs/glossary.md, facet) and nothing else of the definition."""
     transactional: bool = False
     defect: str = ""
     """Why the message can't be folded; only with `EventKind.UNKNOWN`."""

@@ -1,7 +1,8 @@
 """Operations of a target, hops between states, and the plan of a window.
 
-An operation is one atomic call there (design §4); `Publish` is the ordered renames of appended files, `HiddenBuild`,
-`PrepareFlipSweep` and `Rebuild` are the compound ones. `to_event` of a hop is the event id of the state it reaches.
+An operation is one atomic call there (docs/how-hops-work.md); `Publish` is the ordered renames of appended files,
+`HiddenBuild`, `PrepareFlipSweep` and `Rebuild` are the compound ones. `to_event` of a hop is the event id of the state
+it reaches.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class PrepareFlipSweep:
-    """New, changed and doomed partitions switch their rows in one call; listings are early (design §4)."""
+    """New, changed and doomed partitions switch their rows in one call; listings are early."""
 
     table: TableName
     added: tuple[tuple[str, Part], ...]

@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TargetCapabilities:
-    """The atomic operations that a target's catalog declares; the planner knows nothing else of it (design §4)."""
+    """The atomic operations that a target's catalog declares; the planner knows nothing else of it."""
 
     limits: Limits = field(default_factory=Limits)
     compare_and_swap: bool = False

@@ -62,7 +62,7 @@ class Gaps(Protocol):
 
 
 class EvidenceStore(Protocol):
-    """Listings that belong to states (design §6)."""
+    """Listings that belong to states (docs/files.md)."""
 
     def considered(self) -> EventId:
         """All events up to this id were looked at: what has no evidence by now gets none before a later listing."""

@@ -24,7 +24,8 @@ class EventLog(Protocol):
 
 
 class CatalogReader(Protocol):
-    """Reads of a metastore. None of them is a snapshot: bracket them with event ids (facts: one in twenty was torn)."""
+    """Reads of a metastore. None of them is a snapshot: bracket them with event ids (measured: one in twenty was
+    torn)."""
 
     def identity(self) -> str:
         """The id that the metastore keeps of itself, the same whatever its address; empty where it has none."""

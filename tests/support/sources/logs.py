@@ -117,7 +117,7 @@ class Log:
         return self.on(table, "INSERT", {"ptnObjJson": inserted, "replace": str(overwrite).lower(), "files": []})
 
     def as_2_3(self) -> Self:
-        """The same log as 2.3 writes it: without what its messages lack (hive-replication §2.4)."""
+        """The same log as 2.3 writes it: without what its messages lack."""
         self.events = [in_2_3(one) for one in self.events]
         return self
 

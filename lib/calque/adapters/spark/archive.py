@@ -1,6 +1,6 @@
 """An archive of the classes that our sessions load (Java's AppCDS), made once by a rehearsal.
 
-With it a session starts in half the time (facts: 154 MB, and it needs the very class path it was made with). Java
+With it a session starts in half the time (measured: 154 MB, and it needs the very class path it was made with). Java
 checks that itself, and goes on without an archive that does not fit.
 """
 

@@ -1,7 +1,7 @@
 """The metastore's notification log as a stream: the offset is the event id.
 
-A span of at most `small` events gets no partitions, hence no tasks: the driver reads it itself (facts: the job behind a
-one-event frame costs 70–85 ms, the read in it 2 ms). A larger one is read by tasks, `partition` events each.
+A span of at most `small` events gets no partitions, hence no tasks: the driver reads it itself (measured: the job
+behind a one-event frame costs 70–85 ms, the read in it 2 ms). A larger one is read by tasks, `partition` events each.
 """
 
 # ruff: noqa: N802, ARG002  (names and arguments are Spark's)
@@ -74,7 +74,7 @@ class LogSource(DataSource):
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One lives in the source process of the query; a copy of it in each task calls nothing but `read`.
 
-    It opens the log when it first needs it, and is pickled as its description alone (facts: Spark builds a reader
+    It opens the log when it first needs it, and is pickled as its description alone (measured: Spark builds a reader
     twice and pickles it).
     """
 

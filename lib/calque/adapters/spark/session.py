@@ -1,6 +1,6 @@
 """A quiet Spark session on this machine that starts fast; under spark-submit, whatever session that brings.
 
-The settings are measured (facts: engine). Its JVM needs about 400 MB, each Python worker 50–160 MB.
+The settings are measured. Its JVM needs about 400 MB, each Python worker 50–160 MB.
 """
 
 from __future__ import annotations

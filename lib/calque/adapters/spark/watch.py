@@ -1,8 +1,8 @@
 """Which offset comes next: the event id, and a counter that wakes a query without any event.
 
 An offset is `{"event_id": N, "wake": W}`. Spark compares offsets as JSON text, so `offset` is the only place that makes
-one. A watch lives in the source process of one query and waits there for news (facts: a long poll costs an idle query
-3 % of a core where a polling trigger costs 10 %).
+one. A watch lives in the source process of one query and waits there for news (measured: a long poll costs an idle
+query 3 % of a core where a polling trigger costs 10 %).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Watch:
 
     def latest(self, start: Mapping[str, int], at_most: int | None) -> Offset:
         """The offset after `start`, at most `at_most` events later; `start` itself when nothing comes in `wait`
-        seconds. The first call answers at once (facts: else the first batch waits out the poll)."""
+        seconds. The first call answers at once (measured: else the first batch waits out the poll)."""
         begin = offset(start["event_id"], start["wake"])
         until = time.monotonic() + (self._wait if self._answered and self._frozen is None else 0.0)
         self._answered = True

@@ -1,4 +1,4 @@
-"""Column statistics and constraints, written when their objects are there: what differs, and nothing else (design §2).
+"""Column statistics and constraints, written when their objects are there: what differs, and nothing else.
 
 What a target does not take of them is left out and logged: no table is set aside for a facet.
 """

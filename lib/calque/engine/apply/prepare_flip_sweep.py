@@ -1,4 +1,4 @@
-"""Prepare, flip, sweep: the rows of new, changed and doomed partitions change in one call (design §4).
+"""Prepare, flip, sweep: the rows of new, changed and doomed partitions change in one call.
 
 A partition that is listed before or after its rows lies in an empty directory that is nobody's, and says so in
 `calque.state`. Listed early it carries event 0, since it shows no event's rows; listed late it carries the event that

@@ -1,4 +1,4 @@
-"""Basic statistics that no hop carried: written once, after a group's last hop (design §2)."""
+"""Basic statistics that no hop carried: written once, after a group's last hop (docs/glossary.md)."""
 
 from __future__ import annotations
 

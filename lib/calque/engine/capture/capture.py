@@ -2,7 +2,7 @@
 
 `Capture` takes batches in pieces of bounded weight: contiguity is checked on the unfiltered log, then the rows are
 durable. `EvidenceGatherer` runs beside it: it lists the directories that events touched, and what a listing proves
-becomes evidence (design §6, rule 2).
+becomes evidence (docs/files.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One writer at a target: takes the lease on it, renews it, and lets calls begin only as long as it is sure of it.
 
-Design §5. What is promised: a writer that lost its lease begins no call at the target. `core.lease` says who may take
-it; the generations are in the target's own metastore, so that every writer meets them whatever its state folder.
+See docs/operations.md. What is promised: a writer that lost its lease begins no call at the target. `core.lease` says
+who may take it; the generations are in the target's own metastore, so that every writer meets them whatever its state
+folder.
 """
 
 from __future__ import annotations

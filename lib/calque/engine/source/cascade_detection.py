@@ -1,4 +1,4 @@
-"""Did a column change change the partitions too? The log does not say (design §3): one older partition does.
+"""Did a column change change the partitions too? The log does not say: one older partition does.
 
 A partition has its own columns until an event on it, or a change with CASCADE, gives it others. So the columns that one
 partition has now, beside those it had before the window, name the last change that cascaded.

@@ -1,4 +1,4 @@
-"""READ_EXACT: one table, exact at an event id, while its source goes on changing (design §3).
+"""READ_EXACT: one table, exact at an event id, while its source goes on changing (docs/architecture.md).
 
 Metastore reads are no snapshots, so each round brackets what it reads with event ids and waits for the journal: what an
 event of the bracket touches is in doubt and is read again, the rest stands. Rounds get smaller; they are bounded.

@@ -1,4 +1,4 @@
-"""Look for files that changed without an event (design §6), table by table at its interval.
+"""Look for files that changed without an event (docs/files.md), table by table at its interval.
 
 A directory is compared with what was last seen of it: first the times of the directories, where the storage has them,
 and only where these moved, and in every tenth scan, the files. What differs is looked at again after a moment; when it

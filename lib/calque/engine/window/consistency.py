@@ -1,4 +1,4 @@
-"""Which tables share a chain, and what their databases say meanwhile (`consistency`; design §4).
+"""Which tables share a chain, and what their databases say meanwhile (`consistency`; docs/how-hops-work.md).
 
 With `"database"` all tables and views of a database go in one chain, in the order of its events. A table that shows
 another event than the rest goes alone, until both meet at a window's end; `calque.state` says so from before the first

@@ -1,4 +1,4 @@
-"""Groups whose files take long to copy: they leave the window, are applied beside it, and rejoin (design §2).
+"""Groups whose files take long to copy: they leave the window, are applied beside it, and rejoin.
 
 Such a group is applied whole by a thread of its own, up to the event at which its window ended. Meanwhile windows pass
 its tables by, and those that a later rename links to them; each shows the event that it showed when it left.

@@ -1,4 +1,4 @@
-"""Where a window may end: never inside a run of events that may be one call of the source (design §1)."""
+"""Where a window may end: never inside a run of events that may be one call of the source."""
 
 from __future__ import annotations
 

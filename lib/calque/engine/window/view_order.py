@@ -1,4 +1,4 @@
-"""What comes before what inside a window (design §2): views that go, before the tables that they showed; views that
+"""What comes before what inside a window: views that go, before the tables that they showed; views that
 come, after theirs. Within one chain the events' own order does that.
 """
 
