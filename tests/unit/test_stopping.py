@@ -207,6 +207,25 @@ def test_a_signal_that_comes_while_the_configuration_is_read_ends_it_in_order(tm
     assert process.wait(60) == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_in_the_midst_of_a_wait_for_its_event_holds_up_nobody(number: signal.Signals) -> None:
+    context = {signal.SIGTERM: "ended_by_signals()", signal.SIGHUP: "reloading_on_hangup(event)"}[number]
+    code = f"""
+import os, threading
+from calque.streams.job import reloading_on_hangup
+from calque.streams.signals import ended_by_signals
+
+event = threading.Event()
+with {context} as stopping:
+    awaited = stopping or event
+    with awaited._cond:
+        os.kill(os.getpid(), {int(number)})
+    assert awaited.wait(30)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == 0
+
+
 def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
     part = Ending(run, run.streams["hq"], "dr")
     assert part.standing(5) is Standing.GOING

@@ -24,7 +24,7 @@ from calque.model.names import EventId
 from calque.serve.http import Pages, serve
 from calque.streams.reload import ConfigurationReader
 from calque.streams.run import Run
-from calque.streams.signals import ended_by_signals
+from calque.streams.signals import ended_by_signals, set_by_handler
 from calque.wiring.wiring import Wiring
 
 SEE = "See `calque status`"
@@ -147,7 +147,7 @@ def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:
 @contextmanager
 def reloading_on_hangup(reload_requested: threading.Event) -> Iterator[None]:
     """SIGHUP asks to read the configuration again."""
-    before = signal.signal(signal.SIGHUP, lambda _number, _frame: reload_requested.set())
+    before = signal.signal(signal.SIGHUP, lambda _number, _frame: set_by_handler(reload_requested))
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import threading
@@ -13,12 +14,14 @@ from types import FrameType
 @contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
     """The event is set by SIGTERM and SIGINT; a second one ends the process at once."""
-    stopping = threading.Event()
+    stopping, is_asked = threading.Event(), False
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        if stopping.is_set():
+        nonlocal is_asked
+        if is_asked or stopping.is_set():
             os._exit(128 + number)
-        stopping.set()
+        is_asked = True
+        set_by_handler(stopping)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -26,3 +29,10 @@ def ended_by_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def set_by_handler(event: threading.Event) -> None:
+    """Set the event from a signal's handler. That runs in the midst of what the main thread does, which may be a wait
+    for this event, with its lock held: so another thread sets it. Starting one takes no lock here, as
+    `threading.Thread` would."""
+    _thread.start_new_thread(event.set, ())
