@@ -226,6 +226,19 @@ with {context} as stopping:
     assert done.returncode == 0
 
 
+def test_where_each_thread_is_can_be_asked_of_a_process_that_goes_on() -> None:
+    code = """
+import os, signal
+from calque.streams.signals import ended_by_signals
+
+with ended_by_signals():
+    os.kill(os.getpid(), signal.SIGUSR1)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "most recent call first" in done.stderr
+
+
 def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
     part = Ending(run, run.streams["hq"], "dr")
     assert part.standing(5) is Standing.GOING

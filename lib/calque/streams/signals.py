@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import faulthandler
 import os
 import signal
 import threading
@@ -13,7 +14,8 @@ from types import FrameType
 
 @contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """The event is set by SIGTERM and SIGINT; a second one ends the process at once."""
+    """The event is set by SIGTERM and SIGINT; a second one ends the process at once. SIGUSR1 writes to standard error
+    where each thread is."""
     stopping, is_asked = threading.Event(), False
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -24,9 +26,11 @@ def ended_by_signals() -> Iterator[threading.Event]:
         set_by_handler(stopping)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    faulthandler.register(signal.SIGUSR1, file=2)
     try:
         yield stopping
     finally:
+        faulthandler.unregister(signal.SIGUSR1)
         for number, handler in before.items():
             signal.signal(number, handler)
 

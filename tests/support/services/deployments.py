@@ -264,7 +264,10 @@ class Deployment:
     def end(self, number: signal.Signals, timeout: float = 60) -> int:
         assert self.process is not None
         self.process.send_signal(number)
-        return self.process.wait(timeout)
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"It did not end in {timeout:g} s\n{self.threads()}") from error
 
     def close(self) -> None:
         self.watching.set()
@@ -278,7 +281,7 @@ class Deployment:
             try:
                 wait.run(CommandSettings(), config, target.name, event_id, timeout)
             except Unavailable as error:
-                raise AssertionError(f"{error}\n{self.tail()}") from error
+                raise AssertionError(f"{error}\n{self.tail()}\n{self.threads()}") from error
 
     def wait_for(self, reached: Callable[[Mapping[str, Any]], object], seconds: float = 60) -> None:
         """Until that is true of what `calque status` says of the only target; a process for each look would take a
@@ -287,6 +290,17 @@ class Deployment:
         while not reached(status := snapshot(wiring)["targets"][self.targets[0].name]):
             assert time.monotonic() < deadline, f"{status}\n{self.tail()}"
             time.sleep(0.1)
+
+    def threads(self) -> str:
+        """Where the process's threads are."""
+        before = self.log.stat().st_size
+        if self.process is None or self.process.poll() is not None:
+            return ""
+        self.process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + 10
+        while self.log.stat().st_size == before and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return self.log.read_bytes()[before:].decode()
 
     def tail(self) -> str:
         return "\n".join(self.log.read_text().splitlines()[-40:]) if self.log.exists() else ""
