@@ -19,8 +19,7 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.hive import Database, Table
@@ -60,7 +59,7 @@ class Warehouse:
     def window(self) -> tuple[int, int, float]:
         """Replicate what happened in one window: changing calls, reads, seconds."""
         events = self.source.events(self.journal.last() or 0)
-        self.journal.append(table_of((event, keys_of(event)) for event in events))
+        self.journal.append(rows_of_events(events))
         self.calls.clear()
         begin = time.perf_counter()
         self.replica.window(self.source.current())

@@ -35,9 +35,8 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.core.keys import keys_of
 from calque.core.lifecycle import State
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.gaps import Gap, GapCause
@@ -116,7 +115,7 @@ class Replicated:
         """The journal's last event, after what the log has was appended."""
         last = self.journal.last() or self.beginning()
         while page := self.log.read(last, 1000):
-            self.journal.append(table_of((event, keys_of(event)) for event in page))
+            self.journal.append(rows_of_events(page))
             last = page[-1].event_id
         return last
 

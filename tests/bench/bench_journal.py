@@ -21,8 +21,7 @@ from rig import arguments, percentile, tell, tell_machine, tell_ratio, timed
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.topic import Topic
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.model.journal import Event
 from calque.model.names import Span
 from calque.ports import Journal
@@ -74,7 +73,7 @@ def sample(count: int) -> pa.Table:
         )
         for number, row in enumerate(islice(cycle(recorded), count), 1)
     )
-    return table_of((event, keys_of(event)) for event in events)
+    return rows_of_events(events)
 
 
 def unlike(message: str, number: int) -> str:

@@ -11,8 +11,7 @@ import pytest
 from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Partition, Storage, Table
@@ -82,7 +81,7 @@ def source_of(world: World, method: str, number: int, happen: Callable[[], None]
     def capture() -> None:
         after = journal.last() or begin
         events = world.logged(after)
-        journal.append(table_of([(event, keys_of(event)) for event in events]))
+        journal.append(rows_of_events(events))
 
     clock.asleep = capture
     log: Any = Disturbed(world.log, method, number, happen)

@@ -17,8 +17,7 @@ from confluent_kafka import Producer
 
 from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.topic import Topic
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.model.journal import Event
 from calque.sandbox import Broker, SchemaRegistry
 from support.services.kafkas import reader
@@ -48,7 +47,7 @@ def consumer() -> str:
 
 
 def append(journal: KafkaJournal, *events: Event) -> None:
-    journal.append(table_of((event, keys_of(event)) for event in events))
+    journal.append(rows_of_events(events))
 
 
 def write_all_again(topic: Topic, count: int) -> None:

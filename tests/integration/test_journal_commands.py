@@ -20,8 +20,7 @@ from calque.adapters.control import ControlStore
 from calque.cli import main
 from calque.commands.check import look_at_journal
 from calque.config import load
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.check.findings import Findings
 from calque.model.files import Evidence, File, Listing
 from calque.model.names import EventId, Span
@@ -104,7 +103,7 @@ def fill(kept: tuple[Journal, EvidenceStore], first: EventId, last: EventId, con
     log = Log().at(first)
     for event_id in range(first, last + 1):
         log.create(plain(f"t{event_id}"))
-    journal.append(table_of((event, keys_of(event)) for event in log.events))
+    journal.append(rows_of_events(log.events))
     found = [
         Evidence(event_id, Listing(f"file:/t{event_id}", (File("f", event_id, 1),)))
         for event_id in range(first, considered + 1)

@@ -28,8 +28,7 @@ from calque.adapters.kafka.topic import Topic
 from calque.cli import main
 from calque.commands.check import look_at_journal
 from calque.config import load
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.check.findings import Findings
 from calque.errors import Refused, Unavailable
 from calque.model.files import Evidence, File, Listing
@@ -64,7 +63,7 @@ def event(number: int, message: str = "{}") -> Event:
 
 def append(topic: Topic, *events: Event) -> None:
     journal = KafkaJournal(topic)
-    journal.append(table_of((each, keys_of(each)) for each in events))
+    journal.append(rows_of_events(events))
     journal.close()
 
 
@@ -170,7 +169,7 @@ def test_an_append_waits_for_a_registry_that_is_away_and_nothing_was_written(top
     with SchemaRegistry.start(tmp_path) as own:
         topic = replace(topic, registry=own.url)
         journal = KafkaJournal(topic)
-        rows = [table_of([(event(number), keys_of(event(number)))]) for number in (1, 2, 3)]
+        rows = [rows_of_events([event(number)]) for number in (1, 2, 3)]
         own.stop()
         with pytest.raises(
             Unavailable, match=r"The schema registry at http://\S+ does not answer\. .*refused.* again\."
@@ -244,7 +243,7 @@ def test_a_registry_that_asks_for_a_password_gets_it(
     carried = pickle.dumps(opened)
     assert b"geh:eim" not in carried
     journal, _ = pickle.loads(carried)()
-    journal.append(table_of([(event(1), keys_of(event(1)))]))
+    journal.append(rows_of_events([event(1)]))
     assert registry_of(topic).registered_id() is not None
 
 

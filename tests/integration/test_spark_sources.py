@@ -29,7 +29,7 @@ from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, Until, discard, rows_of
 from calque.adapters.spark.session import session
 from calque.core import rows
-from calque.core.keys import keys_of
+from calque.core.keys import entry_of, keys_of
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import Evidence, Listing
 from calque.model.journal import Entry, Event
@@ -161,10 +161,7 @@ class FileJournal:
         raise NotImplementedError
 
     def entries(self, span: Span) -> Sequence[Entry]:
-        return [
-            Entry(event.event_id, event.event_time, event.event_type, keys_of(event))
-            for event in self._log.read(span.after, span.upto - span.after)
-        ]
+        return [entry_of(event) for event in self._log.read(span.after, span.upto - span.after)]
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
         raise NotImplementedError

@@ -17,8 +17,7 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark.session import session
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.window.groups import BESIDE, FAILURES, Group, WindowBounds, gist
@@ -57,7 +56,7 @@ def write_journal(folder: str, seed: int, operations: int) -> EventId:
     writers = [Writer(source, storage, chance, (f"d{number}", f"d{number}_too")) for number in range(10)]
     for _ in range(operations):
         chance.choice(writers).step()
-    DeltaJournal(folder).append(table_of((event, keys_of(event)) for event in source.events(0)))
+    DeltaJournal(folder).append(rows_of_events(source.events(0)))
     return source.current()
 
 

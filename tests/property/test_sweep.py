@@ -13,9 +13,8 @@ from typing import Any, cast
 import pytest
 
 from calque.core.admit import Admission
-from calque.core.keys import keys_of
 from calque.core.layout import STAGE, join, place
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.sweep.directory_tree import event_of
 from calque.engine.sweep.sweep import SweepResult, sweep_target
 from calque.errors import Unavailable
@@ -260,7 +259,7 @@ def test_replaced_files_stay_for_grace_however_old_they_are() -> None:
 def behind(world: World) -> None:
     """One more event is in the journal than the target shows."""
     world.source.create_database(Database("d3"))
-    world.journal.append(table_of((event, keys_of(event)) for event in world.source.events(world.journal.last() or 0)))
+    world.journal.append(rows_of_events(world.source.events(world.journal.last() or 0)))
 
 
 def test_while_the_target_is_behind_a_sweep_only_takes_notes_and_a_later_one_removes() -> None:

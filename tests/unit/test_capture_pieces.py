@@ -14,8 +14,7 @@ from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark.contiguous import Gap
 from calque.adapters.spark.log_source import pages
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.sides.sides import SourceSide
@@ -42,7 +41,7 @@ class Site:
 
 
 def rows(events: Sequence[Event]) -> pa.Table:
-    return table_of((event, keys_of(event)) for event in events)
+    return rows_of_events(events)
 
 
 def ids(batches: Iterator[pa.RecordBatch]) -> list[EventId]:

@@ -13,8 +13,7 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.fold import Unfoldable, fold
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
 from calque.model.hive import Column, Database, Partition, Table
@@ -57,7 +56,7 @@ class Places:
     def capture(self) -> None:
         last = self.journal.last() or 0
         found = self.source.events(last)
-        self.journal.append(table_of([(one, keys_of(one)) for one in found]))
+        self.journal.append(rows_of_events(found))
 
     def found(self) -> frozenset[EventId]:
         """What `cascaded` says of the window from `begin` to now."""

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calque.core import decode
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.apply.definitions import EventImages
 from calque.engine.sides.journal_reads import AT_ONCE, messages
 from calque.model.hive import Partition, Table
@@ -34,7 +33,7 @@ TABLE = partitioned()
 
 def journal_of(log: Log) -> CountingJournal:
     journal = CountingJournal()
-    journal.append(table_of((event, keys_of(event)) for event in log.events))
+    journal.append(rows_of_events(log.events))
     return journal
 
 

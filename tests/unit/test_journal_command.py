@@ -15,8 +15,7 @@ import pytest
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.cli import main
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.model.journal import Event
 from support.judges.documents import read_document
 from support.sources.logs import Log, part, partitioned, plain
@@ -43,7 +42,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeltaJournal:
 
 
 def rows(events: Iterable[Event]) -> pa.Table:
-    return table_of((event, keys_of(event)) for event in events)
+    return rows_of_events(events)
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> Any:

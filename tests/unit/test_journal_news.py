@@ -12,8 +12,7 @@ from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.spark.journal_source import UNTOLD, JournalReader, JournalStream
 from calque.adapters.spark.watch import Offset, bump, touch
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from support.sources.logs import Log, plain
 
 
@@ -43,7 +42,7 @@ class Side:
     def write(self) -> None:
         self.log.create(plain(f"t{len(self.log.events)}"))
         event = self.log.events[-1]
-        self.journal.append(table_of([(event, keys_of(event))]))
+        self.journal.append(rows_of_events([event]))
 
     def latest(self) -> Offset:
         self.at = self.reader.latestOffset(self.at, self.reader.getDefaultReadLimit())

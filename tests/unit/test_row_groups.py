@@ -9,8 +9,7 @@ import pytest
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.parquet import GROUP_BYTES, row_groups
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.model.names import Span
 from support.sources.heavy import MEGABYTE, heavy_events
 
@@ -46,7 +45,7 @@ def test_small_rows_share_row_groups_as_large_as_they_may_be() -> None:
 def test_forgetting_the_beginning_of_a_heavy_file_leaves_its_other_rows(tmp_path: Path) -> None:
     journal = DeltaJournal(str(tmp_path / "journal"))
     events = heavy_events(12, 2 * MEGABYTE)
-    journal.append(table_of((event, keys_of(event)) for event in events))
+    journal.append(rows_of_events(events))
     assert journal.forget(5) == 5
     assert journal.forget(5) == 0
     assert (journal.oldest(), journal.last()) == (6, 12)

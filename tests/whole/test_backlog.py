@@ -12,8 +12,7 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.keys import keys_of
-from calque.core.rows import ENTRY_COLUMNS, table_of
+from calque.core.rows import ENTRY_COLUMNS, rows_of_events, table_of
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.groups import WindowBounds, prepare_share
@@ -51,7 +50,7 @@ class Late:
 
     def sides(self) -> tuple[SourceSide, TargetSide]:
         storage = MemoryStorage()
-        self.journal.append(table_of((event, keys_of(event)) for event in self.source.events(0)))
+        self.journal.append(rows_of_events(self.source.events(0)))
         log, reader = MemoryLog(self.source), MemoryReader(self.source)
         source = SourceSide("hq", log, reader, self.journal, MemoryEvidence(), storage)
         catalog = MemoryCatalog(self.target, before=self.before, after=self.after)

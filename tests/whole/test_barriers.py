@@ -11,9 +11,8 @@ import pytest
 
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
-from calque.core.keys import keys_of
 from calque.core.lifecycle import State
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.apply.functions import same_function
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.journal import Entry, Event
@@ -213,7 +212,7 @@ def without_object(event: Event) -> Event:
 
 def capture_as_2_3(world: World) -> None:
     events = [without_object(event) for event in world.source.events(world.capture.last())]
-    world.capture.append(table_of((event, keys_of(event)) for event in events))
+    world.capture.append(rows_of_events(events))
     world.gatherer.once()
 
 
@@ -243,7 +242,7 @@ def test_events_that_say_nothing_are_told_of_once_a_window(caplog: pytest.LogCap
     before = case.world.capture.last()
     ids = range(before + 1, before + 4)
     events = [Event(event_id, 1, "A_NEW_TYPE", "hive", "", "", "json-0.2", "{}") for event_id in ids]
-    case.world.capture.append(table_of((event, keys_of(event)) for event in events))
+    case.world.capture.append(rows_of_events(events))
     with caplog.at_level(logging.WARNING, "calque"):
         case.world.window()
     assert caplog.messages == [f"dr: 3 events do not say what they touched, event {before + 1} first"]
@@ -442,7 +441,7 @@ def ends(case: Case, upto: EventId) -> tuple[EventId, int]:
     """Where a window would end, and how often the journal was asked to find out."""
     journal = CountingJournal()
     events = case.world.source.events(0)
-    journal.append(table_of((event, keys_of(event)) for event in events))
+    journal.append(rows_of_events(events))
     case.world.replica.source = replace(case.world.source_side, journal=journal)
     return case.world.replica.end_of_run(upto), journal.asked
 

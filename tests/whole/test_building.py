@@ -54,7 +54,7 @@ class Gaps:
 
     rows: list[Gap]
 
-    def found(self) -> Sequence[Gap]:
+    def recorded(self) -> Sequence[Gap]:
         return self.rows
 
     def add(self, gap: Gap) -> None:

@@ -13,8 +13,7 @@ from calque.cli import main
 from calque.commands.plan import document, hop_rows, operation_of, show, stops
 from calque.config import load
 from calque.control.requests import leave_request
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.core.tally import Cost, calls_of, costs
 from calque.engine.replica.dry_run import ExplainedCall, ExplainedWindow, explain_next_window
 from calque.engine.window.result import Window
@@ -335,7 +334,7 @@ def test_a_table_whose_newest_files_are_not_known_is_foreseen_to_wait() -> None:
     storage = Storage((Column("x", "int"),), f"{stored.table.storage.location}/p=a", INPUT, OUTPUT)
     world.source.add_partitions(BLAH, [Partition(("a",), *BLAH, storage=storage, parameters={})])
     events = world.source.events(world.capture.last())
-    world.capture.append(table_of((event, keys_of(event)) for event in events))
+    world.capture.append(rows_of_events(events))
     [group] = plan(world).groups
     assert (group.complete, group.plan.hops) == (False, ())
     assert "waits at event" in stops(group)[-1]
@@ -428,7 +427,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def journal_of(world: World, folder: Path) -> int:
     """The source's whole log in the state folder; its last event."""
     events = world.source.events(0)
-    DeltaJournal(f"{folder}/state/journal").append(table_of((event, keys_of(event)) for event in events))
+    DeltaJournal(f"{folder}/state/journal").append(rows_of_events(events))
     Wiring(load("calque.toml")).control.put("journal", {"source": "hq", "after": 0})
     return events[-1].event_id
 

@@ -12,8 +12,7 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.scans import MemoryScans
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer
@@ -80,9 +79,9 @@ class Case:
         self.source.add_partitions(T, [Partition((value,), "d", "t", storage=storage)])
 
     def capture_all(self) -> None:
-        rows = [(event, keys_of(event)) for event in self.source.events(self.capture.last())]
-        if rows:
-            self.capture.append(table_of(rows))
+        events = self.source.events(self.capture.last())
+        if events:
+            self.capture.append(rows_of_events(events))
 
     def scan(self) -> list[tuple[str, dict[str, list[str]]]]:
         """What this scan found: tables, with the paths in their directories."""

@@ -21,11 +21,16 @@ from calque.core.decode import (
 )
 from calque.core.iceberg import calls_iceberg
 from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table, root_of, says_delta
-from calque.model.journal import Event, EventKind, Keys, TableShape
+from calque.model.journal import Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import TableName, partition_name, table_name
 
 NOTHING = Keys(EventKind.NOTHING)
 OUR_CATALOGS = frozenset({"", "hive"})
+
+
+def entry_of(event: Event) -> Entry:
+    """What the journal holds of `event` but its message. Never raises."""
+    return Entry(event.event_id, event.event_time, event.event_type, keys_of(event))
 
 
 def keys_of(event: Event) -> Keys:

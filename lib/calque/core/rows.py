@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calque.core.keys import keys_of
 from calque.model.journal import Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
 
@@ -45,6 +46,11 @@ ENTRY_COLUMNS = tuple(name for name in SCHEMA.names if name not in MESSAGE_COLUM
 def table_of(rows: Iterable[tuple[Event, Keys]]) -> pa.Table:
     """The rows as one Arrow table of `SCHEMA`."""
     return pa.Table.from_pylist([record(event, keys) for event, keys in rows], schema=SCHEMA)
+
+
+def rows_of_events(events: Iterable[Event]) -> pa.Table:
+    """The same for events, with the keys that their messages say."""
+    return table_of((event, keys_of(event)) for event in events)
 
 
 def record(event: Event, keys: Keys) -> dict[str, object]:

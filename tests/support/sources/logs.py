@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from calque.core.fold import Chain, Step, fold, groups
-from calque.core.keys import keys_of
+from calque.core.keys import entry_of
 from calque.model.hive import Column, Partition, SerDe, Storage, Table
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, TableName, table_name
@@ -122,7 +122,7 @@ class Log:
         return self
 
     def entries(self) -> list[Entry]:
-        return [Entry(one.event_id, one.event_time, one.event_type, keys_of(one)) for one in self.events]
+        return [entry_of(one) for one in self.events]
 
     def chain(self, *cascaded: EventId) -> Chain:
         """The chain of the log's only group."""

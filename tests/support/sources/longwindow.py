@@ -10,8 +10,7 @@ from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.keys import keys_of
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.advance import advance, carry_out
 from calque.model.names import Span
@@ -38,7 +37,7 @@ def write(location: str, events: int) -> None:
 
 
 def rows(log: Log) -> object:
-    return table_of((event, keys_of(event)) for event in log.events)
+    return rows_of_events(log.events)
 
 
 def main(location: str) -> None:

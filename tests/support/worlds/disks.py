@@ -15,9 +15,8 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits
 from calque.adapters.memory.scans import MemoryScans
 from calque.core import lifecycle
-from calque.core.keys import keys_of
 from calque.core.layout import join, place
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.exact_reads.build_in_batches import BATCH
@@ -259,7 +258,7 @@ class DiskWorld(World):
         if not events and self.source.current() != self.capture.last():
             raise Interrupted("The log has nothing behind the journal")
         if events:
-            self.capture.append(table_of((event, keys_of(event)) for event in events))
+            self.capture.append(rows_of_events(events))
 
     def capture_meanwhile(self) -> None:
         with suppress(Interrupted):

@@ -13,9 +13,8 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.keys import keys_of
 from calque.core.lifecycle import State
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -130,9 +129,9 @@ class Link:
         return self.background if name.startswith(("read", "copy")) else InlineExecutor()
 
     def capture_all(self) -> None:
-        rows = [(event, keys_of(event)) for event in self.store.events(self.capture.last())]
-        if rows:
-            self.capture.append(table_of(rows))
+        events = self.store.events(self.capture.last())
+        if events:
+            self.capture.append(rows_of_events(events))
         self.gatherer.once()
 
     def turn(self) -> None:

@@ -46,9 +46,8 @@ from calque.adapters.memory.metastore.store import StoredTable
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core import lifecycle
 from calque.core.image import MARKS, STATISTICS, ImageBuilder, Marks, canonical
-from calque.core.keys import keys_of
 from calque.core.land import is_ahead
-from calque.core.rows import table_of
+from calque.core.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
@@ -406,9 +405,9 @@ class World:
 
     def append_log(self, limit: int | None = None) -> None:
         """Copy the log's next events into the journal: all, or `limit`."""
-        rows = [(event, keys_of(event)) for event in self.source.events(self.capture.last())]
-        if rows:
-            self.capture.append(table_of(rows[:limit]))
+        events = self.source.events(self.capture.last())
+        if events:
+            self.capture.append(rows_of_events(events[:limit]))
 
     def capture_all(self, limit: int | None = None) -> None:
         """Copy the log and look at the files that it names. What is done between the calls of that comes to here, too,

@@ -130,7 +130,6 @@ def partitions_of(span: Span, small: int, size: int) -> list[InputPartition]:
 def pages(log: EventLog, span: Span, page: int, share: int) -> Iterator[pa.RecordBatch]:
     """The rows of exactly `span`, in Arrow batches of at most `page` rows; not its last ones, once so many were read
     that their messages weigh `share` bytes. Raises `Gap` and `EventRepeated`."""
-    from calque.core.keys import keys_of
 
     last, weight = span.after, 0
     while last < span.upto and weight < share:
@@ -143,4 +142,4 @@ def pages(log: EventLog, span: Span, page: int, share: int) -> Iterator[pa.Recor
         if next_events and next_events[0].event_id == last:
             raise repeated(last, last)
         weight += sum(len(event.message) for event in events)
-        yield from rows.table_of((event, keys_of(event)) for event in events).combine_chunks().to_batches()
+        yield from rows.rows_of_events(events).combine_chunks().to_batches()

@@ -8,14 +8,13 @@ be in the log as they are in the journal. That can't be seen where the log has n
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from calque.core.keys import keys_of
-from calque.core.rows import storable, table_of
+from calque.core.rows import rows_of_events, storable
 from calque.engine.sides.journal_reads import AT_ONCE, begin_of, messages
 from calque.engine.sides.log_reads import events_after, of_one_id
 from calque.engine.sides.sides import SourceSide
@@ -125,13 +124,13 @@ class Continuity:
             last += 1
             weight += len(event.message)
             if piece and weight > AT_ONCE:
-                yield rows_of(piece)
+                yield rows_of_events(piece)
                 piece, weight = [], len(event.message)
             piece.append(event)
         if last < upto:
             raise Interrupted(f"The log ends at event {last}, not {upto}")
         if piece:
-            yield rows_of(piece)
+            yield rows_of_events(piece)
 
     def require(self) -> None:
         """Raise `Interrupted` unless the log goes on where the journal ends."""
@@ -186,10 +185,6 @@ class Continuity:
 def sign_of(event: Event) -> Sign:
     """What tells a row from any other of its id, in the log and in the journal."""
     return event.event_time, storable(event.event_type), hash(storable(event.message))
-
-
-def rows_of(events: Iterable[Event]) -> pa.Table:
-    return table_of((event, keys_of(event)) for event in events)
 
 
 def purged(first: EventId, last: EventId) -> LogBreak:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from calque.core.keys import keys_of
+from calque.core.keys import entry_of
 from calque.engine.sides.log_reads import events_after
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId
@@ -21,7 +21,7 @@ CURE = "Let one transactional DbNotificationListener alone write the log, and no
 
 def newest_rows(log: EventLog, current: EventId) -> Sequence[Entry]:
     events = events_after(log, max(current - ROWS, 0), current)
-    return [Entry(event.event_id, event.event_time, event.event_type, keys_of(event)) for event in events]
+    return [entry_of(event) for event in events]
 
 
 def weaknesses(rows: Sequence[Entry], current: EventId) -> Iterator[Weakness]:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from calque.core.keys import keys_of
+from calque.core.keys import entry_of
 from calque.core.weight import first_ones
 from calque.errors import Broken, Refused
 from calque.model.journal import Entry, Event
@@ -62,7 +62,3 @@ class LogJournal:
 
     def read_only(self) -> NoReturn:
         raise Broken("The source's log is not written to", "it was taken for a journal", "Report this")
-
-
-def entry_of(event: Event) -> Entry:
-    return Entry(event.event_id, event.event_time, event.event_type, keys_of(event))

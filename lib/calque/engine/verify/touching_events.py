@@ -6,8 +6,9 @@ import threading
 from bisect import bisect_right
 
 from calque.core.compare import DATABASE, FUNCTION, TABLE
+from calque.core.keys import entry_of
 from calque.engine.apply.databases import DATABASE_KINDS
-from calque.engine.verify.log_journal import PAGE, entry_of
+from calque.engine.verify.log_journal import PAGE
 from calque.engine.verify.report import VerifiedObject
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
