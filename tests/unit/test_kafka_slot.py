@@ -8,11 +8,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Producer
 
-from calque.adapters.kafka.slot import ClientSlot
+from calque.adapters.kafka import partition
+from calque.adapters.kafka.partition import Fetcher
+from calque.adapters.kafka.slot import ClientSlot, answered
+from calque.adapters.kafka.topic import Topic
+from calque.errors import Unavailable
 
 ASKING_SECONDS = 30
 MOST_SECONDS = 20.0
@@ -20,7 +25,11 @@ MOST_SECONDS = 20.0
 PROGRAM = """
 import sys
 from confluent_kafka import Producer
-from calque.adapters.kafka.slot import ClientSlot
+from calque.adapters.kafka import partition
+from calque.adapters.kafka.partition import Fetcher
+from calque.adapters.kafka.slot import ClientSlot, answered
+from calque.adapters.kafka.topic import Topic
+from calque.errors import Unavailable
 slot = ClientSlot()
 slot.client(lambda: Producer({"bootstrap.servers": sys.argv[1]})).produce("topic", b"never told")
 """
@@ -47,6 +56,31 @@ def test_a_client_that_can_not_end_is_let_go_after_a_moment(silent: str) -> None
     assert slot.held is None
     [left] = ending() - before
     assert left.daemon
+
+
+def test_where_a_partition_ends_is_asked_anew_when_nobody_answers_for_ever(
+    silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetcher, asked = Fetcher(Topic(silent, "hq.events"), "hq.events"), threading.Event()
+
+    def never(*_: object, **__: object) -> None:
+        asked.set()
+        threading.Event().wait(ASKING_SECONDS)
+
+    hanging = SimpleNamespace(get_watermark_offsets=never, close=lambda: None)
+    fetcher._asker.client(lambda: hanging)
+    monkeypatch.setattr(partition, "PATIENCE", 0.1)
+    monkeypatch.setattr(partition, "LATE", 0.1)
+    with pytest.raises(Unavailable, match="Nobody said where it begins and ends"):
+        fetcher.ends()
+    assert asked.is_set()
+    assert fetcher._asker.held is None
+
+
+def test_what_a_call_raises_comes_from_who_waits_for_it() -> None:
+    assert answered(lambda: 3, 10) == 3
+    with pytest.raises(ZeroDivisionError):
+        answered(lambda: 1 // 0, 10)
 
 
 def test_a_process_ends_though_a_client_of_it_can_not(silent: str) -> None:

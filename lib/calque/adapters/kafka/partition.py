@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
@@ -16,10 +17,12 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, RecordsLost, as_calque_errors, fault
 from calque.adapters.kafka.record import Record, record_of
-from calque.adapters.kafka.slot import ClientSlot
+from calque.adapters.kafka.slot import ClientSlot, answered
 from calque.adapters.kafka.topic import Topic
 from calque.errors import Broken, Unavailable
 
+LATE = 5.0
+"""Seconds behind its limit after which a call of librdkafka is given up."""
 AT_ONCE = 500
 """Records taken from a consumer in one call."""
 ROOM = 2_048
@@ -52,10 +55,12 @@ class Fetcher:
         while True:
             consumer = self._asker.client(self._new)
             remaining = deadline - time.monotonic()
+            partition, limit = TopicPartition(self._name, self._partition), max(remaining, 0.1)
             try:
-                return consumer.get_watermark_offsets(
-                    TopicPartition(self._name, self._partition), max(remaining, 0.1), cached=False
-                )
+                return answered(partial(consumer.get_watermark_offsets, partition, limit, cached=False), limit + LATE)
+            except TimeoutError as error:
+                self._asker.drop()
+                raise self._silent("Nobody said where it begins and ends", limit + LATE) from error
             except KafkaException as error:
                 if remaining <= 0 or error.args[0].code() not in MOVING:
                     # One that lost its leader may go on asking that.
@@ -116,9 +121,12 @@ class Fetcher:
         self._leave()
         if why is not None:
             raise fault(f"topic {self._name} be read", self._topic.brokers, why)
-        raise Unavailable(
+        raise self._silent("No record came", PATIENCE)
+
+    def _silent(self, what: str, seconds: float) -> Unavailable:
+        return Unavailable(
             f"Kafka at {self._topic.brokers} does not let topic {self._name} be read",
-            f"No record came for {PATIENCE:.0f} seconds",
+            f"{what} for {seconds:.0f} seconds",
             "Check that its brokers run; it is tried again",
         )
 

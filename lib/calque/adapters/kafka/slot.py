@@ -1,7 +1,8 @@
-"""A client of Kafka, made when it is first needed, whose end nobody waits for longer than a moment.
+"""A client of Kafka, made when it is first needed, that nobody waits for without end.
 
 librdkafka ends a client when all that it asked is answered or given up, and waits for that: for ever at times, where
-brokers died (its issue 4519). So a thread of its own waits, which does not keep a process alive.
+brokers died (its issue 4519). It may also ask for a partition's ends for ever, whatever limit it was given (2588). So
+threads of their own wait, which do not keep a process alive.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -17,6 +19,7 @@ from confluent_kafka import Consumer, Producer
 MOMENT = 1.0
 """Seconds in which most clients end."""
 C = TypeVar("C", Consumer, Producer)
+T = TypeVar("T")
 
 
 class ClientSlot(Generic[C]):
@@ -47,3 +50,17 @@ def let_go(client: Consumer | Producer) -> None:
     with suppress(RuntimeError):
         ending.start()
         ending.join(MOMENT)
+
+
+def answered(call: Callable[[], T], seconds: float) -> T:
+    """What `call` returns or raises. `TimeoutError` when it does neither in so many seconds: it is left behind."""
+    answer = Future[T]()
+
+    def wait() -> None:
+        try:
+            answer.set_result(call())
+        except Exception as error:  # noqa: BLE001 - whoever asked raises it
+            answer.set_exception(error)
+
+    threading.Thread(target=wait, name="kafka-ask", daemon=True).start()
+    return answer.result(seconds)
