@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -441,6 +442,26 @@ def test_stopping_lets_the_span_in_hand_finish_and_begins_no_other(world: World,
     assert finished.spans == [Span(0, 5)]
     assert ran.join(1)
     assert not ran.active
+
+
+def test_a_source_that_was_killed_or_hangs_ends_the_query_which_is_tried_again(
+    world: World, running: Callable[..., Query]
+) -> None:
+    world.write([1])
+    seen = Seen()
+    killed = running(world.log(), seen)
+    seen.until_event(1)
+    [source] = [int(file.name.removeprefix("asked-")) for file in world.folder.glob("asked-*")]
+    os.kill(source, signal.SIGKILL)
+    with pytest.raises(Unavailable, match="A worker process of Spark's is gone"):
+        killed.join(60)
+    hanging = running(world.log(stuck=1.0), seen)
+    while sources_in(world) == 0:
+        time.sleep(0.05)
+    world.log_file.unlink()
+    os.mkfifo(world.log_file)
+    with pytest.raises(Unavailable, match="A worker process of Spark's is gone"):
+        hanging.join(60)
 
 
 def test_an_idle_query_stops_at_once_and_leaves_no_process(world: World, running: Callable[..., Query]) -> None:

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from calque.adapters.spark.contiguous import checked, missing
 from calque.adapters.spark.log_source import partitions_of
 from calque.adapters.spark.packed import OPTION, pack, unpack
-from calque.adapters.spark.watch import Offset, Watch, count, offset, touched
+from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, count, offset, touched
 from calque.core import rows
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
@@ -40,7 +40,8 @@ class JournalStream:
 
     `open` is called in other processes: a module's function, or `functools.partial` of one, over small values without
     secrets. `wake` and `news` are local files: one that is bumped runs a batch, one that is touched (see `watch`) says
-    that capture wrote something. `poll` and `wait` are seconds.
+    that capture wrote something. `poll`, `wait` and `stuck` are seconds, as a
+    `LogStream` has them.
     """
 
     open: Callable[[], tuple[Journal, EvidenceStore]]
@@ -49,6 +50,7 @@ class JournalStream:
     news: Path
     poll: float = 0.02
     wait: float = 5.0
+    stuck: float = STUCK_SECONDS
     small: int = 5_000
     partition: int = 20_000
 
@@ -79,7 +81,7 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, stream: JournalStream) -> None:
         self._stream = stream
         self._opened: tuple[Journal, EvidenceStore] | None = None
-        self._watch = Watch(self._newest, self._compare, self._wakes, stream.poll, stream.wait)
+        self._watch = Watch(self._newest, self._compare, self._wakes, stream.poll, stream.wait, stream.stuck)
         self._last: EventId | None = None
         self._considered: EventId = 0
         self._news_time: int | None = None

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from calque.adapters.spark.contiguous import checked, missing, repeated, went_back
 from calque.adapters.spark.packed import OPTION, pack, unpack
-from calque.adapters.spark.watch import Offset, Watch, count, offset
+from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, count, offset
 from calque.core import rows
 from calque.model.names import EventId, Span
 from calque.ports import EventLog
@@ -32,8 +32,9 @@ class LogStream:
     """A source's log after `starting`, as a query reads it.
 
     `open` is called in other processes, also of other machines when there are executors: a module's function, or
-    `functools.partial` of one, over small values without secrets. `wake` is a local file (see `watch.bump`). `poll`
-    and `wait` are seconds: between looks at the log, and how long one call waits for news.
+    `functools.partial` of one, over small values without secrets. `wake` is a local file (see `watch.bump`). `poll`,
+    `wait` and `stuck` are seconds: between looks at the log, how long one call waits for news, and how much longer it
+    may take (see `Watch`).
     """
 
     open: Callable[[], EventLog]
@@ -41,6 +42,7 @@ class LogStream:
     wake: Path
     poll: float = 0.25
     wait: float = 5.0
+    stuck: float = STUCK_SECONDS
     max_events: int = 20_000
     """No batch spans more."""
     small: int = 1_000
@@ -81,7 +83,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, stream: LogStream) -> None:
         self._stream = stream
         self._log: EventLog | None = None
-        self._watch = Watch(self._newest, compare, lambda: count(stream.wake), stream.poll, stream.wait)
+        self._watch = Watch(self._newest, compare, lambda: count(stream.wake), stream.poll, stream.wait, stream.stuck)
 
     def __reduce__(self) -> tuple[type[LogReader], tuple[LogStream]]:
         return LogReader, (self._stream,)

@@ -7,6 +7,7 @@ query 3 % of a core where a polling trigger costs 10 %).
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import time
@@ -23,6 +24,8 @@ BRISK, BRISK_SECONDS = 5, 10.0
 """How much oftener is looked, and for how long after the last news."""
 LONGEST_PAUSE = 5.0
 """Seconds between two attempts to reach a log that does not answer."""
+STUCK_SECONDS = 120.0
+"""What is asked gives up long before that, or hangs for ever."""
 
 
 def offset(event_id: EventId, wake: int) -> Offset:
@@ -68,7 +71,8 @@ class Watch:
 
     `newest` is the newest event id; `compare(start, newest)` raises when `newest` can't continue `start`; `wakes` is
     the count. `poll` seconds is the longest pause between two looks. While `newest` or `wakes` raises `Unavailable`
-    there is no news, and they are asked less and less often.
+    there is no news, and they are asked less and less often. The process ends, and says where its threads were, when
+    they take `stuck` seconds longer than the `wait` of a call: its query begins anew with another one.
     """
 
     def __init__(
@@ -78,9 +82,10 @@ class Watch:
         wakes: Callable[[], int],
         poll: float,
         wait: float,
+        stuck: float,
     ) -> None:
         self._newest, self._compare, self._wakes = newest, compare, wakes
-        self._poll, self._wait = poll, wait
+        self._poll, self._wait, self._stuck = poll, wait, stuck
         self._answered = False
         self._news = float("-inf")
         self._silent = False
@@ -90,6 +95,13 @@ class Watch:
     def latest(self, start: Mapping[str, int], at_most: int | None) -> Offset:
         """The offset after `start`, at most `at_most` events later; `start` itself when nothing comes in `wait`
         seconds. The first call answers at once (measured: else the first batch waits out the poll)."""
+        faulthandler.dump_traceback_later(self._wait + self._stuck, exit=True, file=2)
+        try:
+            return self._latest(start, at_most)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _latest(self, start: Mapping[str, int], at_most: int | None) -> Offset:
         begin = offset(start["event_id"], start["wake"])
         until = time.monotonic() + (self._wait if self._answered and self._frozen is None else 0.0)
         self._answered = True
