@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from calque.core.policies import Change, policy_of, terms_of
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
-from calque.engine.policy.renames import TAKEN, Standing, TargetRenames
+from calque.engine.policy.renames import TAKEN, OwnedTables, TargetRenames
 from calque.engine.policy.retained import RetainedReplicas
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TABLE
@@ -128,7 +128,7 @@ class PolicyChange:
     # What is read
 
     def unknown(
-        self, change: Change, rows: Rows, admitted_tables: Standing, cursor: EventId, low: EventId
+        self, change: Change, rows: Rows, admitted_tables: OwnedTables, cursor: EventId, low: EventId
     ) -> Iterator[TableRow]:
         """Tables that have to be read: they are new, were set aside under the old policy, or are to look otherwise."""
         reasons = dict(self.set_aside(change, rows))

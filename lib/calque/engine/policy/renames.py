@@ -35,7 +35,7 @@ class OwnedTable:
         return ObjectRow(*self.name, "", parameters.get(INCARNATION, ""), int(event or 0), change)
 
 
-Standing = dict[TableName, OwnedTable]
+OwnedTables = dict[TableName, OwnedTable]
 """By their names at the target."""
 
 
@@ -53,10 +53,10 @@ class TargetRenames:
     def prefix(self) -> str:
         return f"{OURS}_move_{digest(self.side.policy.target)}_"
 
-    def affected_tables(self, change: Change) -> Standing:
+    def affected_tables(self, change: Change) -> OwnedTables:
         """Tables that the policies before put where they are, and that may have to go or to change; and those that a
         crash left aside."""
-        tables: Standing = {}
+        tables: OwnedTables = {}
         for database in self.side.catalog.databases():
             names = [table_name(database, table) for table in self.side.catalog.tables(database)]
             is_own_database = database == OURS
@@ -76,7 +76,7 @@ class TargetRenames:
 
     # Tables
 
-    def leave(self, replicas: Standing, shows: EventId) -> list[ObjectRow]:
+    def leave(self, replicas: OwnedTables, shows: EventId) -> list[ObjectRow]:
         """Tables that are admitted no more go, or are kept, as the policy says; views before the tables that they may
         show."""
         dropped_rows: list[ObjectRow] = []
@@ -91,7 +91,7 @@ class TargetRenames:
             dropped_rows.append(replica.row("drop_table"))
         return dropped_rows
 
-    def move(self, replicas: Standing, cursor: EventId) -> tuple[list[ObjectRow], list[TableName]]:
+    def move(self, replicas: OwnedTables, cursor: EventId) -> tuple[list[ObjectRow], list[TableName]]:
         """Each table to its name; those whose name is taken stay where they are, and come second."""
         now = self.side.admission
         goals = {target_name: now.name_at_target(replica.name) for target_name, replica in replicas.items()}
