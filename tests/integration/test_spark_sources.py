@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from calque.adapters.spark import journal_source, query, watch
 from calque.adapters.spark.archive import make_archive
-from calque.adapters.spark.contiguous import EventRepeated, Gap
+from calque.adapters.spark.contiguous import EventRepeated, HoleInLog
 from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, Until, discard, rows_of
@@ -364,8 +364,8 @@ def test_a_query_that_died_while_it_wrote_its_first_offset_starts_again(
 @pytest.mark.parametrize(
     ("written", "kind", "text"),
     [
-        ([*range(1, 21), *range(25, 40)], Gap, "The log has a gap: events 21 to 24 are missing"),
-        (range(10, 40), Gap, "The log has a gap: events 1 to 9 are missing"),
+        ([*range(1, 21), *range(25, 40)], HoleInLog, "The log has a gap: events 21 to 24 are missing"),
+        (range(10, 40), HoleInLog, "The log has a gap: events 1 to 9 are missing"),
         ([*range(1, 20), 19, *range(20, 40)], EventRepeated, "The log gave event 19 after event 19."),
     ],
     ids=["a gap", "a purged log", "a duplicate"],
@@ -384,7 +384,9 @@ def test_a_log_that_does_not_go_on_one_by_one_ends_the_query(
 @pytest.mark.parametrize("until", Until)
 def test_a_log_that_went_back_ends_the_query(world: World, running: Callable[..., Query], until: Until) -> None:
     world.write(range(1, 11))
-    with pytest.raises(Gap, match=r"The log went back: it ends at event 10, but event 50 was read already\. .+\. .+\."):
+    with pytest.raises(
+        HoleInLog, match=r"The log went back: it ends at event 10, but event 50 was read already\. .+\. .+\."
+    ):
         running(world.log(starting=50), Seen(), until).join(60)
 
 
@@ -545,7 +547,7 @@ def test_a_journal_older_than_the_checkpoint_ends_the_query_which_is_tried_again
 
 def test_a_journal_with_a_hole_ends_the_query(world: World, running: Callable[..., Query]) -> None:
     world.write([*range(1, 21), *range(25, 40)])
-    with pytest.raises(Gap, match=r"events 21 to 24 are missing"):
+    with pytest.raises(HoleInLog, match=r"events 21 to 24 are missing"):
         running(world.journal(small=5), Seen(), Until.CAUGHT_UP).join(60)
 
 

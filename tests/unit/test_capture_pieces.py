@@ -12,7 +12,7 @@ from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.gaps import MemoryGaps
 from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.adapters.spark.contiguous import Gap
+from calque.adapters.spark.contiguous import HoleInLog
 from calque.adapters.spark.log_source import pages
 from calque.core.rows import rows_of_events
 from calque.engine.capture.capture import Capture
@@ -115,7 +115,7 @@ def test_tasks_that_bring_all_leave_nothing_to_read() -> None:
 def test_a_task_finds_a_hole_behind_a_short_answer() -> None:
     events = heavy_events(20, MEGABYTE)
     log = HeavyLog([*events[:7], *events[8:]], 2 * MEGABYTE)
-    with pytest.raises(Gap, match="event 9"):
+    with pytest.raises(HoleInLog, match="event 9"):
         ids(pages(log, Span(0, 20), 1000, 100 * MEGABYTE))
 
 

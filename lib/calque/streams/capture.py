@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from calque.adapters.spark.contiguous import EventRepeated
-from calque.adapters.spark.contiguous import Gap as LogGap
+from calque.adapters.spark.contiguous import HoleInLog as LogGap
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import rows_of
 from calque.control.status_records import tell

@@ -8,7 +8,7 @@ from calque.errors import Broken
 from calque.model.names import EventId, Span
 
 
-class Gap(Broken):
+class HoleInLog(Broken):
     """Events are gone: the log was purged, or its metastore was restored from a backup or replaced."""
 
 
@@ -19,7 +19,7 @@ class EventRepeated(Broken):
 def checked(ids: Iterable[EventId], after: EventId) -> EventId:
     """The last of `ids`, which continue the log after `after` one by one; `after` itself when there are none.
 
-    Raises `Gap` when ids are missing, `EventRepeated` when one comes twice or out of order.
+    Raises `HoleInLog` when ids are missing, `EventRepeated` when one comes twice or out of order.
     """
     last = after
     for event_id in ids:
@@ -54,16 +54,16 @@ def repeated(event_id: EventId, last: EventId) -> EventRepeated:
     )
 
 
-def missing(span: Span, evidence: str) -> Gap:
-    return Gap(
+def missing(span: Span, evidence: str) -> HoleInLog:
+    return HoleInLog(
         f"The log has a gap: events {span.after + 1} to {span.upto} are missing, {evidence}",
         "They were purged before they were read, or the metastore was restored from a backup",
         'Start again with gap = "when_needed": what may have changed is read anew',
     )
 
 
-def went_back(start: EventId, current: EventId) -> Gap:
-    return Gap(
+def went_back(start: EventId, current: EventId) -> HoleInLog:
+    return HoleInLog(
         f"The log went back: it ends at event {current}, but event {start} was read already",
         "The metastore was restored from a backup, or another one answers at its address",
         'Check the address; if it is the right one start again with gap = "when_needed": what may have changed is '

@@ -131,7 +131,7 @@ def partitions_of(span: Span, small: int, size: int) -> list[InputPartition]:
 
 def pages(log: EventLog, span: Span, page: int, share: int) -> Iterator[pa.RecordBatch]:
     """The rows of exactly `span`, in Arrow batches of at most `page` rows; not its last ones, once so many were read
-    that their messages weigh `share` bytes. Raises `Gap` and `EventRepeated`."""
+    that their messages weigh `share` bytes. Raises `HoleInLog` and `EventRepeated`."""
 
     last, weight = span.after, 0
     while last < span.upto and weight < share:
