@@ -582,6 +582,17 @@ def test_a_rename_that_is_not_answered_is_given_up_before_other_calls() -> None:
         assert renamed < 1.0 <= time.monotonic() - begin - renamed
 
 
+def test_who_is_silent_is_asked_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = Client(f"thrift://127.0.0.1:{silent.getsockname()[1]}", call_timeout=1.0)
+        with pytest.raises(Unavailable, match="read timeout"):
+            HiveReader(client).databases()
+        silent.accept()[0].close()
+        silent.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+
+
 @pytest.mark.parametrize("uris", ["", "127.0.0.1:9083", "http://127.0.0.1", "thrift://"])
 def test_an_address_that_is_none_is_refused(uris: str) -> None:
     with pytest.raises(Refused):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 
 import pytest
 
@@ -340,6 +342,37 @@ def test_a_command_beside_the_writer_needs_its_state_folder(world: World) -> Non
     world.clock.now += SECONDS / 3
     with pytest.raises(Refused):
         ours.permit()
+
+
+def test_while_a_target_does_not_answer_its_log_says_so_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    found = Lease(leases_of(world.catalog), "dr", 0.3)
+    assert found.attempt(ME) is None
+    tries = 0
+    is_away = threading.Event()
+
+    def away(_: str) -> None:
+        nonlocal tries
+        if is_away.is_set():
+            tries += 1
+            raise Unavailable("The metastore does not answer", "it is away", "Wait")
+
+    found.leases = leases_of(MemoryCatalog(world.store, before=away))
+    is_away.set()
+    found.keep(lambda _: None)
+    for times in (1, 2):
+        before, deadline = tries, time.monotonic() + 30
+        while tries < before + 20 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        messages = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert len([text for text in messages if "is not renewed" in text]) == times
+        assert len([text for text in messages if "has run out" in text]) == times
+        is_away.clear()
+        while not permitted(found) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert permitted(found)
+        is_away.set()
+    is_away.clear()
+    found.release()
 
 
 class Fence:

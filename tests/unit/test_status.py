@@ -21,7 +21,7 @@ from calque.control.status import snapshot
 from calque.control.status_records import is_running, tell
 from calque.core.standing import PAUSED
 from calque.model.gaps import Gap, GapCause
-from calque.model.ledger import DatabaseRow, Epoch, FunctionRow, StateRow, TableRow, TableState
+from calque.model.ledger import Bridge, DatabaseRow, Epoch, FunctionRow, StateRow, TableRow, TableState, count_bridges
 from calque.model.records import GapRecovery
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.serve.lag_clock import HeadTimes
@@ -316,3 +316,15 @@ def test_the_position_that_a_process_told_stays_when_it_is_gone_until_the_ledger
     assert (seen(wiring), target_of(wiring)["position"]) == (("stopped", None), 120)
     ledger.publish(Epoch(1, 110, 100, "", "window"), (), ())
     assert target_of(wiring)["position"] == 110
+
+
+def test_a_bridge_that_several_epochs_tell_of_is_one() -> None:
+    again, other = Bridge("d.t", 5, 9), Bridge("d.u", 5, 9)
+    epochs = [
+        Epoch(number, 10 * number, 0, "", "window", bridges=bridges)
+        for number, bridges in enumerate(
+            [(again, other), (again,), (), (Bridge("d.t", 5, 12),), (Bridge("d.t", 12, 14),), (Bridge("d.t", 20, 20),)]
+        )
+    ]
+    assert count_bridges(epochs) == 4
+    assert count_bridges(epochs[:4]) == 2

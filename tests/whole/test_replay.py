@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from calque.adapters.memory.journal import MemoryJournal
 from calque.core.layout import join
 from calque.core.lifecycle import State
+from calque.engine.replica.replay import require_journal
 from calque.errors import Refused
 from calque.model.hive import location_of
 from calque.model.names import TableName
@@ -101,6 +103,13 @@ def test_databases_and_functions_do_not_run_ahead_of_what_is_shown() -> None:
     world.window(world.source.current() - 1)
     world.replay()
     assert world.target_store.the_database("d1").description == "2"
+
+
+def test_nothing_is_replayed_from_a_journal_without_events() -> None:
+    world = Replayed()
+    world.source_side = replace(world.source_side, journal=MemoryJournal())
+    with pytest.raises(Refused, match="the journal has no events yet"):
+        require_journal(world.source_side, 0)
 
 
 def test_what_is_beyond_the_journal_s_reach_is_refused() -> None:

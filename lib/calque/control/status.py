@@ -20,7 +20,7 @@ from calque.core.gap_states import GapState, TargetGaps, states_of
 from calque.core.standing import is_paused
 from calque.errors import CalqueError, Unavailable
 from calque.model.gaps import Gap
-from calque.model.ledger import StateRow, TableRow, TableState
+from calque.model.ledger import StateRow, TableRow, TableState, count_bridges
 from calque.model.names import EventId, Span
 from calque.ports import EventLog, Ledger
 from calque.wiring.source import SourceWiring
@@ -140,7 +140,7 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
         "tables": counts,
         "set_aside": [set_aside(row, states[row]) for row in tables if row.state in OUT],
         "quarantined": [quarantined(row) for row in rows if row.state is TableState.QUARANTINED],
-        "bridges": sum(len(recorded_epoch.bridges) for recorded_epoch in ledger.epochs()),
+        "bridges": count_bridges(ledger.epochs()),
         "copying": report.get("copying"),
         "reading": report.get("reading"),
         "last_error": report["last_error"],

@@ -18,7 +18,7 @@ from rich.text import Text
 from calque.commands.status import reading
 from calque.control.status import snapshot
 from calque.errors import CalqueError
-from calque.model.ledger import Epoch
+from calque.model.ledger import Epoch, count_bridges
 from calque.wiring.wiring import Wiring
 
 LOOK_SECONDS, LINE_SECONDS = 1.0, 5.0
@@ -46,7 +46,7 @@ class EpochTotals:
             calls=sum(epoch.calls for epoch in epochs),
             files=sum(epoch.files for epoch in epochs),
             bytes=sum(epoch.bytes for epoch in epochs),
-            bridges=sum(len(epoch.bridges) for epoch in epochs),
+            bridges=count_bridges(epochs),
         )
 
     @property

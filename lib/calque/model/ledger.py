@@ -7,6 +7,7 @@ The contract fixes the columns (`Ledger`). Times are ISO-8601 in UTC. What calqu
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -174,3 +175,21 @@ class Epoch:
     """Tables that show another event, `quarantined` ones apart."""
     digest: str = ""
     previous_digest: str = ""
+
+
+def new_bridges(epoch: Epoch, told: dict[str, Bridge]) -> Sequence[Bridge]:
+    """Those of `epoch` that no epoch before it has told of: one that goes on, or whose epoch came just before a crash,
+    is told of by several. `told` is the newest one of each table, and is brought up to date."""
+    bridges = [bridge for bridge in epoch.bridges if is_another(bridge, told.get(bridge.table))]
+    told |= {bridge.table: bridge for bridge in epoch.bridges}
+    return bridges
+
+
+def is_another(bridge: Bridge, before: Bridge | None) -> bool:
+    return before is None or (bridge != before and bridge.from_event >= before.to_event)
+
+
+def count_bridges(epochs: Iterable[Epoch]) -> int:
+    """Of a target, by its epochs in order."""
+    told: dict[str, Bridge] = {}
+    return sum(len(new_bridges(epoch, told)) for epoch in epochs)

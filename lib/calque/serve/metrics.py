@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 from calque.engine.exact_reads.progress import ReadTotals
 from calque.engine.sides.copy_progress import Progress
 from calque.engine.window.result import Window
+from calque.model.ledger import Bridge, new_bridges
 from calque.model.names import EventId
 
 STATES = ("starting", "bootstrapping", "running", "paused", "stopped", "failed")
@@ -86,6 +87,8 @@ class Meters(Collector):
         self.files = self.counter("files", "Files copied.")
         self.bytes = self.counter("bytes", "Bytes copied.")
         self.bridges = self.counter("bridges", "Bridges, see Limits.")
+        self.bridges_told: dict[str, dict[str, Bridge]] = {}
+        """By target and table, the newest one."""
         self.retries = self.counter("retries", "Times that something did not answer and was tried again.", "part")
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
@@ -104,7 +107,8 @@ class Meters(Collector):
         self.bytes.labels(target).inc(window.applied.bytes)
         if window.epoch is not None:
             self.epochs.labels(target).inc()
-            self.bridges.labels(target).inc(len(window.epoch.bridges))
+            told = self.bridges_told.setdefault(target, {})
+            self.bridges.labels(target).inc(len(new_bridges(window.epoch, told)))
 
     def text(self) -> bytes:
         """Prometheus' text format."""

@@ -72,7 +72,7 @@ class Client:
 
         Raises `Fault` (an exception that the service declares), `CallUnknown` (the server does not know the call),
         `CallFailed`, and `Unavailable` where nobody answers. A call that only reads is sent once more when its
-        connection breaks.
+        connection breaks, but not when its time is over.
         """
         request, wait = encoded_arguments(call, arguments), min(seconds or self.call_timeout, self.call_timeout)
         for attempt in (1, 2):
@@ -88,10 +88,9 @@ class Client:
                     raise
                 except (OSError, EOFError, TTransportException, TProtocolException, OverflowError) as lost:
                     connection.broken = True
-                    if attempt == 2 or not call.reads:
-                        raise self._failing(
-                            call, str(lost), CallFailed if is_timeout(lost) else ConnectionLost
-                        ) from lost
+                    if attempt == 2 or not call.reads or is_timeout(lost):
+                        kind = CallFailed if is_timeout(lost) else ConnectionLost
+                        raise self._failing(call, str(lost), kind) from lost
                 except BaseException:
                     connection.broken = True
                     raise

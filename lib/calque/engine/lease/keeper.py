@@ -135,13 +135,19 @@ class Lease:
 
     def run(self, ended: Callable[[CalqueError], None]) -> None:
         wait = renewed_after(self.seconds)
+        is_renewed, has_run_out = True, False
         while not self.is_over(wait):
             wait = renewed_after(self.seconds)
             try:
                 self.renew()
                 self.tell()
+                is_renewed, has_run_out = True, False
             except Unavailable as error:
-                LOG.warning("%s: the lease is not renewed: %s", self.target, error)
+                if is_renewed:
+                    LOG.warning("%s: the lease is not renewed, which is tried again: %s", self.target, error)
+                if not has_run_out and self.clock() >= self.until:
+                    LOG.warning("%s: the lease has run out: no call begins before its metastore answers", self.target)
+                is_renewed, has_run_out = False, self.clock() >= self.until
                 self.ended.wait(min(MOST_SECONDS, self.seconds / 10))
                 wait = 0.0
             except CalqueError as error:
@@ -176,7 +182,6 @@ class Lease:
         assert self.mine is not None
         sent = self.clock()
         if sent >= self.until:
-            LOG.warning("%s: the lease has run out, and is taken again", self.target)
             self.attempt(self.mine.writer)
             return
         self.mine = replace(self.mine, renewals=self.mine.renewals + 1)

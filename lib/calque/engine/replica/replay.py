@@ -73,8 +73,10 @@ def touched(source: SourceSide, after: EventId, upto: EventId) -> list[Entry]:
 def require_journal(source: SourceSide, after: EventId) -> None:
     """`Refused` unless the journal has every event after that one, as far as it goes."""
     what, last, oldest = f"Events after {after} can't be replayed", source.journal.last(), source.journal.oldest()
-    if last is None or after > last:
-        raise Refused(what, f"the journal ends at event {last or 0}", "Name an earlier event")
+    if last is None:
+        raise Refused(what, "the journal has no events yet", "Let `calque run` capture some first")
+    if after > last:
+        raise Refused(what, f"the journal ends at event {last}", "Name an earlier event")
     first = oldest if oldest is not None else last + 1
     lost = [gap for gap in (source.gaps.recorded() if source.gaps is not None else ()) if gap.span[1] > after]
     if first > after + 1 or lost:
