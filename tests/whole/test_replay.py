@@ -108,7 +108,7 @@ def test_databases_and_functions_do_not_run_ahead_of_what_is_shown() -> None:
 def test_nothing_is_replayed_from_a_journal_without_events() -> None:
     world = Replayed()
     world.source_side = replace(world.source_side, journal=MemoryJournal())
-    with pytest.raises(Refused, match="the journal has no events yet"):
+    with pytest.raises(Refused, match="The journal has no events yet"):
         require_journal(world.source_side, 0)
 
 

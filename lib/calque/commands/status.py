@@ -65,8 +65,9 @@ def show(document: Mapping[str, Any]) -> None:
     from calque.commands.output import print_line, print_table
 
     source, journal = document["source"], document["journal"]
-    head = source["head"] if source["reachable"] else "unreachable"
-    print_line(f"source {source['name']}: event {head}; journal: events {journal['oldest']} to {journal['last']}")
+    head = f"event {source['head']}" if source["reachable"] else "unreachable"
+    extent = f"events {journal['oldest']} to {journal['last']}" if journal["oldest"] is not None else "no events"
+    print_line(f"source {source['name']}: {head}; journal: {extent}")
     capture = document["capture"]
     error = f": {capture['last_error']}" if capture["last_error"] else ""
     print_line(f"capture is {capture['state']}{error}")

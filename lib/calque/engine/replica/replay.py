@@ -74,15 +74,15 @@ def require_journal(source: SourceSide, after: EventId) -> None:
     """`Refused` unless the journal has every event after that one, as far as it goes."""
     what, last, oldest = f"Events after {after} can't be replayed", source.journal.last(), source.journal.oldest()
     if last is None:
-        raise Refused(what, "the journal has no events yet", "Let `calque run` capture some first")
+        raise Refused(what, "The journal has no events yet", "Let `calque run` capture some first")
     if after > last:
-        raise Refused(what, f"the journal ends at event {last}", "Name an earlier event")
+        raise Refused(what, f"The journal ends at event {last}", "Name an earlier event")
     first = oldest if oldest is not None else last + 1
     lost = [gap for gap in (source.gaps.recorded() if source.gaps is not None else ()) if gap.span[1] > after]
     if first > after + 1 or lost:
         why = (
-            f"the journal has a gap up to event {lost[-1].span[1]}"
+            f"The journal has a gap up to event {lost[-1].span[1]}"
             if lost
-            else f"the journal begins with event {first}"
+            else f"The journal begins with event {first}"
         )
         raise Refused(what, why, "Name a later event, or use `calque bootstrap`")
