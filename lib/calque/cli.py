@@ -141,8 +141,10 @@ def _usage(error: click.ClickException) -> tuple[str, str, str]:
 
 
 def _parameter(error: click.BadParameter) -> str:
-    if isinstance(error.param, click.Argument):
-        return error.param.make_metavar(error.ctx) if error.ctx else str(error.param.name)
+    if isinstance(error.param, click.Argument) and error.ctx is not None:
+        context = error.ctx
+        arguments = [one.make_metavar(context) for one in context.command.params if isinstance(one, click.Argument)]
+        return f"{error.param.make_metavar(context)} of `{context.command_path} {' '.join(arguments)}`"
     return error.param.opts[-1] if error.param else "a value"
 
 

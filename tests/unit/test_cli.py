@@ -101,9 +101,15 @@ def test_every_example_is_a_line_that_parses(path: tuple[str, ...], command: cli
         ("verify --tables /sales", SLASH),
         (
             "epochs show x",
-            "N: \"x\" is neither an epoch's number nor @ and an event id. See 'calque epochs show --help'.",
+            (
+                'N of `calque epochs show N`: "x" is neither an epoch\'s number nor @ and an event id. '
+                "See 'calque epochs show --help'."
+            ),
         ),
-        ("epochs diff 3", "B is missing. The command needs it. See 'calque epochs diff --help'."),
+        (
+            "epochs diff 3",
+            "B of `calque epochs diff A B` is missing. The command needs it. See 'calque epochs diff --help'.",
+        ),
         ("sql a b", "got unexpected extra argument (b). See 'calque sql --help'."),
         ("demo --seconds 5x", FIVE_X),
         (
