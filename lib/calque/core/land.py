@@ -34,61 +34,69 @@ def landing(
     the target's table, `target_partitions` all of its partitions. Versions are (exact_at, index of the partition in
     `partitions`); the table's index is -1."""
     chain = Chain((name,), events=1)
-    if table is None:
-        if target_table is not None:
-            chain.names[name] = OLD
-            chain.heads[OLD] = Head(OLD, BASE, data=BASE_DATA)
-            chain.steps.append(Step((exact_at,), names={name: None}))
-        return chain
-    same_table = target_table is not None and same_incarnation(target_table, table, imaging)
-    lineage = OLD if same_table else NEW
-    data = Data(exact_at, locations[""]) if "" in locations else None
-    fresh_incarnation = f"r{exact_at}"
-    has_ahead_incarnation = target_table is not None and is_ahead_incarnation(target_table.parameters, exact_at)
-    head = Head(
-        lineage,
-        Version(exact_at, -1),
-        "" if same_table and not has_ahead_incarnation else fresh_incarnation,
-        data,
-        exact_at,
-    )
-    names: dict[TableName, int | None] = {}
-    heads: dict[int, Head] = {}
-    parts: dict[PartCell, Part | None] = {}
-    if target_table is None:
-        chain.names[name] = None
-    else:
+    if target_table is not None:
         chain.names[name] = OLD
         chain.heads[OLD] = Head(OLD, BASE, data=BASE_DATA)
-    if same_table and target_table is not None:
-        expected = imaging.table(table, Marks(exact_at, ""), None)
-        if stays(target_table, table, expected, imaging) and not is_ahead(target_table.parameters, exact_at):
-            head = Head(OLD, BASE, "", data or BASE_DATA, exact_at)
+    if table is None:
+        if target_table is not None:
+            chain.steps.append(Step((exact_at,), names={name: None}))
+        return chain
+    same_table = target_table if target_table and same_incarnation(target_table, table, imaging) else None
+    lineage = OLD if same_table else NEW
+    chain.shapes[lineage] = shape_of(table)
+    data = Data(exact_at, locations[""]) if "" in locations else None
+    names: dict[TableName, int | None] = {}
+    parts: dict[PartCell, Part | None] = {}
+    if same_table is None:
+        chain.names.setdefault(name, None)
+        names[name] = NEW
+        chain.complete.add(NEW)
+    else:
         for dropped_partition in target_partitions.keys() - partitions.keys():
             chain.parts[OLD, dropped_partition] = Part(dropped_partition, BASE, BASE_DATA)
             parts[OLD, dropped_partition] = None
-    else:
-        names[name] = NEW
-        chain.complete.add(NEW)
-    heads[lineage] = head
     for index, (partition, definition) in enumerate(partitions.items()):
         old = target_partitions.get(partition) if same_table else None
-        content = Data(exact_at, locations.get(partition, ""))
         chain.parts[lineage, partition] = Part(partition, BASE, BASE_DATA) if old is not None else None
-        expected_part = imaging.partition(definition, name, Marks(exact_at, ""), None)
-        same = old is not None and stays(old, definition, expected_part, imaging)
-        if same and old is not None and not is_ahead(old.parameters, exact_at):
-            parts[lineage, partition] = Part(partition, BASE, content, "", exact_at)
-        else:
-            keeps_incarnation = (
-                old is not None and has_incarnation(old) and not is_ahead_incarnation(old.parameters, exact_at)
-            )
-            incarnation = "" if keeps_incarnation else fresh_incarnation
-            part_lineage = partition if old is not None else f"{partition}@{exact_at}"
-            parts[lineage, partition] = Part(part_lineage, Version(exact_at, index), content, incarnation, exact_at)
-    chain.shapes[lineage] = shape_of(table)
+        content, version = Data(exact_at, locations.get(partition, "")), Version(exact_at, index)
+        parts[lineage, partition] = landed_part(name, partition, definition, old, version, content, imaging)
+    heads = {lineage: landed_head(table, same_table, exact_at, data, imaging)}
     chain.steps.append(Step((exact_at,), names, heads, parts))
     return chain
+
+
+def landed_head(
+    table: Table, same_table: Table | None, exact_at: EventId, data: Data | None, imaging: ImageBuilder
+) -> Head:
+    """`same_table` is the target's where it is the same incarnation."""
+    version, fresh_incarnation = Version(exact_at, -1), f"r{exact_at}"
+    if same_table is None:
+        return Head(NEW, version, fresh_incarnation, data, exact_at)
+    expected = imaging.table(table, Marks(exact_at, ""), None)
+    if stays(same_table, table, expected, imaging) and not is_ahead(same_table.parameters, exact_at):
+        return Head(OLD, BASE, "", data or BASE_DATA, exact_at)
+    incarnation = fresh_incarnation if is_ahead_incarnation(same_table.parameters, exact_at) else ""
+    return Head(OLD, version, incarnation, data, exact_at)
+
+
+def landed_part(
+    table: TableName,
+    partition: str,
+    definition: Partition,
+    old: Partition | None,
+    version: Version,
+    content: Data,
+    imaging: ImageBuilder,
+) -> Part:
+    """`old` is the target's, of the same table; the version is the one that `definition` has."""
+    exact_at = version.event_id
+    if old is None:
+        return Part(f"{partition}@{exact_at}", version, content, f"r{exact_at}", exact_at)
+    expected = imaging.partition(definition, table, Marks(exact_at, ""), None)
+    if stays(old, definition, expected, imaging) and not is_ahead(old.parameters, exact_at):
+        return Part(partition, BASE, content, "", exact_at)
+    keeps_incarnation = has_incarnation(old) and not is_ahead_incarnation(old.parameters, exact_at)
+    return Part(partition, version, content, "" if keeps_incarnation else f"r{exact_at}", exact_at)
 
 
 def shape_of(table: Table) -> TableShape:
