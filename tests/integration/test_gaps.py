@@ -103,7 +103,7 @@ def last(deployment: Deployment) -> int | None:
 
 
 def found(deployment: Deployment) -> list[Gap]:
-    return list(ControlGaps(ControlStore(deployment.root / "state" / "control")).found())
+    return list(ControlGaps(ControlStore(deployment.root / "state" / "control")).recorded())
 
 
 def wait_until(deployment: Deployment, reached: Callable[[], object], seconds: float = 180) -> None:
