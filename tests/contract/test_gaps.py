@@ -28,17 +28,17 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Gaps]
 
 
 def test_gaps_are_found_again_in_their_order(opened: Callable[[], Gaps]) -> None:
-    assert list(opened().found()) == []
+    assert list(opened().recorded()) == []
     for gap in (FIRST, SECOND):
         opened().add(gap)
-    assert list(opened().found()) == [FIRST, SECOND]
-    assert [gap.span for gap in opened().found()] == [(813, 900), (701, 950)]
+    assert list(opened().recorded()) == [FIRST, SECOND]
+    assert [gap.span for gap in opened().recorded()] == [(813, 900), (701, 950)]
 
 
 def test_a_gap_that_is_added_again_is_there_once(opened: Callable[[], Gaps]) -> None:
     for gap in (FIRST, replace(FIRST, found_at="2026-01-01T00:00:09Z")):
         opened().add(gap)
-    assert list(opened().found()) == [FIRST]
+    assert list(opened().recorded()) == [FIRST]
 
 
 @pytest.mark.parametrize("gap", [replace(FIRST, number=3), replace(FIRST, at=901), replace(FIRST, number=0)])
@@ -46,7 +46,7 @@ def test_a_number_that_does_not_follow_is_broken(opened: Callable[[], Gaps], gap
     opened().add(FIRST)
     with pytest.raises(Broken):
         opened().add(gap)
-    assert list(opened().found()) == [FIRST]
+    assert list(opened().recorded()) == [FIRST]
 
 
 def test_a_gap_is_settled_once_and_for_all(opened: Callable[[], Gaps]) -> None:
@@ -59,4 +59,4 @@ def test_a_gap_is_settled_once_and_for_all(opened: Callable[[], Gaps]) -> None:
     for number in (2, 1):
         opened().settle(number)
         assert opened().settled() == 2
-    assert list(opened().found()) == [FIRST, SECOND]
+    assert list(opened().recorded()) == [FIRST, SECOND]
