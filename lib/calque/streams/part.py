@@ -82,6 +82,10 @@ class Part:
         """Whether the query that runs is to end."""
         return self.stopped()
 
+    def is_stuck(self) -> bool:
+        """Whether the query that runs begins no batch though it could."""
+        return False
+
     def ask(self) -> EventId:
         """Something of the part's metastore: of a source its newest event id. Raises `Unavailable`."""
         raise NotImplementedError
@@ -196,3 +200,7 @@ class Part:
         while not query.join(0.5):
             if self.halted():
                 query.stop()
+            elif self.is_stuck():
+                query.stop()
+                what = f"The query {self.query_name} begins no batch"
+                raise Unavailable(what, "Its source gives it no news", "It begins anew; see Spark's log")

@@ -21,7 +21,7 @@ from calque.engine.capture.gap_guard import fenced
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import ending_source
-from calque.errors import Broken, CalqueError, Refused
+from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.lease import Writer
 from calque.model.ledger import TableState
 from calque.model.names import EventId, Span
@@ -39,6 +39,8 @@ LOG = logging.getLogger(__name__)
 LANDING_SECONDS = 0.5
 """Tables that land are recorded, and let join the windows, together: single ones would cost a commit and a batch of
 Spark's each."""
+STUCK_SECONDS = 60.0
+"""In which a batch begins when the journal has more, also on a busy machine."""
 AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
 """After which a target that was refused is tried again, while others go on: first, and in the end."""
 
@@ -57,6 +59,10 @@ class TargetPart(Part):
         """The newest gap that the replica knows."""
         self.mended_gap = 0
         self.window_size = WindowSize.of(self.wiring, name)
+        self.batches, self.is_applying = 0, False
+        self.next_check = 0.0
+        self.idle_at: tuple[int, EventId] | None = None
+        """How many batches and which event it had come to when the last check saw no batch, and more in the journal."""
         self.failure: CalqueError | None = None
         """Why it gets nowhere, until it does again."""
         self.over = False
@@ -187,10 +193,33 @@ class TargetPart(Part):
     def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
         """One window; while the target does not answer it is tried again here, so that the query lives on."""
         replica = self.replica
-        if replica is not None and not self.is_behind():
-            self.patiently(lambda: self.windows(replica, span.upto))
+        self.batches, self.is_applying = self.batches + 1, True
+        try:
+            if replica is not None and not self.is_behind():
+                self.patiently(lambda: self.windows(replica, span.upto))
+        finally:
+            self.is_applying = False
         if self.is_behind():
             raise Interrupted("A gap was found")
+
+    def is_stuck(self) -> bool:
+        """No batch began between two checks, though the journal had more at both. What a source's process waits for is
+        bounded, but a client in it may be lost for good."""
+        replica, now = self.replica, time.monotonic()
+        if replica is None or now < self.next_check:
+            return False
+        self.next_check = now + STUCK_SECONDS
+        before, self.idle_at = self.idle_at, None
+        if not self.is_applying and not self.paused() and self.has_news(replica):
+            self.idle_at = self.batches, replica.cursor
+        return self.idle_at is not None and self.idle_at == before
+
+    def has_news(self, replica: Replica) -> bool:
+        try:
+            last = replica.source.journal.last()
+        except Unavailable:
+            return False
+        return last is not None and last > replica.cursor
 
     def windows(self, replica: Replica, upto: EventId) -> None:
         """Everything to `upto`, which may be far beyond the replica's position: in windows of the size that is due. A
