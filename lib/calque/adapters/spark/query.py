@@ -189,12 +189,10 @@ def rebuilt(text: str) -> CalqueError | None:
     return None
 
 
-WORKER_TROUBLE = (
-    *("Python worker failed to connect back", "Python worker exited unexpectedly"),
-    *("java.io.EOFException", "java.net.SocketException"),
-)
-"""A worker or a source's process could not start, was killed or hung: the machine is overloaded or short of memory.
-Of a source's process Spark says no more than that the connection to it ended."""
+WORKER_TROUBLE = ("Python worker failed to connect back", "Python worker exited unexpectedly")
+"""A worker could not start, or was killed: the machine is overloaded or short of memory."""
+SOURCE_TROUBLE = ("java.io.EOFException", "java.net.SocketException")
+"""The cause that Spark names when a source's process was killed, or hung: the connection to it ended."""
 
 
 def explained(problem: Exception, default_class: type[Broken]) -> CalqueError:
@@ -202,11 +200,10 @@ def explained(problem: Exception, default_class: type[Broken]) -> CalqueError:
     text_of_problem = str(problem)
     if own_error := rebuilt(text_of_problem):
         return own_error
-    for text in WORKER_TROUBLE:
-        if text in f"{text_of_problem}\n{getattr(problem, '_cause', None)}":
-            return Unavailable(
-                "A worker process of Spark's is gone",
-                text,
-                "Give the machine more memory or less to do, and see Spark's log",
-            )
+    cause = str(getattr(problem, "_cause", None))
+    signs = [text for text in WORKER_TROUBLE if text in text_of_problem]
+    signs += [text for text in SOURCE_TROUBLE if text in cause]
+    if signs:
+        todo = "Give the machine more memory or less to do, and see Spark's log"
+        return Unavailable("A worker process of Spark's is gone", signs[0], todo)
     return default_class("A streaming query ended", next(iter(text_of_problem.splitlines()), ""), "See Spark's log")
