@@ -177,11 +177,11 @@ class Epoch:
     previous_digest: str = ""
 
 
-def new_bridges(epoch: Epoch, told: dict[str, Bridge]) -> Sequence[Bridge]:
+def new_bridges(epoch: Epoch, newest: dict[str, Bridge]) -> Sequence[Bridge]:
     """Those of `epoch` that no epoch before it has told of: one that goes on, or whose epoch came just before a crash,
-    is told of by several. `told` is the newest one of each table, and is brought up to date."""
-    bridges = [bridge for bridge in epoch.bridges if is_another(bridge, told.get(bridge.table))]
-    told |= {bridge.table: bridge for bridge in epoch.bridges}
+    is told of by several. `newest`, the newest one of each table, is brought up to date."""
+    bridges = [bridge for bridge in epoch.bridges if is_another(bridge, newest.get(bridge.table))]
+    newest |= {bridge.table: bridge for bridge in epoch.bridges}
     return bridges
 
 
@@ -191,5 +191,5 @@ def is_another(bridge: Bridge, before: Bridge | None) -> bool:
 
 def count_bridges(epochs: Iterable[Epoch]) -> int:
     """Of a target, by its epochs in order."""
-    told: dict[str, Bridge] = {}
-    return sum(len(new_bridges(epoch, told)) for epoch in epochs)
+    newest: dict[str, Bridge] = {}
+    return sum(len(new_bridges(epoch, newest)) for epoch in epochs)

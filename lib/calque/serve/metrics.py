@@ -87,7 +87,7 @@ class Meters(Collector):
         self.files = self.counter("files", "Files copied.")
         self.bytes = self.counter("bytes", "Bytes copied.")
         self.bridges = self.counter("bridges", "Bridges, see Limits.")
-        self.bridges_told: dict[str, dict[str, Bridge]] = {}
+        self.newest_bridges: dict[str, dict[str, Bridge]] = {}
         """By target and table, the newest one."""
         self.retries = self.counter("retries", "Times that something did not answer and was tried again.", "part")
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
@@ -107,8 +107,8 @@ class Meters(Collector):
         self.bytes.labels(target).inc(window.applied.bytes)
         if window.epoch is not None:
             self.epochs.labels(target).inc()
-            told = self.bridges_told.setdefault(target, {})
-            self.bridges.labels(target).inc(len(new_bridges(window.epoch, told)))
+            newest = self.newest_bridges.setdefault(target, {})
+            self.bridges.labels(target).inc(len(new_bridges(window.epoch, newest)))
 
     def text(self) -> bytes:
         """Prometheus' text format."""

@@ -72,7 +72,7 @@ class TargetPart(Part):
         """Why what was asked for last is not done."""
         self.is_held = False
         record = self.wiring.control.read(self.places.status_record) or {}
-        self.told = {key: record[key] for key in ("position", "epoch") if key in record}
+        self.last_reported = {key: record[key] for key in ("position", "epoch") if key in record}
         self.rules: Stamp = MISSING
         """Of the record of held back tables that the replica goes by."""
         self.metastore = self.target.impatient_server(PATIENCE_SECONDS)
@@ -297,8 +297,8 @@ class TargetPart(Part):
         """The position, and the epoch that it goes on from; what was told last while that is not looked up."""
         replica = self.replica
         if replica is not None and replica.opened and replica.epoch is not None:
-            self.told = {"position": replica.epochs.position(), "epoch": replica.epoch.epoch}
-        return self.told
+            self.last_reported = {"position": replica.epochs.position(), "epoch": replica.epoch.epoch}
+        return self.last_reported
 
     def tell_state(self) -> None:
         """And wake the query while something waits."""
