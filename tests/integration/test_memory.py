@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from calque.control.window_size import EVENT_BYTES
 from support.programs import program
@@ -18,18 +19,17 @@ MOST = 512
 LONG = 120_000
 
 
+def told_by(module: str, *words: str) -> Any:
+    """What a module of `support` tells of its own process."""
+    done = subprocess.run([*program(module), *words], capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    return json.loads(done.stdout)
+
+
 def test_a_gigabyte_of_messages_of_ten_megabytes_goes_through_half_of_it(tmp_path: Path) -> None:
     with log_server(WideLog(EVENTS, PARTITIONS, MESSAGE)) as server:
-        done = subprocess.run(
-            [*program("support.sources.heavyflow"), server.uri, str(tmp_path / "journal")],
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    print(told)
+        told = told_by("support.sources.heavyflow", server.uri, str(tmp_path / "journal"))
     assert told["partitions"] == PARTITIONS
     assert told["captured"] < MOST
     assert told["applied"] < MOST
@@ -37,15 +37,6 @@ def test_a_gigabyte_of_messages_of_ten_megabytes_goes_through_half_of_it(tmp_pat
 
 def test_an_event_of_a_long_window_takes_no_more_than_the_bound_of_windows_counts_for_it(tmp_path: Path) -> None:
     write(str(tmp_path), LONG)
-    done = subprocess.run(
-        [*program("support.sources.longwindow"), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    print(told)
+    told = told_by("support.sources.longwindow", str(tmp_path))
     assert told["partitions"] == 100
     assert told["bytes"] / LONG < EVENT_BYTES

@@ -27,17 +27,13 @@ def write(location: str, events: int) -> None:
     adds them, `events` more."""
     journal, table = DeltaJournal(location), partitioned()
     parts = [part(table, str(number)) for number in range(100)]
-    journal.append(rows(Log().create(table).add(table, *parts)))
+    journal.append(rows_of_events(Log().create(table).add(table, *parts).events))
     for first in range(3, events + 3, PIECE):
         log = Log().at(first)
         for number in range(min(PIECE, events + 3 - first)):
             before = parts[number % len(parts)]
             log.alter_partition(table, before, before)
-        journal.append(rows(log))
-
-
-def rows(log: Log) -> object:
-    return rows_of_events(log.events)
+        journal.append(rows_of_events(log.events))
 
 
 def main(location: str) -> None:
