@@ -137,7 +137,7 @@ def test_events_on_kafka_are_shown_as_those_in_delta(broker: Broker, say: Say, n
         (on_kafka, on_kafka.only_source().journal_location.place()),
         (configure(broker, "delta"), DELTA),
     ):
-        fill(wiring.only_source().open_journal(place)(), 5, 9, 7)
+        fill(wiring.only_source().open_journal(place), 5, 9, 7)
         configure(broker, place.format, topic=name)
         shown.append((say("journal", "tail", "-n", "3"), say("journal", "show", "6")))
     assert shown[0] == shown[1]
@@ -216,13 +216,13 @@ def test_a_delta_journal_has_no_topics_to_make(broker: Broker, say: Say) -> None
 def test_a_journal_goes_to_kafka_and_back_with_all_that_came_meanwhile(broker: Broker, say: Say, name: str) -> None:
     wiring = configure(broker, "delta", topic=name)
     begun()
-    delta = wiring.only_source().open_journal(DELTA)
+    delta = wiring.only_source().journal_opener(DELTA)
     fill(delta(), 3, 40, 35)
     assert say("journal", "move") == {"from": "the Delta table", "to": "the Delta table", "moved": None}
 
     wiring = configure(broker, "kafka", topic=name)
     there = f"topic {name} on {broker.address}"
-    kafka = wiring.only_source().open_journal(JournalAddress("kafka", broker.address, name))
+    kafka = wiring.only_source().journal_opener(JournalAddress("kafka", broker.address, name))
     refused = say("run", code=65)
     assert refused.startswith(f"calque: [journal] names {there}, and what was captured is in the Delta table. ")
     assert "calque journal move" in refused
@@ -249,9 +249,9 @@ def test_a_journal_goes_to_kafka_and_back_with_all_that_came_meanwhile(broker: B
 @pytest.mark.usefixtures("folder")
 def test_a_topic_of_another_log_is_refused(broker: Broker, say: Say, name: str) -> None:
     wiring = configure(broker, "kafka", topic=name)
-    fill(wiring.only_source().open_journal(wiring.only_source().journal_location.place())(), 100, 110, 110)
+    fill(wiring.only_source().open_journal(wiring.only_source().journal_location.place()), 100, 110, 110)
     begun(DELTA.record())
-    fill(wiring.only_source().open_journal(DELTA)(), 3, 40, 35)
+    fill(wiring.only_source().open_journal(DELTA), 3, 40, 35)
     error = say("journal", "move", code=65)
     assert (
         f"topic {name} on {broker.address} has events 100 to 110, and events 3 to 40 of the Delta table do not" in error
@@ -265,7 +265,7 @@ def test_a_topic_of_another_log_is_refused(broker: Broker, say: Say, name: str) 
 def test_a_killed_move_goes_on(folder: Path, broker: Broker, say: Say, name: str) -> None:
     wiring = configure(broker, "kafka", topic=name)
     begun(DELTA.record())
-    delta = wiring.only_source().open_journal(DELTA)
+    delta = wiring.only_source().journal_opener(DELTA)
     fill(delta(), 3, 700, 650)
     command = [sys.executable, "-m", "calque.cli", "journal", "move"]
     for failpoint in ("evidence.restart.after", "journal.append.after@2", "evidence.append.before@2"):
@@ -274,7 +274,7 @@ def test_a_killed_move_goes_on(folder: Path, broker: Broker, say: Say, name: str
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         assert "calque journal move" in say("run", code=65)
     assert say("journal", "move")["moved"]["last"] == 700
-    kafka = wiring.only_source().open_journal(wiring.only_source().journal_location.place())
+    kafka = wiring.only_source().journal_opener(wiring.only_source().journal_location.place())
     assert said(kafka(), 3, 700) == said(delta(), 3, 700)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -24,7 +25,8 @@ JOB = Path(__file__).parents[2] / "jobs" / "replicate.py"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker.start(tmp_path_factory.mktemp("broker")) as started:
+    """Everybody logs in, the processes that Spark starts too."""
+    with Broker.start(tmp_path_factory.mktemp("broker"), password="hidden-password") as started:
         yield started
 
 
@@ -32,7 +34,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 def deployment(broker: Broker, servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
     found = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=3)
     text = found.config.read_text()
-    found.config.write_text(f'{text}\n[journal]\nformat = "kafka"\nbrokers = "{broker.address}"\ntopic = "{TOPIC}"\n')
+    options = ", ".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in broker.options.items())
+    journal = f'format = "kafka"\nbrokers = "{broker.address}"\ntopic = "{TOPIC}"\noptions = {{ {options} }}'
+    found.config.write_text(f"{text}\n[journal]\n{journal}\n")
     yield found
     found.close()
 
@@ -54,7 +58,7 @@ def test_a_busy_run_survives_deaths_of_capture_and_of_the_broker(broker: Broker,
     writing.join(120)
     deployment.settle(timeout=400)
     deployment.check_equal()
-    journal = KafkaJournal(Topic(broker.address, TOPIC))
+    journal = KafkaJournal(Topic(broker.address, TOPIC, broker.options))
     oldest, last = journal.oldest(), journal.last()
     assert oldest is not None
     assert last == deployment.source.current()

@@ -239,7 +239,7 @@ def test_a_registry_that_asks_for_a_password_gets_it(
     monkeypatch.setenv("REGISTRY_PASSWORD", "geh:eim")
     login = '{ user = "calque", password_env = "REGISTRY_PASSWORD" }'
     wiring = configured(topic, tmp_path, guarded, f"registry_options = {login}")
-    opened = wiring.only_source().open_journal(JournalAddress("kafka", topic.brokers, topic.name))
+    opened = wiring.only_source().journal_opener(JournalAddress("kafka", topic.brokers, topic.name))
     carried = pickle.dumps(opened)
     assert b"geh:eim" not in carried
     journal, _ = pickle.loads(carried)()

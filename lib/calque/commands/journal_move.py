@@ -93,7 +93,7 @@ def copied(
 def store_of(source: SourceWiring, address: JournalAddress) -> JournalStore:
     from calque.engine.capture.journal_copy import JournalStore
 
-    journal, evidence = source.open_journal(address)()
+    journal, evidence = source.open_journal(address)
     guard = source.runtime.guard
     return JournalStore(str(address), guard.journal(journal), guard.evidence(evidence))
 

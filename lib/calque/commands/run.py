@@ -48,9 +48,7 @@ def run(
 
     for refusal in unsupported(config):
         raise refusal
-    if not config.state.tables:
-        # Else workers need options that are handed down through the JVM's environment, later.
-        spark_session.begin(Path(config.state.path))
+    spark_session.begin(Path(config.state.path))
     from calque.commands.output import print_json
     from calque.control.status import snapshot
     from calque.streams.job import run_job

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import assert_never
 
 from calque.config import keys as sections
@@ -76,6 +77,8 @@ Plug = Source | Target
 class Config:
     """A configuration, valid as a whole. Every target follows one of the sources; both are known by their names."""
 
+    path: Path = field(compare=False)
+    """Of the file that it was read from, absolute."""
     sources: Mapping[str, Source]
     targets: Mapping[str, Target]
     state: sections.State
@@ -110,7 +113,7 @@ class Config:
         return chosen_names or tuple(self.targets)
 
 
-def config_of(file: sections.File) -> Config:
+def config_of(path: Path, file: sections.File) -> Config:
     """The file's sections as plugs."""
     sources: dict[str, Source] = {}
     targets: dict[str, Target] = {}
@@ -122,7 +125,7 @@ def config_of(file: sections.File) -> Config:
                 targets[plug.name] = plug
             case _:
                 assert_never(plug)
-    return Config(sources, targets, file.state, file.window, file.serve)
+    return Config(path, sources, targets, file.state, file.window, file.serve)
 
 
 def plugs_of(file: sections.File) -> Iterator[Plug]:

@@ -65,7 +65,7 @@ def load(path: str | Path, environment: Mapping[str, str] | None = None) -> Conf
     lines = FileLines(text)
     context = {"base": path.absolute().parent, "environment": os.environ if environment is None else environment}
     try:
-        config = config_of(File.model_validate(data, context=context))
+        config = config_of(path.absolute(), File.model_validate(data, context=context))
     except ValidationError as error:
         raise _refused(path, [_problem(details, lines) for details in error.errors()]) from None
     problems = [Problem(lines.find(key), refused.what, refused.why, refused.todo) for key, refused in conflicts(config)]

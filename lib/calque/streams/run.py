@@ -58,8 +58,6 @@ class Run:
     def __post_init__(self, held_roles: Roles | None) -> None:
         self.roles = held_roles or Roles(self.wiring.state)
         self.wiring.runtime.session = self.spark
-        for source in self.wiring.sources.values():
-            source.open_journal()
         self.presence = ProcessPresence(self.wiring.control)
         self.streams = {name: SourceStream(name, beginning_of(self.wiring, name)) for name in self.wiring.sources}
         self.meters = Meters(self.look)

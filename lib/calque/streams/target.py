@@ -183,7 +183,7 @@ class TargetPart(Part):
         if self.replica.epoch is None:
             self.wake()
         stream = JournalStream(
-            self.source.open_journal(),
+            self.source.journal_opener(),
             after if self.gap else self.replica.cursor,
             self.wake_file,
             self.source.news_file,

@@ -25,7 +25,13 @@ from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Pins, Scans
 from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
-from calque.wiring.worker_openers import REGISTRY_OPTIONS, TOPIC_OPTIONS, hand_down, open_journal, open_log, open_topic
+from calque.wiring.worker_openers import (
+    open_configured_journal,
+    open_configured_topic,
+    open_journal,
+    open_log,
+    open_topic,
+)
 
 if TYPE_CHECKING:
     from calque.adapters.kafka.journal import KafkaJournal
@@ -36,6 +42,8 @@ class SourceWiring:
     """What the plug of a source names, made when it is first asked for. Nothing connects before it is used."""
 
     plug: Source
+    config: Path
+    """The file of the configuration."""
     folder: StateFolder
     runtime: Runtime
     _side: SourceSide | None = None
@@ -49,7 +57,7 @@ class SourceWiring:
         if self._side is None:
             guard, keys = self.runtime.guard, self.plug.keys
             client = Client(self._uris(), connections=keys.connections)
-            journal, evidence = self.open_journal()()
+            journal, evidence = self.open_journal()
             self._side = SourceSide(
                 self.plug.name,
                 HiveLog(client),
@@ -126,18 +134,28 @@ class SourceWiring:
             return KafkaJournal(self.topic(address))
         return DeltaJournal(self.folder.table(self.places.journal), self.folder.table_options)
 
-    def open_journal(self, address: JournalAddress | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
-        """Makes the journal (that one, or the one there is) and its evidence, also in processes that are started after
-        this."""
+    def open_journal(self, address: JournalAddress | None = None) -> tuple[Journal, EvidenceStore]:
+        """The journal (that one, or the one there is) and its evidence, opened anew."""
+        address = address or self.journal_location.place()
+        if address.format == "kafka":
+            return open_topic(self.topic(address))
+        return open_journal(*self._tables(), self.folder.table_options)
+
+    def journal_opener(self, address: JournalAddress | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
+        """What opens them, also in processes that Spark starts: no secrets are in it."""
         address = address or self.journal_location.place()
         if address.format == "kafka":
             topic = self.topic(address)
-            hand_down(topic.options, TOPIC_OPTIONS)
-            hand_down(topic.registry_options, REGISTRY_OPTIONS)
-            return partial(open_topic, replace(topic, options={}, registry_options={}))
-        hand_down(self.folder.table_options)
-        tables = self.folder.table(self.places.journal), self.folder.table(self.places.evidence)
-        return partial(open_journal, *tables)
+            if not topic.options and not topic.registry_options:
+                return partial(open_topic, topic)
+            public = replace(topic, options={}, registry_options={})
+            return partial(open_configured_topic, public, self.config, self.plug.name)
+        if not self.folder.table_options:
+            return partial(open_journal, *self._tables(), {})
+        return partial(open_configured_journal, *self._tables(), self.config)
+
+    def _tables(self) -> tuple[str, str]:
+        return self.folder.table(self.places.journal), self.folder.table(self.places.evidence)
 
     def _uris(self) -> str:
         return ",".join(self.plug.keys.metastore)

@@ -6,6 +6,7 @@ import os
 import threading
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from socket import gethostname
 from uuid import uuid4
 
@@ -89,7 +90,7 @@ class TargetWiring:
         """Prepares large windows in Spark's tasks; None without a session."""
         if self.runtime.session is None:
             return None
-        sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section)
+        sides = partial(sides_anew, self.source.plug, self.plug, self.source.config, self.folder.section)
         return SparkSpread(self.runtime.session, WorkerOpening(sides, self.source.journal().rows))
 
     # Who may write
@@ -124,9 +125,9 @@ class TargetWiring:
         return ",".join(self.plug.keys.metastore)
 
 
-def sides_anew(source: Source, target: Target, state: State) -> tuple[SourceSide, TargetSide]:
+def sides_anew(source: Source, target: Target, config: Path, state: State) -> tuple[SourceSide, TargetSide]:
     """A target and its source, opened anew, also in other processes."""
     runtime = Runtime()
     folder = StateFolder(state, runtime.guard)
-    source_wiring = SourceWiring(source, folder, runtime)
+    source_wiring = SourceWiring(source, config, folder, runtime)
     return source_wiring.side(), TargetWiring(target, source_wiring, folder, runtime).side()

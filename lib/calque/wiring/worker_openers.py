@@ -1,15 +1,18 @@
-"""How the processes that Spark starts open the log and the journal. Little is imported: each query starts several."""
+"""How the processes that Spark starts open the log and the journal. Little is imported: each query starts several.
+
+Arguments are shown in plans. So what is secret is none of them: those processes read it in the configuration.
+"""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from calque.adapters.kafka.topic import Topic
+    from calque.config.plugs import Config
     from calque.ports import EventLog, EvidenceStore, Journal
 
 
@@ -21,42 +24,47 @@ def open_log(uris: str) -> EventLog:
     return HiveLog(Client(uris))
 
 
-STATE_OPTIONS = "CALQUE_STATE_SECRETS"
-"""The environment variable that carries the options of the state's tables: arguments of streams are shown in plans."""
-TOPIC_OPTIONS = "CALQUE_TOPIC_SECRETS"
-"""The one that carries those of the journal's topic."""
-REGISTRY_OPTIONS = "CALQUE_REGISTRY_SECRETS"
-"""The one that carries those of its schema registry."""
-
-
 def open_topic(topic: Topic) -> tuple[Journal, EvidenceStore]:
-    """The journal and the evidence on Kafka, reached by the options that `hand_down` left in this process's
-    environment."""
+    """The journal and the evidence on Kafka."""
     from calque.adapters.kafka.evidence import KafkaEvidence
     from calque.adapters.kafka.journal import KafkaJournal
 
-    reachable_topic = replace(
-        topic,
-        options=json.loads(os.environ.get(TOPIC_OPTIONS, "{}")),
-        registry_options=json.loads(os.environ.get(REGISTRY_OPTIONS, "{}")),
-    )
-    return KafkaJournal(reachable_topic), KafkaEvidence(reachable_topic)
+    return KafkaJournal(topic), KafkaEvidence(topic)
 
 
-def open_journal(journal: str, evidence: str) -> tuple[Journal, EvidenceStore]:
-    """The journal and the evidence in the tables of these paths or URIs, reached by the options that `hand_down` left
-    in this process's environment."""
+def open_configured_topic(topic: Topic, config: Path, source: str) -> tuple[Journal, EvidenceStore]:
+    """The journal and the evidence on Kafka, with the options that the file gives the source now."""
+    from calque.config.keys import revealed
+
+    journal = configured(config).sources[source].journal
+    options, registry_options = revealed(journal.options), revealed(journal.registry_options)
+    return open_topic(replace(topic, options=options, registry_options=registry_options))
+
+
+def open_journal(journal: str, evidence: str, options: Mapping[str, str]) -> tuple[Journal, EvidenceStore]:
+    """The journal and the evidence in the tables of these paths or URIs."""
     from calque.adapters.delta.evidence import DeltaEvidence
     from calque.adapters.delta.journal import DeltaJournal
 
-    options = json.loads(os.environ.get(STATE_OPTIONS, "{}"))
     return DeltaJournal(journal, options), DeltaEvidence(evidence, options)
 
 
-def hand_down(options: Mapping[str, str], variable: str = STATE_OPTIONS) -> None:
-    """Leave options for `open_journal` or `open_topic` in the environment of this process and of those that it
-    starts."""
-    if options:
-        os.environ[variable] = json.dumps(dict(options))
-    else:
-        os.environ.pop(variable, None)
+def open_configured_journal(journal: str, evidence: str, config: Path) -> tuple[Journal, EvidenceStore]:
+    """The journal and the evidence in these tables, with the options that the file gives the state's storage now."""
+    from calque.adapters.files.options import delta_options
+    from calque.config.keys import revealed
+
+    state = configured(config).state
+    return open_journal(journal, evidence, delta_options(state.table_folder(), revealed(state.storage)))
+
+
+def configured(config: Path) -> Config:
+    """What stands in the file now. Raises `Unavailable` while that is not valid, as it may be again."""
+    from calque.config.reader import load
+    from calque.errors import Refused, Unavailable
+
+    try:
+        return load(config)
+    except Refused as refused:
+        todo = "Correct it; it is read again"
+        raise Unavailable("The configuration is not valid any more", str(refused), todo) from refused

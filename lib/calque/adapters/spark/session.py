@@ -196,17 +196,18 @@ class WithoutCodeInTheChild(dict[str, Any]):
 def for_spark(environment: MutableMapping[str, str], python: str) -> Iterator[None]:
     """The environment without `NOT_FOR_SPARK`, and with what makes a start quick: `NO_LOOK_UP`, options for the small
     JVM that composes the command, and the Python that workers run, unless it names one."""
-    before = dict(environment)
-    for name in NOT_FOR_SPARK:
-        environment.pop(name, None)
-    environment.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_START))
-    environment.setdefault("PYSPARK_PYTHON", python)
-    environment.update(NO_LOOK_UP)
+    usual = {"SPARK_LAUNCHER_OPTS": " ".join(QUICK_START), "PYSPARK_PYTHON": python}
+    added = {name: value for name, value in usual.items() if name not in environment} | NO_LOOK_UP
+    # Other threads may change the rest meanwhile.
+    before = {name: environment.pop(name, None) for name in (*NOT_FOR_SPARK, *added)}
+    environment.update(added)
     try:
         yield
     finally:
-        environment.clear()
-        environment.update(before)
+        for name, value in before.items():
+            environment.pop(name, None)
+            if value is not None:
+                environment[name] = value
 
 
 def first_line(log: Path, after: int) -> str:
