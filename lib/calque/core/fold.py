@@ -49,6 +49,8 @@ class Chain:
     touches. `complete` lineages were created inside the window: all their partitions are in it. `facets` are
     statistics-only changes: the newest version of each object, by (lineage, partition or `""`). `facet_events` changed
     column statistics or constraints, in order: the event, the lineage, the partition (or `""`) as it was called then.
+    `renamed` are contents from before the window under the names that renames gave them, with the lineage and the
+    partition's.
     """
 
     tables: tuple[TableName, ...]
@@ -60,6 +62,7 @@ class Chain:
     shapes: dict[LineageId, TableShape] = field(default_factory=dict)
     facets: dict[PartCell, Version] = field(default_factory=dict)
     facet_events: list[tuple[EventId, LineageId, str]] = field(default_factory=list)
+    renamed: dict[Data, PartCell] = field(default_factory=dict)
     events: int = 0
 
 
@@ -125,13 +128,16 @@ def same_run(one: Entry, next_: Entry) -> bool:
     )
 
 
-def fold(entries: Sequence[Entry], cascaded: frozenset[EventId] = frozenset()) -> Chain:
+def fold(
+    entries: Sequence[Entry], cascaded: frozenset[EventId] = frozenset(), carrying: frozenset[EventId] = frozenset()
+) -> Chain:
     """The chain of one group. `cascaded` are the column changes known to have changed all partitions; that another one
-    did not is known only when neither one of these nor a drop of the table follows it.
+    did not is known only when neither one of these nor a drop of the table follows it. `carrying` are the renames
+    that leave contents as they were.
 
     Raises `Unfoldable` where an event's effect can't be told from its keys.
     """
-    folding = _FoldState(cascaded)
+    folding = _FoldState(cascaded, carrying)
     names: set[TableName | None] = set()
     previous: Entry | None = None
     for entry in entries:
@@ -179,9 +185,9 @@ NONE: frozenset[LineageId] = frozenset()
 class _FoldState:
     """The state while folding: current cells, and the step being written."""
 
-    def __init__(self, cascaded: frozenset[EventId]) -> None:
+    def __init__(self, cascaded: frozenset[EventId], carrying: frozenset[EventId]) -> None:
         self.chain = Chain(())
-        self.cascaded = cascaded
+        self.cascaded, self.carrying = cascaded, carrying
         self.names: dict[TableName, LineageId | None] = {}
         self.heads: dict[LineageId, Head] = {}
         self.parts: dict[PartCell, Part | None] = {}
@@ -286,6 +292,8 @@ class _FoldState:
         if keys.columns_changed:
             self.change_columns(lineage, event_id)
         head, data = self.heads[lineage], data_of(entry)
+        if event_id in self.carrying and data is not None:
+            data = self.renamed(head.data, data, (lineage, ""))
         if not keys.facets_only:
             self.chain.facets.pop((lineage, ""), None)
             version = Version(event_id)
@@ -351,11 +359,19 @@ class _FoldState:
         lineage, event_id = self.present(table, entry), entry.event_id
         (was,), (name,), (data,) = entry.keys.others, entry.keys.partitions, datas_of(entry)
         part = self.present_part(lineage, was, entry)
+        content = self.renamed(part.data, data, (lineage, part.lineage)) if event_id in self.carrying else data
         if self.parts.get((lineage, name)) is not None:
             raise Unfoldable(table, event_id, f"partition {was} was renamed onto {name} while that existed")
         self.chain.parts.setdefault((lineage, name), None)
         self.remove_part(lineage, was)
-        self.set_part(lineage, name, Part(part.lineage, Version(event_id), data, part.incarnation, event_id))
+        self.set_part(lineage, name, Part(part.lineage, Version(event_id), content, part.incarnation, event_id))
+
+    def renamed(self, before: Data | None, data: Data, cell: PartCell) -> Data:
+        """The content of a lineage that a rename left as it was."""
+        if before is not None and before.event_id:
+            return before
+        self.chain.renamed[data] = cell
+        return data
 
     def insert(self, table: TableName, entry: Entry) -> None:
         lineage, event_id = self.present(table, entry), entry.event_id

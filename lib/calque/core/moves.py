@@ -1,6 +1,8 @@
-"""Renames of managed tables move directories, partitions' too, without any event for the partitions.
+"""Renames keep what is in a directory, whether it goes along with the name or stays.
 
-What was known of a directory is true of it under its new path.
+A metastore moves the directory of a managed table that lies where its name says, its partitions' with it, and that of a
+managed partition; of all else a rename changes the name alone. What was known of a directory is true of it under its
+new path. Only a rename of a table that gives it another location by itself says nothing of what is there.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from calque.model.names import EventId
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """At `event_id` everything below `old` went below `new`."""
+    """At `event_id` all that lay at `old`, and below it, went to `new`; both are the same where it stayed."""
 
     event_id: EventId
     old: str
@@ -24,21 +26,36 @@ class Move:
 
     def follow(self, location: str) -> str:
         """Where a location is after the move."""
-        return self.new + location[len(self.old) :] if location.startswith(f"{self.old}/") else location
+        if location == self.old or location.startswith(f"{self.old}/"):
+            return self.new + location[len(self.old) :]
+        return location
 
 
 def may_move(entry: Entry) -> bool:
     """Whether the event can be a move; `move_of` its message says for sure."""
-    return entry.keys.kind is EventKind.RENAME_TABLE and entry.keys.shape is TableShape.PARTITIONED
+    kind, shape = entry.keys.kind, entry.keys.shape
+    return kind is EventKind.RENAME_PARTITION or (kind is EventKind.RENAME_TABLE and shape is not TableShape.VIEW)
 
 
 def move_of(event: Event) -> Move | None:
-    """The move in a rename's message, if the table's directory changed with its name."""
+    """The move in a rename's message; None for a table that got another location by it, or has none."""
     try:
-        old, new = location_of(decode.table_before(event)), location_of(decode.table_after(event))
+        if "PARTITION" in event.event_type:
+            (after,) = decode.partitions_after(event)
+            old, new = location_of(decode.partition_before(event)), location_of(after)
+        else:
+            table_before, table_after = decode.table_before(event), decode.table_after(event)
+            old, new = location_of(table_before), location_of(table_after)
+            if old != new and not (is_named(old, table_before.name) and is_named(new, table_after.name)):
+                return None
     except decode.Undecodable:
         return None
-    return Move(event.event_id, old.rstrip("/"), new.rstrip("/")) if old and new and old != new else None
+    return Move(event.event_id, old.rstrip("/"), new.rstrip("/")) if old and new else None
+
+
+def is_named(location: str | None, table: str | None) -> bool:
+    """Whether a directory has a table's name, as a metastore gives it."""
+    return (location or "").rstrip("/").rpartition("/")[2].lower() == (table or "").lower()
 
 
 def places(event_id: EventId, location: str, moves: Iterable[Move]) -> Sequence[str]:

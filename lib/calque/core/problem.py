@@ -50,7 +50,7 @@ def problem_of(
     def content(lineage: LineageId, part_lineage: str, data: Data | None) -> tuple[Content, int]:
         if data is None:
             return "", 0
-        if not data.event_id:
+        if not data.event_id or data in chain.renamed:
             return base.get((lineage, part_lineage), ("", 0))
         listed_content = listed(data) if data.location else ("", 0)
         return (UNLISTED, 0) if listed_content is None else listed_content

@@ -13,7 +13,7 @@ from calque.engine.sides.sides import SourceSide
 from calque.engine.source.stable_listings import UnsureDirectories, list_what_can_be
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, agree
-from calque.model.journal import Entry, EventKind
+from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import OURS, EventId, Span, TableName
 
 LOG = logging.getLogger(__name__)
@@ -73,9 +73,9 @@ class EvidenceGatherer:
 
     def take(self, entry: Entry, table: TableName, read_ns: int) -> None:
         keys = entry.keys
-        if may_move(entry) and keys.other is not None:
-            self.rename(keys.other, table, entry.event_id)
-        elif keys.kind in ENDS_TABLE:
+        if may_move(entry) and self.carry(entry, table):
+            return
+        if keys.kind in ENDS_TABLE:
             ended_names = {table, keys.other}
             self.pending = {key: value for key, value in self.pending.items() if key[0] not in ended_names}
         if keys.kind in ENDS_PARTITIONS:
@@ -89,15 +89,24 @@ class EvidenceGatherer:
             if location:
                 self.pending[table, partition] = PendingListing(entry.event_id, location, read_ns)
 
-    def rename(self, was: TableName, table: TableName, event_id: EventId) -> None:
-        """What is pending of a partitioned table goes on under its new name, at its new place if it moved."""
-        move = move_of(self.source.journal.events([event_id])[event_id])
-        pending = {key: value for key, value in self.pending.items() if key[0] not in (was, table)}
-        for (name, partition), item in self.pending.items():
-            if name == was:
-                location = move.follow(item.location) if move is not None else item.location
-                pending[table, partition] = replace(item, location=location)
-        self.pending = pending
+    def carry(self, entry: Entry, table: TableName) -> bool:
+        """Whether the rename keeps contents: then what is pending goes on under the new name, where it lies now."""
+        keys, move = entry.keys, move_of(self.source.journal.events([entry.event_id])[entry.event_id])
+        is_table = keys.kind is EventKind.RENAME_TABLE
+        if move is None and not (is_table and keys.shape is TableShape.PARTITIONED):
+            return False
+        renamed: dict[ObjectKey, ObjectKey] = {
+            (name, partition): (table, partition if is_table else keys.partitions[0])
+            for name, partition in self.pending
+            if (name == keys.other if is_table else (name, partition) == (table, keys.others[0]))
+        }
+        carried = {
+            renamed[key]: replace(item, location=move.follow(item.location) if move else item.location)
+            for key, item in self.pending.items()
+            if key in renamed
+        }
+        self.pending = {key: item for key, item in self.pending.items() if key not in renamed} | carried
+        return True
 
     def run(self) -> None:
         """Go on beside capture, until `stop`."""

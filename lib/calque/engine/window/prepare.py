@@ -11,7 +11,7 @@ from calque.core.fold import Chain, defining, fold, groups
 from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
-from calque.core.problem import START, Problem, problem_of
+from calque.core.problem import START, Problem, base_contents, problem_of
 from calque.core.state import Content, departure
 from calque.engine.files.stage import Lost
 from calque.engine.sides.journal_reads import messages
@@ -82,14 +82,16 @@ def prepare(
     events = len(entries)
     if side.policy.data == "none":
         entries = defining(entries)
-    chain = replace(fold(entries, cascaded), events=events)
+    moves = moves_in(source, entries)
+    chain = replace(fold(entries, cascaded, frozenset(move.event_id for move in moves)), events=events)
     names = [name for name in chain.tables if side.admission.takes(name)]
     looked_for = touched_partitions(entries)
     shown = observe(side, names, looked_for, side.policy.data != "none")
-    listings = evidence_of(source, chain, lost, moves_in(source, entries))
+    listings = evidence_of(source, chain, lost, moves)
     if side.policy.start is not None:
         recognise(side, chain, shown, listings)
     prepared = planned(side, chain, shown, listings, cursor)
+    prepared.listings.update(renamed_listings(prepared, moves))
     if prepared.problem.origin == START:
         if newest_mark(shown) > upto:
             raise TargetIsAhead(newest_mark(shown))
@@ -99,6 +101,20 @@ def prepare(
     if prepared.solution.missing:
         raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}")
     return replace(prepared, looked_for=looked_for)
+
+
+def renamed_listings(prepared: PreparedGroup, moves: Sequence[Move]) -> Listings:
+    """Files that the target has already, where the source's renames left them."""
+    renamed, contents = prepared.problem.chain.renamed, base_contents(prepared.problem.start)
+    if not renamed:
+        return {}
+    shown_tables = [table for table in prepared.shown.values() if table is not None]
+    shown_listings = {listing.fingerprint(): listing for table in shown_tables for listing in table.listings.values()}
+    return {
+        data: Listing(places(data.event_id, data.location, moves)[-1], shown_listings[contents[cell][0]].files)
+        for data, cell in renamed.items()
+        if cell in contents and contents[cell][0] in shown_listings
+    }
 
 
 def lacks_something(problem: Problem) -> bool:
@@ -174,7 +190,7 @@ def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
 
 
 def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
-    """Directories that the group's renames moved, in order."""
+    """The group's renames that keep contents, in order."""
     ids = [entry.event_id for entry in entries if may_move(entry)]
     return [move for event in messages(source.journal, ids) if (move := move_of(event)) is not None]
 
@@ -182,7 +198,7 @@ def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
 def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
     """What is known of the chain's contents; files are looked for where the last rename left them."""
     contents = set(contents_of(chain))
-    listings = scanned(source, {data for data in contents if data.scan}, lost)
+    listings = scanned(source, {data for data in contents if data.scan}, lost, moves)
     events = {data.event_id for data in contents if not data.scan}
     evidence = source.evidence.evidence(events) if events else {}
     for data in contents:
@@ -202,13 +218,15 @@ def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: 
     return listings
 
 
-def scanned(source: SourceSide, contents: Collection[Data], lost: frozenset[Lost]) -> Listings:
+def scanned(source: SourceSide, contents: Collection[Data], lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
     """What scans found of the contents."""
     if not contents or source.scans is None:
         return {}
     listings = source.scans.listings({data.scan for data in contents})
     known_listings = {
-        data: listings[data.scan, data.location] for data in contents if (data.scan, data.location) in listings
+        data: replace(listings[data.scan, data.location], location=places(data.event_id, data.location, moves)[-1])
+        for data in contents
+        if (data.scan, data.location) in listings
     }
     return {data: listing for data, listing in known_listings.items() if not is_lost(listing, lost)}
 
