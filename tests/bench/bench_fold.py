@@ -32,7 +32,7 @@ from calque.core.image import EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.rows import ENTRY_COLUMNS, SCHEMA
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.window.prepare import prepare
+from calque.engine.window.prepare import Positions, prepare
 from calque.model.hive import Partition, Table
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
@@ -204,7 +204,7 @@ def window(replica: Replica, upto: EventId, spent: dict[str, float]) -> int:
 
 
 def hops_of(replica: Replica, group: Sequence[Entry], upto: EventId) -> int:
-    prepared = prepare(replica.source, replica.side, group, replica.cursor, upto)
+    prepared = prepare(replica.source, replica.side, group, Positions(replica.cursor), upto)
     return len(prepared.solution.plan.hops)
 
 

@@ -17,6 +17,7 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark.session import session
+from calque.core.fold import names_in
 from calque.core.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
@@ -64,13 +65,13 @@ def prepared_here(folder: str, cut: WindowBounds) -> list[Group]:
     source, side = sides(folder)
     found = []
     for group in cut.groups(side.admission, source.journal.entries(cut.span)):
-        shown = cut.shown_by_all(group)
+        positions = cut.positions(group)
         try:
-            prepared = prepare(source, side, group, shown, cut.upto, cascaded(source, side, group))
+            prepared = prepare(source, side, group, positions, cut.upto, cascaded(source, side, group))
         except FAILURES:
             found.append(Group(gist(group)))
         else:
-            found.append(Group(gist(group), ready_of(prepared, shown)))
+            found.append(Group(gist(group), ready_of(prepared, positions.by_all(names_in(group)))))
     return found
 
 

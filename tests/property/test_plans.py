@@ -83,7 +83,7 @@ class Case:
 
         names = [name for name in chain.tables if self.takes(name)]
         observed = target.observed(names, fingerprint)
-        return problem_of(chain, observed, self.cursor, self.takes, listed, ground)
+        return problem_of(chain, observed, lambda _: self.cursor, self.takes, listed, ground)
 
 
 def fingerprint(files: Files) -> str:
@@ -497,7 +497,7 @@ def looks(entries: list[Entry]) -> int:
     problem = problem_of(
         fold(entries),
         {T: ObservedTable(0, "1", parts=parts)},
-        0,
+        lambda _: 0,
         lambda _: True,
         lambda _: ("new", 1),
         ground_of(METASTORE),

@@ -15,5 +15,5 @@ def test_a_table_read_at_another_table_s_event_is_not_taken_for_that_table() -> 
     log = Log().at(13).insert(T).insert(U).at(17).drop(U).rename(T, "u")
     t, u = TableName("d1", "t"), TableName("d1", "u")
     chain = fold(log.entries())
-    cells = observed_cells(chain, {t: ObservedTable(10, "r10"), u: ObservedTable(13, "r13")}, cursor=10)
+    cells = observed_cells(chain, {t: ObservedTable(10, "r10"), u: ObservedTable(13, "r13")}, lambda _: 10)
     assert (cells.names[t], cells.names[u]) == (chain.names[t], chain.names[u])

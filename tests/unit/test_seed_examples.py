@@ -65,7 +65,7 @@ def hops(
     touched = {partition: found for partition, found in parts.items() if (1, partition) in chain.parts}
     observed = {name: None if shown is None else ObservedTable(after, "0", parts=touched)}
     ground = EdgeRules(abilities or TargetCapabilities(), extends)
-    problem = problem_of(chain, observed, after, lambda _: True, listed, ground)
+    problem = problem_of(chain, observed, lambda _: after, lambda _: True, listed, ground)
     solution = solve(problem)
     assert solution.reached == problem.last
     return [in_words(hop, rows) for hop in solution.plan.hops]

@@ -50,7 +50,8 @@ class Chain:
     statistics-only changes: the newest version of each object, by (lineage, partition or `""`). `facet_events` changed
     column statistics or constraints, in order: the event, the lineage, the partition (or `""`) as it was called then.
     `renamed` are contents from before the window under the names that renames gave them, with the lineage and the
-    partition's.
+    partition's. `arrivals` says, in order, from which event on a name shows a table that the target has nothing of,
+    or no longer does; in the states such a name shows none.
     """
 
     tables: tuple[TableName, ...]
@@ -63,7 +64,13 @@ class Chain:
     facets: dict[PartCell, Version] = field(default_factory=dict)
     facet_events: list[tuple[EventId, LineageId, str]] = field(default_factory=list)
     renamed: dict[Data, PartCell] = field(default_factory=dict)
+    arrivals: list[tuple[EventId, TableName, bool]] = field(default_factory=list)
     events: int = 0
+
+    def arrived(self, upto: EventId) -> set[TableName]:
+        """The names that show such a table after event `upto`."""
+        last = {name: is_there for event_id, name, is_there in self.arrivals if event_id <= upto}
+        return {name for name, is_there in last.items() if is_there}
 
 
 class Unfoldable(Exception):
@@ -129,15 +136,20 @@ def same_run(one: Entry, next_: Entry) -> bool:
 
 
 def fold(
-    entries: Sequence[Entry], cascaded: frozenset[EventId] = frozenset(), carrying: frozenset[EventId] = frozenset()
+    entries: Sequence[Entry],
+    cascaded: frozenset[EventId] = frozenset(),
+    carrying: frozenset[EventId] = frozenset(),
+    follows: Callable[[TableName], bool] = lambda _: True,
 ) -> Chain:
     """The chain of one group. `cascaded` are the column changes known to have changed all partitions; that another one
     did not is known only when neither one of these nor a drop of the table follows it. `carrying` are the renames
-    that leave contents as they were.
+    that leave contents as they were. `follows` says which names the target shows as they were before: of what
+    others show, nothing is known but where renames take it, and so of a table that a rename without a name before
+    brings.
 
     Raises `Unfoldable` where an event's effect can't be told from its keys.
     """
-    folding = _FoldState(cascaded, carrying)
+    folding = _FoldState(cascaded, carrying, follows)
     names: set[TableName | None] = set()
     previous: Entry | None = None
     for entry in entries:
@@ -185,9 +197,13 @@ NONE: frozenset[LineageId] = frozenset()
 class _FoldState:
     """The state while folding: current cells, and the step being written."""
 
-    def __init__(self, cascaded: frozenset[EventId], carrying: frozenset[EventId]) -> None:
+    def __init__(
+        self, cascaded: frozenset[EventId], carrying: frozenset[EventId], follows: Callable[[TableName], bool]
+    ) -> None:
         self.chain = Chain(())
-        self.cascaded, self.carrying = cascaded, carrying
+        self.cascaded, self.carrying, self.follows = cascaded, carrying, follows
+        self.foreign: set[TableName] = set()
+        """Names that show a table of which nothing is known."""
         self.names: dict[TableName, LineageId | None] = {}
         self.heads: dict[LineageId, Head] = {}
         self.parts: dict[PartCell, Part | None] = {}
@@ -226,8 +242,18 @@ class _FoldState:
     def apply(self, entry: Entry) -> None:
         table, event_id = entry.keys.table, entry.event_id
         assert table is not None
+        kind, was = entry.keys.kind, entry.keys.other
+        if kind is EventKind.RENAME_TABLE and (was is None or self.is_foreign(was)):
+            self.arrive(table, was, event_id)
+            return
+        if kind in (EventKind.CREATE_TABLE, EventKind.RENAME_TABLE):
+            if table in self.foreign:
+                self.leave(table, event_id)
+        elif self.is_foreign(table):
+            if kind is EventKind.DROP_TABLE:
+                self.leave(table, event_id)
+            return
         self.events.append(event_id)
-        kind = entry.keys.kind
         match kind:
             case EventKind.INSERT | EventKind.SCAN:
                 self.insert(table, entry)
@@ -263,6 +289,28 @@ class _FoldState:
                 """Nothing of a table that makes a state."""
             case _:
                 assert_never(kind)
+
+    def is_foreign(self, name: TableName) -> bool:
+        """Whether it shows a table of which nothing is known."""
+        return name in self.foreign or (name not in self.names and not self.follows(name))
+
+    def arrive(self, table: TableName, was: TableName | None, event_id: EventId) -> None:
+        """A table of which nothing is known goes to another name."""
+        if was is not None:
+            self.leave(was, event_id)
+        if self.names.get(table) is not None:
+            raise Unfoldable(table, event_id, "a table was renamed onto it while it existed")
+        self.chain.names.setdefault(table, None)
+        self.names[table] = None
+        self.foreign.add(table)
+        self.chain.arrivals.append((event_id, table, True))
+
+    def leave(self, table: TableName, event_id: EventId) -> None:
+        """A table of which nothing is known has the name no more."""
+        self.chain.names.setdefault(table, None)
+        self.names[table] = None
+        self.foreign.discard(table)
+        self.chain.arrivals.append((event_id, table, False))
 
     def create(self, table: TableName, entry: Entry) -> None:
         if self.names.get(table) is not None:

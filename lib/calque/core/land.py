@@ -29,10 +29,12 @@ def landing(
     imaging: ImageBuilder,
     target_table: Table | None,
     target_partitions: Mapping[str, Partition],
+    absent_at: EventId | None = None,
 ) -> Chain:
     """The chain. `locations` are the source's directories by partition (`""`: a plain table's own); `target_table` is
     the target's table, `target_partitions` all of its partitions. Versions are (exact_at, index of the partition in
-    `partitions`); the table's index is -1."""
+    `partitions`); the table's index is -1. Where another table takes the name, the source had none of that name
+    at `absent_at`, if that is known."""
     chain = Chain((name,), events=1)
     if target_table is not None:
         chain.names[name] = OLD
@@ -50,6 +52,8 @@ def landing(
     if same_table is None:
         chain.names.setdefault(name, None)
         names[name] = NEW
+        if target_table is not None and absent_at is not None:
+            chain.steps.append(Step((absent_at,), names={name: None}))
         chain.complete.add(NEW)
     else:
         for dropped_partition in target_partitions.keys() - partitions.keys():

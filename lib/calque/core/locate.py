@@ -6,7 +6,7 @@ already shows; contents are compared by fingerprint. Nothing goes back: a state 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from calque.core.fold import Chain, LineageId
@@ -52,12 +52,15 @@ def locate(
     first: Cells,
     stages: list[Stage],
     observed: Mapping[TableName, ObservedTable | None],
-    cursor: EventId,
+    shown: Callable[[TableName], EventId],
 ) -> LocatedState:
-    """Where `start`, the observed cells, is on the chain."""
-    newest = max((mark for table in observed.values() if table for mark in marks(table)), default=0)
+    """Where `start`, the observed cells, is on the chain; each table showed the event that `shown` says."""
+    ahead = [
+        mark for name, table in observed.items() if table is not None for mark in marks(table) if mark > shown(name)
+    ]
     first_stop = 0
-    if newest > cursor:
+    if ahead:
+        newest = max(ahead)
         first_stop = next((index for index, stage in enumerate(stages, 1) if stage.event_id >= newest), len(stages))
     difference = Difference()
     difference.forward(departure(start, first))
@@ -73,7 +76,9 @@ def marks(table: ObservedTable) -> list[EventId]:
     return [table.event, *(part.event for part in table.parts.values())]
 
 
-def observed_cells(chain: Chain, observed: Mapping[TableName, ObservedTable | None], cursor: EventId) -> Cells:
+def observed_cells(
+    chain: Chain, observed: Mapping[TableName, ObservedTable | None], shown: Callable[[TableName], EventId]
+) -> Cells:
     heads: dict[LineageId, list[tuple[EventId, Version, str]]] = {}
     parts: dict[tuple[LineageId, str], list[tuple[EventId, str, Version]]] = {}
     showing: dict[TableName, list[tuple[EventId, LineageId]]] = {}
@@ -95,6 +100,7 @@ def observed_cells(chain: Chain, observed: Mapping[TableName, ObservedTable | No
         if table is None:
             cells.names[name] = None
             continue
+        cursor = shown(name)
         lineage = lineage_of(chain, table, showing.get(name, []), heads, cursor, -len(cells.heads) + FOREIGN)
         cells.names[name] = lineage
         version = newest_at(heads.get(lineage, []), table.event) if table.event > cursor else BASE
@@ -126,10 +132,18 @@ def lineage_of(
     for _, lineage in showing:
         if lineage in chain.complete and any(row[2] == table.incarnation for row in heads.get(lineage, [])):
             return lineage
+    if (read_at := event_of_read(table.incarnation)) > cursor:
+        return next((lineage for event, lineage in reversed(showing) if event <= read_at), otherwise)
     old = [(event, lineage) for event, lineage in showing if lineage not in chain.complete]
     if table.event <= cursor:
         return next((lineage for event, lineage in old if event == 0), otherwise)
     return next((lineage for event, lineage in reversed(old) if event <= table.event), otherwise)
+
+
+def event_of_read(incarnation: str) -> EventId:
+    """The event of the exact read that made the table; 0 for one that an event made."""
+    digits = incarnation.removeprefix("r")
+    return int(digits) if incarnation.startswith("r") and digits.isdigit() else 0
 
 
 def newest_at(rows: list[tuple[EventId, Version, str]], event: EventId) -> Version:

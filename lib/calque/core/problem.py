@@ -37,14 +37,14 @@ class Problem:
 def problem_of(
     chain: Chain,
     observed: Mapping[TableName, ObservedTable | None],
-    cursor: EventId,
+    shown: Callable[[TableName], EventId],
     takes: Callable[[TableName], bool],
     listed: Callable[[Data], tuple[Content, int] | None],
     ground: EdgeRules,
 ) -> Problem:
-    """The problem of a target that showed the source's state at `cursor`, and shows `observed` now, of the names that
-    `takes` admits. `listed` gives a content's fingerprint and bytes; None where its files are not known."""
-    start = observed_cells(chain, observed, cursor)
+    """The problem of a target that showed each table at the event that `shown` says, and shows `observed` now, of the
+    names that `takes` admits. `listed` gives a content's fingerprint and bytes; None where its files are not known."""
+    start = observed_cells(chain, observed, shown)
     base = base_contents(start)
 
     def content(lineage: LineageId, part_lineage: str, data: Data | None) -> tuple[Content, int]:
@@ -56,7 +56,7 @@ def problem_of(
         return (UNLISTED, 0) if listed_content is None else listed_content
 
     first, stages = stages_of(chain, takes, content)
-    located = locate(start, first, stages, observed, cursor)
+    located = locate(start, first, stages, observed, shown)
     return Problem(
         chain, first, stages, start, START if located.index is None else located.index, located.first_stop, ground
     )

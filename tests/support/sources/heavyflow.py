@@ -20,6 +20,7 @@ from calque.engine.capture.continuity import Continuity
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.window.advance import advance, carry_out
+from calque.engine.window.prepare import Positions
 from calque.model.hive import Database
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
@@ -48,7 +49,7 @@ def main(uri: str, folder: str) -> None:
     began = time.monotonic()
     target.create_database(DATABASE)
     entries = [entry for entry in source.journal.entries(Span(0, upto)) if entry.keys.table is not None]
-    advance(source, side, entries, 0, upto, frozenset(), interpret=carry_out)
+    advance(source, side, entries, Positions(0), upto, frozenset(), interpret=carry_out)
     told |= {"applied": peak(), "apply_seconds": time.monotonic() - began}
     told["partitions"] = len(side.catalog.partition_names(TABLE))
     print(json.dumps(told))

@@ -13,6 +13,7 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.core.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.advance import advance, carry_out
+from calque.engine.window.prepare import Positions
 from calque.model.names import Span
 from calque.model.policy import Policy
 from support.sources.heavyflow import DATABASE, TABLE, peak
@@ -51,7 +52,7 @@ def main(location: str) -> None:
     journal.entries(Span(0, 2))
     before = peak()
     entries = journal.entries(Span(0, upto))
-    advance(source, side, entries, 0, upto, frozenset(), interpret=carry_out)
+    advance(source, side, entries, Positions(0), upto, frozenset(), interpret=carry_out)
     print(json.dumps({"bytes": (peak() - before) * 2**20, "partitions": len(side.catalog.partition_names(TABLE))}))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from calque.core.iceberg import is_iceberg
 from calque.core.land import landing, same_incarnation
@@ -19,13 +19,20 @@ from calque.engine.window.advance import GroupOutcome, outcome, perform
 from calque.engine.window.prepare import ANY_MARK, ATTEMPTS, PreparedGroup, Unreachable, planned, ready_of
 from calque.model.hive import is_partitioned, location_of
 from calque.model.ledger import ObjectRow
+from calque.model.names import EventId
 from calque.model.plan import Data
 from calque.ports import Conflict
 
 
-def land(side: TargetSide, exact: ExactTable, page: int = PAGE) -> GroupOutcome:
+def land(
+    side: TargetSide,
+    exact: ExactTable,
+    page: int = PAGE,
+    last_absence: Callable[[], EventId | None] = lambda: None,
+) -> GroupOutcome:
     """Take one table from what the target shows to what was read; one that is not ours where that was asked for. Of a
-    table that was compared `page` partitions are held at a time.
+    table that was compared `page` partitions are held at a time. Where another table takes the place of the target's,
+    `last_absence` says at which event between the two the source had none, if it had.
     Raises `NotOurReplica`, `Unreachable`, `Refused`."""
     applied = AppliedChanges()
     for _ in range(ATTEMPTS):
@@ -34,7 +41,7 @@ def land(side: TargetSide, exact: ExactTable, page: int = PAGE) -> GroupOutcome:
                 take_over(side, exact)
             except Conflict:
                 continue
-        prepared = prepare_landing(side, exact)
+        prepared = prepare_landing(side, exact, last_absence)
         created = prepared.shown[exact.name] is None and exact.table is not None
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
@@ -74,7 +81,7 @@ def mend_lake(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> 
         mend(side, exact.table, shown.table)
 
 
-def prepare_landing(side: TargetSide, exact: ExactTable) -> PreparedGroup:
+def prepare_landing(side: TargetSide, exact: ExactTable, last_absence: Callable[[], EventId | None]) -> PreparedGroup:
     name = exact.name
     try:
         shown = observe(side, [name], {}, with_files=False)
@@ -99,6 +106,7 @@ def prepare_landing(side: TargetSide, exact: ExactTable) -> PreparedGroup:
     locations = {partition: listing.location for partition, listing in exact.listings.items()}
     if side.policy.data == "none":
         locations = {partition: location_of(value) or "" for partition, value in exact.partitions.items()}
+    replaces = target_table is not None and exact.table is not None and not goes_on(side, exact, target_table)
     shared_files = SharedFileCheck(side.storage, side)
     chain = landing(
         name,
@@ -109,6 +117,7 @@ def prepare_landing(side: TargetSide, exact: ExactTable) -> PreparedGroup:
         side.imaging,
         shared_files.as_found(target_table.table) if target_table else None,
         {key: shared_files.as_found(part) for key, part in target_table.partitions.items()} if target_table else {},
+        last_absence() if replaces else None,
     )
     listings = {Data(exact.exact_at, listing.location): listing for listing in exact.listings.values()}
-    return planned(side, chain, shown, listings, ANY_MARK)
+    return planned(side, chain, shown, listings, lambda _: ANY_MARK, side.admission.takes)

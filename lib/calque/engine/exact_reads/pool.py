@@ -21,6 +21,7 @@ from calque.engine.exact_reads.land import land
 from calque.engine.exact_reads.progress import ReadProgress
 from calque.engine.files.stage import ContentLost
 from calque.engine.policy.retained import RetainedReplicas
+from calque.engine.sides.journal_reads import reach, touching
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates, landed_row
 from calque.engine.source.exact_read import TableIsLarge, TableIsTooBusy, read_exact
@@ -29,9 +30,10 @@ from calque.engine.target.observe import NotOurReplica
 from calque.engine.target.recovered_rows import as_it_is
 from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.failures import FAILURES, Failure
-from calque.engine.window.prepare import Unreachable
+from calque.engine.window.prepare import FARTHEST, Unreachable
 from calque.errors import EventsForgotten, Refused, Unavailable
-from calque.model.names import EventId, TableName
+from calque.model.journal import Entry, EventKind
+from calque.model.names import EventId, Span, TableName
 from calque.model.plan import GroupPlan
 from calque.model.records import ReadRequest
 from calque.ports import Clock, Conflict, Ledger
@@ -54,6 +56,11 @@ class ReadOutcome:
     """What had been asked for of the table when the read began."""
     is_held: bool = False
     """It did not begin: an operator holds the table back."""
+
+
+def ends(entry: Entry, name: TableName) -> bool:
+    """Whether the event takes the table of that name away."""
+    return entry.keys.other == name or (entry.keys.kind is EventKind.DROP_TABLE and entry.keys.table == name)
 
 
 class LandingRecorder:
@@ -242,10 +249,22 @@ class ReaderPool:
             self.databases.ensure(name)
             self.retained.bring(name)
             self.tables.begin_copying(name)
-        landed = land(self.side, exact, self.batch)
+        landed = land(self.side, exact, self.batch, lambda: self.last_absence(name, exact.exact_at))
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied, names)
         self.reads.landed(name, len(names), landed.applied.bytes)
         return ReadOutcome(name, exact.exact_at, landed)
+
+    def last_absence(self, name: TableName, exact_at: EventId) -> EventId | None:
+        """The last event up to the read by which the name, as the target shows it, went: it had no table then."""
+        status = self.tables.rows.get(name)
+        shows = status.shows if status is not None else None
+        begin = reach(self.source.journal)
+        if shows is None or not begin <= shows < exact_at <= shows + FARTHEST:
+            return None
+        return max(
+            (entry.event_id for entry in touching(self.source, name, Span(shows, exact_at)) if ends(entry, name)),
+            default=None,
+        )
 
     def drain(self) -> list[ReadOutcome]:
         """The outcomes so far. Raises a defect that a reader met."""

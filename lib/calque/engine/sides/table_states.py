@@ -148,8 +148,8 @@ class TableStates:
     def need_read(
         self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN
     ) -> None:
-        """The table must be read exactly; it shows what it shows until then."""
-        shows = self.shown(name)
+        """The table must be read exactly; it shows what it shows until then, if anything."""
+        shows = self.shown(name) if name in self.rows else None
         self.positions.pop(name, None)
         self._change(name, Change.READ_IS_NEEDED, shows, reason, event_id, why)
 

@@ -25,8 +25,11 @@ PATIENCE_SECONDS = 5.0
 """How long capture may take to show what came after the window; the other groups wait meanwhile."""
 
 
-def cascaded(source: SourceSide, side: TargetSide, entries: Sequence[Entry]) -> frozenset[EventId]:
-    """The ids among the group's column changes that changed all partitions: the last one of each table that did.
+def cascaded(
+    source: SourceSide, side: TargetSide, entries: Sequence[Entry], aside: Collection[TableName] = ()
+) -> frozenset[EventId]:
+    """The ids among the group's column changes that changed all partitions: the last one of each table that did. Of
+    tables that stood under names that are `aside` nothing is asked.
 
     Changes before that one may have cascaded or not, and so may those of a table that the group drops (`core.fold`
     marks both). Raises `Unfoldable` when it can't be told: no partition stood before the changes and was left alone
@@ -34,7 +37,7 @@ def cascaded(source: SourceSide, side: TargetSide, entries: Sequence[Entry]) -> 
     """
     if not any(entry.keys.columns_changed for entry in entries):
         return frozenset()
-    changed = [life for life in lives(entries) if life.changes and life.now is not None]
+    changed = [life for life in lives(entries) if life.changes and life.now is not None and life.before not in aside]
     cascades = (last_cascade(source, side, life, entries[-1].event_id) for life in changed)
     return frozenset(event_id for event_id in cascades if event_id is not None)
 
@@ -58,6 +61,9 @@ def lives(entries: Sequence[Entry]) -> list[TableLife]:
     for entry in entries:
         keys = entry.keys
         assert keys.table is not None
+        if keys.kind is EventKind.RENAME_TABLE and keys.other is None:
+            by_name[keys.table] = TableLife(None, keys.table)
+            continue
         was = keys.other or keys.table
         if keys.kind is EventKind.CREATE_TABLE or was not in by_name:
             by_name[was] = TableLife(None if keys.kind is EventKind.CREATE_TABLE else was, was)

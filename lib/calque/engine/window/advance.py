@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from calque.core.facets import Changes
+from calque.core.fold import names_in
 from calque.engine.apply import AppliedChanges, Applier, DefinitionSource
 from calque.engine.apply.definitions import EventImages
 from calque.engine.apply.facet_sources import changes_of
 from calque.engine.files.stage import ContentLost, Lost
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.recovered_rows import recovered_rows
-from calque.engine.window.prepare import ATTEMPTS, PreparedGroup, ReadyPlan, Unreachable, prepare, ready_of
+from calque.engine.window.prepare import ATTEMPTS, Positions, PreparedGroup, ReadyPlan, Unreachable, prepare, ready_of
 from calque.errors import Broken
 from calque.model.files import Listing
 from calque.model.journal import Entry
@@ -25,7 +26,8 @@ from calque.ports import Conflict
 @dataclass(slots=True)
 class GroupOutcome:
     """What became of a group. `shows` is the last event of the state reached, or the cursor when no state was;
-    `complete` says that it is the window's end."""
+    `complete` says that it is the window's end. The source shows tables under the names `arrived` that the target has
+    nothing of: under these it shows none."""
 
     tables: tuple[TableName, ...]
     plan: GroupPlan
@@ -33,6 +35,7 @@ class GroupOutcome:
     shows: EventId
     present: frozenset[TableName]
     applied: AppliedChanges = field(default_factory=AppliedChanges)
+    arrived: frozenset[TableName] = frozenset()
 
 
 class Interpreter(Protocol):
@@ -54,7 +57,7 @@ def advance(
     source: SourceSide,
     side: TargetSide,
     entries: Sequence[Entry],
-    cursor: EventId,
+    positions: Positions,
     upto: EventId,
     cascaded: frozenset[EventId],
     applied: AppliedChanges | None = None,
@@ -73,8 +76,9 @@ def advance(
     """
     lost = set() if lost is None else lost
     applied = applied or AppliedChanges()
+    cursor = positions.by_all(names_in(entries))
     for _ in range(ATTEMPTS):
-        ready = ready_of(prepare(source, side, entries, cursor, upto, cascaded, frozenset(lost)), cursor)
+        ready = ready_of(prepare(source, side, entries, positions, upto, cascaded, frozenset(lost)), cursor)
         accept(ready)
         try:
             return interpret(source, side, ready, applied, cursor if tried else None)
@@ -136,4 +140,4 @@ def outcome(prepared: PreparedGroup, applied: AppliedChanges, cursor: EventId) -
 
 def advanced(ready: ReadyPlan, applied: AppliedChanges) -> GroupOutcome:
     present = frozenset(name for name, table in ready.shown.items() if table is not None)
-    return GroupOutcome(ready.tables, ready.plan, ready.complete, ready.shows, present, applied)
+    return GroupOutcome(ready.tables, ready.plan, ready.complete, ready.shows, present, applied, ready.arrived)

@@ -23,7 +23,7 @@ from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.window.failures import FAILURES
-from calque.engine.window.prepare import ReadyPlan, TargetIsAhead, prepare, ready_of
+from calque.engine.window.prepare import Positions, ReadyPlan, TargetIsAhead, prepare, ready_of
 from calque.errors import Broken
 from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import EventId, Span, TableName
@@ -51,8 +51,11 @@ class WindowBounds:
     def shown(self, name: TableName) -> EventId:
         return self.apart.get(name, self.cursor)
 
-    def shown_by_all(self, group: Sequence[Entry]) -> EventId:
-        return min(map(self.shown, names_in(group)))
+    def positions(self, group: Sequence[Entry]) -> Positions:
+        """Of the group's tables."""
+        names = names_in(group)
+        apart = {name: self.apart[name] for name in names if name in self.apart}
+        return Positions(self.cursor, apart, self.aside & names)
 
     def groups(self, admission: Admission, entries: Iterable[Entry]) -> list[list[Entry]]:
         """Groups of admitted tables, and of those that renames link to them, with what they have not shown yet."""
@@ -80,7 +83,7 @@ class WindowBounds:
             return replace(
                 entry, keys=replace(keys, kind=EventKind.DROP_TABLE, table=keys.other, other=None, locations=())
             )
-        return replace(entry, keys=replace(keys, kind=EventKind.UNKNOWN, other=None)) if after else None
+        return replace(entry, keys=replace(keys, other=None)) if after else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +123,13 @@ def prepare_share(
     def prepared(group: Sequence[Entry]) -> Group:
         if names_in(group) & cut.aside:
             return Group(gist(group))
-        shown = cut.shown_by_all(group)
+        positions = cut.positions(group)
         try:
-            prepared_group = prepare(source, side, group, shown, cut.upto, cascaded(source, side, group))
+            prepared_group = prepare(source, side, group, positions, cut.upto, cascaded(source, side, group))
         except (*FAILURES, TargetIsAhead, Broken):
             # Whoever applies the window prepares the group again, and says what is wrong.
             return Group(gist(group))
-        return Group(gist(group), ready_of(prepared_group, shown))
+        return Group(gist(group), ready_of(prepared_group, positions.by_all(names_in(group))))
 
     def of_tables(rows: pa.Table) -> list[Group]:
         return [prepared(group) for group in cut.groups(side.admission, entries_of(rows))]

@@ -31,7 +31,7 @@ from calque.engine.window.groups import Group, GroupSpreader, WindowBounds, size
 from calque.engine.window.long_copies import CopyTakesLong, LongCopies, LongCopy
 from calque.engine.window.message_prefetch import prefetched_messages
 from calque.engine.window.pause import Pauses
-from calque.engine.window.prepare import TargetIsAhead
+from calque.engine.window.prepare import Positions, TargetIsAhead
 from calque.engine.window.result import Window
 from calque.engine.window.retries import ReadRetries
 from calque.engine.window.scan_backlog import ScanBacklog
@@ -45,6 +45,7 @@ LOG = logging.getLogger(__name__)
 LARGE = 50_000
 """Events of a window whose groups are prepared by other processes, where there are some."""
 EVIDENCE_SECONDS = 5.0
+ARRIVED = "a rename brought it from where the target has nothing of it"
 
 
 class WindowPlayer:
@@ -113,6 +114,11 @@ class WindowPlayer:
             positions = {name: shows for name, shows in positions.items() if name not in copied}
         return WindowBounds(self.begin(), self.tables.cursor, upto, positions)
 
+    def positions(self, group: Sequence[Entry], upto: EventId) -> Positions:
+        """Of the group's tables, in a window to `upto`."""
+        aside = frozenset(name for name in names_in(group) if self.tables.is_(name, ASIDE))
+        return replace(self.cut(upto).positions(group), aside=aside)
+
     def entries(self, upto: EventId) -> list[Entry]:
         """What the tables that are behind, and the window itself, have not shown yet."""
         span = self.cut(upto).span
@@ -152,12 +158,7 @@ class WindowPlayer:
             return True
         for entry in group:
             self.set_aside_by(entry, names)
-        if not any(self.tables.is_(name, ASIDE) for name in names):
-            return False
-        for name in names:
-            if not self.tables.is_(name, ASIDE):
-                self.reads.need(name, "a rename links it to a table that is set aside", group[0].event_id)
-        return True
+        return all(self.tables.is_(name, ASIDE) for name in names)
 
     def set_aside_by(self, entry: Entry, admitted: Sequence[TableName]) -> None:
         """Events that no window can take its tables through."""
@@ -200,16 +201,16 @@ class WindowPlayer:
     def copy_beside(self, group: Group, upto: EventId, long: CopyTakesLong) -> None:
         """Apply the group beside the windows: its files take long to copy."""
         entries = self.whole(group, upto) if group.ready is not None else group.entries
-        cursor, names = self.cut(upto).shown_by_all(entries), self.admitted(entries)
+        positions, names = self.positions(entries, upto), self.admitted(entries)
         self.scanned.miss(names)
         for name in names:
             self.tables.wait_for_copy(name, names[0], f"its files are being copied: {long}", upto)
         LOG.info("%s: %s leaves the window at event %d: %s", self.side.policy.target, names[0], upto, long)
 
         def work() -> GroupOutcome:
-            changes = cascaded(self.source, self.side, entries)
+            changes = cascaded(self.source, self.side, entries, positions.aside)
             lost = self.lost_of(names)
-            parts = (self.source, self.side, entries, cursor, upto, changes)
+            parts = (self.source, self.side, entries, positions, upto, changes)
             return advance(*parts, lost=lost, interpret=self.interpret, tried=True)
 
         self.copies.submit(names, entries, upto, work)
@@ -307,20 +308,22 @@ class WindowPlayer:
         for name in self.admitted(entries):
             self.databases.ensure(name)
         applied, accept = AppliedChanges(), self.copies.require_short
-        tried, cursor = entries[0].event_id <= self.attempts.unrecorded, self.cut(upto).shown_by_all(entries)
+        tried, positions = entries[0].event_id <= self.attempts.unrecorded, self.positions(entries, upto)
         if group.ready is not None:
             accept(group.ready)
             source = replace(self.source, journal=self.fetched.take(group.first))
+            recorded = positions.by_all(names_in(entries)) if tried else None
             try:
-                advanced = self.interpret(source, self.side, group.ready, applied, cursor if tried else None)
+                advanced = self.interpret(source, self.side, group.ready, applied, recorded)
             except (Conflict, ContentLost):
                 entries, tried = self.whole(group, upto), True
             else:
                 # The window may hold the group until its end.
                 group.ready.shown.clear()
                 return advanced
-        changes, lost = cascaded(self.source, self.side, entries), self.lost_of(self.admitted(entries))
-        parts = (self.source, self.side, entries, cursor, end, changes, applied, accept, lost)
+        changes = cascaded(self.source, self.side, entries, positions.aside)
+        lost = self.lost_of(self.admitted(entries))
+        parts = (self.source, self.side, entries, positions, end, changes, applied, accept, lost)
         return advance(*parts, interpret=self.interpret, tried=tried)
 
     def lost_of(self, names: Sequence[TableName]) -> set[Lost]:
@@ -381,10 +384,13 @@ class WindowPlayer:
                 # It was taken out of the windows while its group was copied: its read goes by what is shown then.
                 continue
             if name in behind:
-                self.tables.wait_for_files(name, advanced.shows, upto, self.source.clock.elapsed_ns())
+                shows = max(advanced.shows, self.tables.shown(name))
+                self.tables.wait_for_files(name, shows, upto, self.source.clock.elapsed_ns())
             else:
                 self.lost.pop(name, None)
                 self.tables.arrive(name, upto, present=name in advanced.present)
+            if name in advanced.arrived:
+                self.reads.need(name, ARRIVED, upto)
 
     def set_aside(self, group: Sequence[Entry], error: Failure) -> None:
         """Tables of a group that failed are quarantined or read; what is gone by now is read, and found missing."""

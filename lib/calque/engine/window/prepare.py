@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from calque.core.edges import EdgeRules
-from calque.core.fold import Chain, defining, fold, groups
+from calque.core.fold import Chain, Unfoldable, defining, fold, groups
 from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
@@ -29,6 +29,23 @@ FARTHEST = 100_000
 """How far behind the cursor a drop is looked for that a longer window made before it died."""
 ANY_MARK = 2**62
 """A cursor above every mark: what the target shows is taken as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Which event a group's tables show: those of `apart` their own, all others `cursor`. What stands at the target
+    under names that are `aside` is not for windows to touch."""
+
+    cursor: EventId
+    apart: Mapping[TableName, EventId] = field(default_factory=dict)
+    aside: frozenset[TableName] = frozenset()
+
+    def shown(self, name: TableName) -> EventId:
+        return self.apart.get(name, self.cursor)
+
+    def by_all(self, names: Iterable[TableName]) -> EventId:
+        """The newest event that all of them show."""
+        return min((self.shown(name) for name in names if name not in self.aside), default=self.cursor)
 
 
 class TargetIsAhead(Exception):
@@ -58,7 +75,7 @@ class PreparedGroup:
 @dataclass(frozen=True, slots=True)
 class ReadyPlan:
     """What a preparation leaves to do, without the states that it was found among: it may come from another process.
-    `shows` and `complete` as in `GroupOutcome`."""
+    `shows`, `complete` and `arrived` as in `GroupOutcome`."""
 
     tables: tuple[TableName, ...]
     plan: GroupPlan
@@ -67,13 +84,14 @@ class ReadyPlan:
     shown: dict[TableName, ShownTable | None]
     listings: Listings
     looked_for: Mapping[TableName, Collection[str]]
+    arrived: frozenset[TableName]
 
 
 def prepare(
     source: SourceSide,
     side: TargetSide,
     entries: Sequence[Entry],
-    cursor: EventId,
+    positions: Positions,
     upto: EventId,
     cascaded: frozenset[EventId] = frozenset(),
     lost: frozenset[Lost] = frozenset(),
@@ -83,19 +101,26 @@ def prepare(
     if side.policy.data == "none":
         entries = defining(entries)
     moves = moves_in(source, entries)
-    chain = replace(fold(entries, cascaded, frozenset(move.event_id for move in moves)), events=events)
-    names = [name for name in chain.tables if side.admission.takes(name)]
+
+    def follows(name: TableName) -> bool:
+        return name not in positions.aside and side.admission.takes(name)
+
+    chain = replace(fold(entries, cascaded, frozenset(move.event_id for move in moves), follows), events=events)
+    names = [name for name in chain.tables if follows(name)]
     looked_for = touched_partitions(entries)
     shown = observe(side, names, looked_for, side.policy.data != "none")
+    for event_id, name, is_there in chain.arrivals:
+        if is_there and chain.names[name] is None and shown.get(name) is not None:
+            raise Unfoldable(name, event_id, "a window that died brought it there from a table that is to be read")
     listings = evidence_of(source, chain, lost, moves)
     if side.policy.start is not None:
         recognise(side, chain, shown, listings)
-    prepared = planned(side, chain, shown, listings, cursor)
+    prepared = planned(side, chain, shown, listings, positions.shown, follows)
     prepared.listings.update(renamed_listings(prepared, moves))
     if prepared.problem.origin == START:
         if newest_mark(shown) > upto:
             raise TargetIsAhead(newest_mark(shown))
-        last = min(source.journal.last() or 0, cursor + FARTHEST)
+        last = min(source.journal.last() or 0, positions.by_all(names) + FARTHEST)
         if last > upto and lacks_something(prepared.problem):
             raise TargetIsAhead(last)
     if prepared.solution.missing:
@@ -140,9 +165,10 @@ def planned(
     chain: Chain,
     shown: dict[TableName, ShownTable | None],
     listings: Listings,
-    cursor: EventId,
+    shown_event: Callable[[TableName], EventId],
+    follows: Callable[[TableName], bool],
 ) -> PreparedGroup:
-    """The cheapest plan from what is shown along the chain."""
+    """The cheapest plan from what is shown along the chain, of the names that the target `follows`."""
     observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
     policy = side.policy
     contents = {data: (listing.fingerprint(), listing.size) for data, listing in listings.items()}
@@ -165,7 +191,7 @@ def planned(
         return one in files and other in files and files[one] <= files[other]
 
     ground = EdgeRules(side.catalog.abilities(), extends, policy.appends == "in_place", policy.atomicity == "rows")
-    problem = problem_of(chain, observed, cursor, side.admission.takes, listed, ground)
+    problem = problem_of(chain, observed, shown_event, follows, listed, ground)
     return PreparedGroup(problem, solve(problem), shown, listings)
 
 
@@ -175,7 +201,10 @@ def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
     complete = solution.reached == problem.last
     chain = problem.chain
     looked_for = {name: tuple(parts) for name, parts in prepared.looked_for.items()}
-    return ReadyPlan(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings, looked_for)
+    arrived = frozenset(prepared.shown.keys() & chain.arrived(ANY_MARK if complete else shows))
+    return ReadyPlan(
+        chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings, looked_for, arrived
+    )
 
 
 def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
