@@ -2,7 +2,8 @@
 
 A metastore moves the directory of a managed table that lies where its name says, its partitions' with it, and that of a
 managed partition; of all else a rename changes the name alone. What was known of a directory is true of it under its
-new path. Only a rename of a table that gives it another location by itself says nothing of what is there.
+new path. Only a rename of a table that gives it another location by itself says nothing of what is there. Delta tables
+are none of this: they are changed without events, and a rename is one at which their newest version is looked for.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from calque.core import decode
-from calque.model.hive import location_of
+from calque.model.hive import is_delta, location_of
 from calque.model.journal import Entry, Event, EventKind, TableShape
 from calque.model.names import EventId
 
@@ -38,7 +39,7 @@ def may_move(entry: Entry) -> bool:
 
 
 def move_of(event: Event) -> Move | None:
-    """The move in a rename's message; None for a table that got another location by it, or has none."""
+    """The move in a rename's message; None for a table that got another location by it or has none, or is Delta's."""
     try:
         if "PARTITION" in event.event_type:
             (after,) = decode.partitions_after(event)
@@ -46,7 +47,8 @@ def move_of(event: Event) -> Move | None:
         else:
             table_before, table_after = decode.table_before(event), decode.table_after(event)
             old, new = location_of(table_before), location_of(table_after)
-            if old != new and not (is_named(old, table_before.name) and is_named(new, table_after.name)):
+            is_moved = is_named(old, table_before.name) and is_named(new, table_after.name)
+            if is_delta(table_after) or (old != new and not is_moved):
                 return None
     except decode.Undecodable:
         return None

@@ -30,10 +30,9 @@ from calque.engine.apply.functions import same_function
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.names import EventId, TableName
-from calque.model.plan import Hop, Rebuild
 from calque.model.policy import Policy
 from support.sources.writers import OPERATIONS, RARER
-from support.worlds.worlds import ABSENT, Backup, State, World, computed
+from support.worlds.worlds import ABSENT, OPERATOR, Backup, State, World, computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +221,9 @@ class Player:
                 world.clock.now += 40_000_000_000
             case Reread(database):
                 live = {lifecycle.State.LIVE, lifecycle.State.WAITING, lifecycle.State.PAUSED}
-                world.replica.reads.reread(lambda name: name.database == database, "the test wants it", live)
+                world.replica.reads.reread(lambda name: name.database == database, OPERATOR, live)
             case Release():
-                world.replica.reads.reread(lambda _: True, "the test wants it", {lifecycle.State.QUARANTINED})
+                world.replica.reads.reread(lambda _: True, OPERATOR, {lifecycle.State.QUARANTINED})
             case Restart():
                 world.restart()
             case _:
@@ -384,20 +383,17 @@ def incarnations(world: World) -> dict[State, State]:
 
 
 def holes(world: World) -> list[str]:
-    """Bridges that no hole explains: neither an exact read nor files that were gone before they could be copied."""
-    return [
+    """Bridges where the files of every state that they pass over are known, and tables that were read again though the
+    target had them. Where drops are not followed, what is kept has to make room for the next table of its name."""
+    if world.policy.drops == "keep":
+        return []
+    crossed = [
         f"{plan.tables} crosses a bridge: {plan.hops}"
         for window in world.windows
         for plan in window.plans
-        if any(hop.bridge and not is_read(hop) for hop in plan.hops)
-        and not plan.unvisitable
-        and not world.reread & set(plan.tables)
+        if any(hop.bridge for hop in plan.hops) and not plan.unvisitable
     ]
-
-
-def is_read(hop: Hop) -> bool:
-    """Whether it brings a table that an exact read found, perhaps the second one of a bootstrap: the mark says so."""
-    return isinstance(hop.operation, Rebuild) and hop.operation.head.incarnation.startswith("r")
+    return crossed + [f"{name} was read again: {reason}" for name, reason in sorted(world.read_again.items())]
 
 
 # Drawing stories

@@ -54,6 +54,7 @@ from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.window.long_copies import PATIENCE
+from calque.engine.window.play import ARRIVED
 from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.gaps import Gap, GapCause
@@ -68,6 +69,10 @@ __all__ = ["INPUT", "OUTPUT", "SERDE", "Noting", "Writer"]
 
 State = Any
 ABSENT: State = None
+OPERATOR = "the test wants it"
+"""Why tables are read that an operator would name."""
+OF_QUARANTINED = ("it was dropped at the source", "it was renamed at the source")
+"""Why tables are read that were quarantined."""
 
 
 class Died(BaseException):
@@ -328,6 +333,10 @@ class World:
         self.deaths = 0
         self.reread: set[TableName] = set()
         """Tables that left the windows after they had been shown: their chains have holes."""
+        self.first_reads: set[TableName] = set()
+        """Those that renames brought."""
+        self.read_again: dict[TableName, str] = {}
+        """Those of them that were to be read, and why; but for what was quarantined, and what an operator wanted."""
         log = MemoryLog(self.source, before=self.called)
         reader = MemoryReader(self.source, before=self.called)
         self.gaps = MemoryGaps()
@@ -492,7 +501,14 @@ class World:
 
     def note_reread(self) -> None:
         rows = self.replica.tables.rows.items()
-        self.reread |= {name for name, row in rows if row.state in lifecycle.ASIDE and row.shows is not None}
+        self.first_reads |= {name for name, row in rows if row.reason == ARRIVED}
+        aside = {name: row for name, row in rows if row.state in lifecycle.ASIDE and row.shows is not None}
+        self.reread |= aside.keys()
+        self.read_again |= {
+            name: row.reason
+            for name, row in aside.items()
+            if row.state in lifecycle.UNREAD and row.reason not in (OPERATOR, *OF_QUARANTINED)
+        }
 
     def open(self) -> None:
         while True:

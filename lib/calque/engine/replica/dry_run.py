@@ -138,7 +138,7 @@ class Explainer:
         present = present_after(side, ready)
         self.groups[ready.plan] = explain(side, ready)
         self.catalog.assume({side.admission.name_at_target(name): name in present for name in ready.shown})
-        return GroupOutcome(ready.tables, ready.plan, ready.complete, ready.shows, present)
+        return GroupOutcome(ready.tables, ready.plan, ready.complete, ready.shows, present, arrived=ready.arrived)
 
 
 def explained(

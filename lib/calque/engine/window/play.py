@@ -146,6 +146,10 @@ class WindowPlayer:
     def admitted(self, group: Sequence[Entry]) -> list[TableName]:
         return self.side.admission.taken(names_in(group))
 
+    def moved(self, group: Sequence[Entry]) -> list[TableName]:
+        """The admitted tables of the group that the window takes on."""
+        return [name for name in self.admitted(group) if not self.tables.is_(name, ASIDE)]
+
     # What leaves a window
 
     def leaves(self, group: Sequence[Entry]) -> bool:
@@ -201,7 +205,7 @@ class WindowPlayer:
     def copy_beside(self, group: Group, upto: EventId, long: CopyTakesLong) -> None:
         """Apply the group beside the windows: its files take long to copy."""
         entries = self.whole(group, upto) if group.ready is not None else group.entries
-        positions, names = self.positions(entries, upto), self.admitted(entries)
+        positions, names = self.positions(entries, upto), self.moved(entries)
         self.scanned.miss(names)
         for name in names:
             self.tables.wait_for_copy(name, names[0], f"its files are being copied: {long}", upto)
@@ -292,7 +296,7 @@ class WindowPlayer:
         waiting_tables = {*self.tables.in_state(*BEHIND, *UNREAD)}
         if not waiting_tables or wave_of(group) is not ViewWave.VIEWS or not is_of_views(group):
             return False
-        names = self.admitted(group)
+        names = self.moved(group)
         try:
             bases = sorted(bases_of(self.source.journal, group) & waiting_tables - {*names})
         except Undecodable:
@@ -358,7 +362,7 @@ class WindowPlayer:
         except FAILURES as error:
             if isinstance(error, Unavailable):
                 self.faults.require_own_fault(self.admitted(group.entries)[0], error)
-                self.retries.failed_in_a_window(self.admitted(group.entries))
+                self.retries.failed_in_a_window(self.moved(group.entries))
             elif isinstance(error, Refused):
                 self.faults.require_storage()
             culprit = error.table if isinstance(error, Unfoldable | NotOurReplica) else None
@@ -379,10 +383,8 @@ class WindowPlayer:
             self.scanned.miss(self.admitted(group.entries))
             entries = self.whole(group, upto) if group.ready is not None else group.entries
             behind = names_in(entry for entry in entries if entry.event_id > advanced.shows)
-        for name in self.admitted(group.entries):
-            if self.tables.is_(name, ASIDE):
-                # It was taken out of the windows while its group was copied: its read goes by what is shown then.
-                continue
+        # What was taken out of the windows while its group was copied is read as it is shown then.
+        for name in self.moved(group.entries):
             if name in behind:
                 shows = max(advanced.shows, self.tables.shown(name))
                 self.tables.wait_for_files(name, shows, upto, self.source.clock.elapsed_ns())
@@ -395,7 +397,7 @@ class WindowPlayer:
     def set_aside(self, group: Sequence[Entry], error: Failure) -> None:
         """Tables of a group that failed are quarantined or read; what is gone by now is read, and found missing."""
         event_id = group[-1].event_id
-        for name in self.admitted(group):
+        for name in self.moved(group):
             match error:
                 case NotOurReplica() if name == error.table and not ends_gone(group, name):
                     self.reads.quarantine(name, str(error), event_id)

@@ -110,7 +110,9 @@ def prepare(
     looked_for = touched_partitions(entries)
     shown = observe(side, names, looked_for, side.policy.data != "none")
     for event_id, name, is_there in chain.arrivals:
-        if is_there and chain.names[name] is None and shown.get(name) is not None:
+        if not is_there or chain.names[name] is not None or name not in shown:
+            continue
+        if newest_mark({name: shown[name]}) > positions.shown(name):
             raise Unfoldable(name, event_id, "a window that died brought it there from a table that is to be read")
     listings = evidence_of(source, chain, lost, moves)
     if side.policy.start is not None:
