@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from calque.core.edges import EdgeRules
-from calque.core.fold import Chain, defining, fold, groups
+from calque.core.fold import Chain, LineageId, defining, fold, groups
 from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
@@ -19,7 +19,7 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.observe import ShownTable, as_observed, observe
 from calque.engine.window.recognise import recognise
 from calque.model.files import Listing
-from calque.model.journal import Entry
+from calque.model.journal import Entry, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data, GroupPlan
 
@@ -58,7 +58,7 @@ class PreparedGroup:
 @dataclass(frozen=True, slots=True)
 class ReadyPlan:
     """What a preparation leaves to do, without the states that it was found among: it may come from another process.
-    `shows` and `complete` as in `GroupOutcome`."""
+    `shows` and `complete` as in `GroupOutcome`; `views` are the lineages that are views."""
 
     tables: tuple[TableName, ...]
     plan: GroupPlan
@@ -67,6 +67,7 @@ class ReadyPlan:
     shown: dict[TableName, ShownTable | None]
     listings: Listings
     looked_for: Mapping[TableName, Collection[str]]
+    views: frozenset[LineageId] = frozenset()
 
 
 def prepare(
@@ -159,7 +160,8 @@ def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
     complete = solution.reached == problem.last
     chain = problem.chain
     looked_for = {name: tuple(parts) for name, parts in prepared.looked_for.items()}
-    return ReadyPlan(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings, looked_for)
+    views = frozenset(lineage for lineage, shape in chain.shapes.items() if shape is TableShape.VIEW)
+    return ReadyPlan(chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings, looked_for, views)
 
 
 def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:

@@ -1,0 +1,38 @@
+"""With `data = "none"` a target's objects lie where the source's do, and nothing there is changed but by the source.
+
+The metastores in memory make directories as real ones do (`tests/contract` holds both beside each other), so that a
+table or partition that were added at a place that the source has left would show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+from support.worlds.histories import DEATHS, HOLES, POLICIES, Player, Story, differences, stories, works
+
+HISTORIES = {"check": 30, "prove": 20_000}
+METADATA_ONLY = POLICIES.map(lambda policy: replace(policy, data="none"))
+
+
+def played(story: Story) -> Player:
+    player = Player(story)
+    player.begin()
+    for action in story.actions:
+        player.act(action)
+    player.end()
+    return player
+
+
+@settings(
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 250),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+@given(stories(works(deaths=DEATHS, others=HOLES), METADATA_ONLY, seen=False))
+def test_nothing_lies_below_the_source_but_what_its_writer_left_there(story: Story) -> None:
+    player = played(story)
+    assert player.touched == []
+    assert player.world.problems == []
+    assert differences(player.world) == []
