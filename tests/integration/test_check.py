@@ -235,6 +235,14 @@ def test_a_replica_that_can_take_the_source_s_files_along_is_named(
     writer.close()
 
 
+def test_a_warehouse_that_is_the_source_s_own_is_an_error_where_its_files_stay(check: Check, sales: Path) -> None:
+    code, document = check(data="none", include=["sales.beside"], warehouse=f"file:{sales}")
+    assert code == 65
+    assert of(document, "error") == [
+        ("target dr", f"1 tables of the source lie in the warehouse file://{sales}: sales.beside")
+    ]
+
+
 def test_settings_that_exclude_each_other_are_errors_that_name_them(check: Check) -> None:
     code, document = check("healthy", **NOTHING, consistency="database", drops="keep")
     assert code == 65

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from support.worlds.histories import DEATHS, HOLES, POLICIES, Player, Story, differences, stories, works
+from calque.model.ledger import DatabaseRow
+from support.worlds.histories import DEATHS, HOLES, PLAIN, POLICIES, Player, Story, Write, differences, stories, works
 
 HISTORIES = {"check": 30, "prove": 20_000}
 METADATA_ONLY = POLICIES.map(lambda policy: replace(policy, data="none"))
@@ -23,6 +24,17 @@ def played(story: Story) -> Player:
         player.act(action)
     player.end()
     return player
+
+
+def test_a_warehouse_that_is_the_source_s_own_is_refused() -> None:
+    create = (Write("create_database", 0), *(Write("create_table", seed) for seed in range(5)))
+    player = Player(Story(replace(PLAIN, data="none", warehouse="file:/source"), 4, create))
+    player.begin()
+    player.world.settle()
+    player.look_for_strangers()
+    [row] = [row for row in player.world.ledger.tables().values() if isinstance(row, DatabaseRow)]
+    assert row.reason.startswith("Database d2_dr would be made where the source's databases are")
+    assert player.touched == []
 
 
 @settings(

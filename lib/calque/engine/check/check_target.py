@@ -12,7 +12,7 @@ from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.sides import Target
 from calque.engine.target.armed_tables import is_armed
 from calque.errors import Refused, Unavailable
-from calque.model.hive import Column, Database, SerDe, Table
+from calque.model.hive import Column, Database, SerDe, Table, location_of
 from calque.model.hive import Storage as Format
 from calque.model.names import OURS, TableName, table_name
 from calque.ports import Conflict
@@ -41,7 +41,7 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
         findings.add(target.where, Severity.INFO, f"The metastore answers; it is Hive {version}")
         check_conflicts(target, admission, tables, findings)
         if target.policy.data == "none":
-            check_files_at_source(target, findings)
+            check_files_at_source(target, tables, findings)
         elif not check_warehouse(target, version, findings):
             return
         check_compare_and_swap(target, findings)
@@ -85,8 +85,22 @@ def check_conflicts(
         )
 
 
-def check_files_at_source(target: Target, findings: Findings) -> None:
-    """What nobody but the storage can prevent."""
+def check_files_at_source(target: Target, tables: Mapping[TableName, Table], findings: Findings) -> None:
+    """What nobody but the storage can prevent, and a warehouse that is the source's own."""
+    warehouse = place(target.policy.warehouse)
+    inner_names = [
+        name for name, table in tables.items() if (where := location_of(table)) and warehouse.contains(place(where))
+    ]
+    if inner_names:
+        findings.add(
+            target.where,
+            Severity.ERROR,
+            f"{len(inner_names)} tables of the source lie in the warehouse {target.policy.warehouse}: "
+            f"{listed(inner_names)}",
+            "the target's databases and calque's own directories are made there, and nothing is to be written at the "
+            "source",
+            "Choose another directory for it, if only for these",
+        )
     findings.add(
         target.where,
         Severity.INFO,
