@@ -11,7 +11,22 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 
 from calque.model.ledger import DatabaseRow
-from support.worlds.histories import DEATHS, HOLES, PLAIN, POLICIES, Player, Story, Write, differences, stories, works
+from support.worlds.histories import (
+    AT_FIRST,
+    DEATHS,
+    HOLES,
+    PLAIN,
+    POLICIES,
+    Capture,
+    Player,
+    Reread,
+    Story,
+    Window,
+    Write,
+    differences,
+    stories,
+    works,
+)
 
 HISTORIES = {"check": 30, "prove": 20_000}
 METADATA_ONLY = POLICIES.map(lambda policy: replace(policy, data="none"))
@@ -24,6 +39,24 @@ def played(story: Story) -> Player:
         player.act(action)
     player.end()
     return player
+
+
+def test_tables_that_users_made_managed_take_no_files_along_and_become_external_again() -> None:
+    player = Player(Story(replace(PLAIN, data="none"), 3, AT_FIRST, settled=True))
+    player.begin()
+    world = player.world
+    for name, stored in world.stored_at_target():
+        parameters = {**(stored.table.parameters or {}), "EXTERNAL": "FALSE"}
+        world.target_store.alter_table(name, replace(stored.table, parameters=parameters, type="MANAGED_TABLE"))
+    for seed in range(10):
+        player.act(Write("rename_partition", seed))
+    player.act(Capture())
+    player.act(Window())
+    player.act(Reread("d1"))
+    player.act(Reread("d2"))
+    player.end()
+    assert player.touched == []
+    assert {stored.table.type for _, stored in world.stored_at_target()} == {"EXTERNAL_TABLE"}
 
 
 def test_a_warehouse_that_is_the_source_s_own_is_refused() -> None:
