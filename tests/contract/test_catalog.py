@@ -431,10 +431,41 @@ def test_the_directories_of_tables_and_partitions_are_made(world: World, build_p
     table = world.table("orders", ["day"])
     day = world.place("data", "orders", "1")
     world.catalog.add_partitions(world.created(table), [build_partition(table, ("1",), day)])
-    if world.directories is not None:
-        assert world.directories.made == [location_of(table), day]
-    else:
-        assert (world.root / "data" / "orders" / "1").is_dir()
+    assert {location_of(table), day} <= {*made(world)}
+
+
+def test_the_directory_of_a_database_is_made_where_it_is_created_and_not_where_it_is_altered(world: World) -> None:
+    name = world.create_database()
+    world.catalog.alter_database(name, Database(name, "", world.place("other")))
+    assert made(world) == [world.place("sales")]
+
+
+def test_no_directory_is_made_of_what_is_altered(world: World, build_partition: Build) -> None:
+    """What calque relies on where a target's objects lie at the source."""
+    world.create_database()
+    table = placed(world.table("hidden", ["day"]), world.place("empty"))
+    name = world.created(table)
+    world.catalog.add_partitions(name, [build_partition(table, ("1",), world.place("empty"))])
+    before = made(world)
+    moved = build_partition(table, ("1",), world.place("source", "orders", "1"))
+    world.catalog.alter_partitions(name, [moved])
+    renamed = placed(replace(table, name="orders"), world.place("source", "orders"))
+    world.catalog.alter_table(name, renamed)
+    name = TableName(name.database, "orders")
+    elsewhere = build_partition(table, ("2",), world.place("source", "orders", "2"))
+    world.catalog.rename_partition(name, ("1",), replace(elsewhere, table="orders"))
+    assert made(world) == before
+    assert location_of(world.catalog.table(name)) == world.place("source", "orders")
+    [partition] = world.catalog.partitions(name, ["day=2"]).values()
+    assert location_of(partition) == world.place("source", "orders", "1")
+
+
+def test_a_rename_onto_a_name_that_is_taken_is_a_conflict(world: World) -> None:
+    world.create_database()
+    table = world.table("orders")
+    name, other = world.created(table), world.created(world.table("others"))
+    with pytest.raises(Conflict):
+        world.catalog.alter_table(name, replace(table, name=other.table))
 
 
 def test_no_data_are_deleted_whatever_is_dropped(world: World, build_partition: Build) -> None:
@@ -686,6 +717,17 @@ def event_of(world: World, name: TableName) -> str:
     table = world.catalog.table(name)
     assert table
     return (table.parameters or {})["calque.event"]
+
+
+def made(world: World) -> list[str]:
+    """The directories that the metastore has made."""
+    if world.directories is not None:
+        return sorted({*world.directories.made})
+    return sorted(world.place(str(path.relative_to(world.root))) for path in world.root.rglob("*") if path.is_dir())
+
+
+def placed(table: Table, location: str) -> Table:
+    return replace(table, storage=replace(table.storage or Storage(), location=location))
 
 
 def written_file(path: Path) -> Path:

@@ -19,6 +19,7 @@ from calque.engine.check.check_log import require_strong_log
 from calque.engine.check.check_target import TEXT
 from calque.errors import Refused
 from calque.model.hive import Database, Table
+from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
 from support.judges.documents import read_document
@@ -209,6 +210,37 @@ def test_two_tables_of_one_name_at_the_target_are_an_error(check: Check) -> None
         65,
         [("target dr", "sales.plain and sales.same would both be dr_sales.plain")],
     )
+
+
+def test_a_replica_that_can_take_the_source_s_files_along_is_named(
+    check: Check, metastores: dict[str, Metastore], sales: Path
+) -> None:
+    writer = HiveClient(metastores["healthy"].uri)
+    own = {"EXTERNAL": "TRUE", "calque.source": "hq:sales.beside"}
+    storage = replace(TEXT, location=f"file:{sales}/plain-beside")
+    replica = Table(
+        "beside", "dr_sales", None, storage=storage, parameters=own, type="EXTERNAL_TABLE", partition_keys=()
+    )
+    writer.create_table(replica)
+    policy = {"data": "none", "include": ["sales.beside"]}
+    assert ("target dr", "Its tables lie where the source has them") in of(check(**policy)[1], "info")
+    assert of(check(**policy)[1], "warning") == []
+    writer.alter_table(
+        TableName("dr_sales", "beside"), replace(replica, parameters=own | {"external.table.purge": "true"})
+    )
+    assert of(check(**policy)[1], "warning") == [
+        ("target dr", "1 tables can take the source's files along: dr_sales.beside")
+    ]
+    writer.drop_table(TableName("dr_sales", "beside"), delete_data=False)
+    writer.close()
+
+
+def test_a_warehouse_that_is_the_source_s_own_is_an_error_where_its_files_stay(check: Check, sales: Path) -> None:
+    code, document = check(data="none", include=["sales.beside"], warehouse=f"file:{sales}")
+    assert code == 65
+    assert of(document, "error") == [
+        ("target dr", f"1 tables of the source lie in the warehouse file://{sales}: sales.beside")
+    ]
 
 
 def test_settings_that_exclude_each_other_are_errors_that_name_them(check: Check) -> None:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, ServerHabits
+from calque.core import decode
 from calque.core.lifecycle import UNREAD
 from calque.engine.apply.applier import names_of
 from calque.engine.failpoints import EFFECTS
@@ -20,7 +21,7 @@ from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.result import Window as Played
 from calque.errors import Unavailable
-from calque.model.hive import Partition
+from calque.model.hive import Partition, is_view
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import TableName, partition_name
 from calque.model.plan import (
@@ -32,6 +33,7 @@ from calque.model.plan import (
     DropPartitions,
     DropTable,
     GroupPlan,
+    Head,
     HiddenBuild,
     Hop,
     Operation,
@@ -210,6 +212,7 @@ class Announced:
 
     def __init__(self, world: CountingWorld, standing: Standing) -> None:
         self.world, self.standing, self.limits = world, standing, world.catalog.abilities().limits
+        self.files_stay = world.policy.data == "none"
         self.calls: Counts = Counter()
         self.objects: Counts = Counter()
 
@@ -222,22 +225,25 @@ class Announced:
 
     def hop(self, operation: Operation) -> None:
         match operation:
-            case CreateTable():
+            case CreateTable(_, head):
                 self.calls["create_table"] += 1
+                if self.files_stay and not self.is_view(head):
+                    self.calls["alter_table"] += 1
             case HiddenBuild(_, _, partitions):
                 self.calls["create_table"] += 1
-                self.list("add_partitions", len(partitions), self.limits.add_partitions)
+                self.added(len(partitions))
                 self.calls["alter_table"] += 1
             case AlterTable():
                 self.calls["alter_table"] += 1
             case DropTable():
                 self.calls["drop_table"] += 1
             case AddPartitions(_, partitions):
-                self.list("add_partitions", len(partitions), self.limits.add_partitions)
+                self.added(len(partitions), any(part.data.location for _, part in partitions))
             case AlterPartitions(_, partitions):
                 self.list("alter_partitions", len(partitions), self.limits.alter_partitions)
             case RenamePartition():
                 self.calls["rename_partition"] += 1
+                self.list("alter_partitions", int(self.files_stay), 1)
             case DropPartitions(_, names):
                 self.list("drop_partitions", len(names), self.limits.drop_partitions)
             case Publish():
@@ -264,8 +270,18 @@ class Announced:
             self.calls["drop_table"] += 1
             if not operation.whole:
                 count += len(self.standing[operation.was] - touched.keys())
-        self.list("add_partitions", count, self.limits.add_partitions)
+        self.added(count)
         self.calls["alter_table"] += 1
+
+    def added(self, count: int, are_placed: bool = True) -> None:
+        """Where files stay at the source, the place of what is added is said by a second call."""
+        self.list("add_partitions", count, self.limits.add_partitions)
+        if self.files_stay and are_placed:
+            self.list("alter_partitions", count, self.limits.alter_partitions)
+
+    def is_view(self, head: Head) -> bool:
+        event_id = head.version.event_id
+        return is_view(decode.table_after(self.world.journal.events([event_id])[event_id]))
 
     def list(self, method: str, count: int, most: int) -> None:
         if count:

@@ -11,10 +11,10 @@ import pytest
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import DELTA_LIKE, GLUE_LIKE, HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.image import EVENT, INCARNATION, STATE
+from calque.core.image import EVENT, INCARNATION, STATE, same_definition
 from calque.core.layout import join
 from calque.engine.apply import AppliedChanges, Applier
-from calque.engine.apply.hidden_build import hidden_name
+from calque.engine.apply.hidden_table import hidden_name
 from calque.engine.apply.statistics import ACCURATE
 from calque.engine.exact_reads.land import land
 from calque.engine.files.stage import ContentLost
@@ -33,6 +33,7 @@ from calque.model.plan import (
     AlterPartitions,
     AlterTable,
     CommitTable,
+    CreateTable,
     Data,
     DropPartitions,
     Head,
@@ -42,9 +43,11 @@ from calque.model.plan import (
     Part,
     PrepareFlipSweep,
     Rebuild,
+    RenamePartition,
     Version,
 )
 from calque.model.policy import Limits, Policy, TargetCapabilities
+from support.sources.writers import Directories
 
 ORDERS, PAST = TableName("sales", "orders"), TableName("sales", "past")
 SMALL = TargetCapabilities(Limits(add_partitions=3, alter_partitions=2, drop_partitions=2))
@@ -64,6 +67,7 @@ class Definitions:
     tables: Mapping[int, TableName] = field(default_factory=dict)
     places: Mapping[int, str] = field(default_factory=dict)
     values: dict[Version, str] = field(default_factory=dict)
+    kind: str = "MANAGED_TABLE"
 
     def storage(self, event_id: int, location: str) -> Storage:
         columns = tuple(Column(name, "int") for name in self.columns.get(event_id, ["x"]))
@@ -80,7 +84,7 @@ class Definitions:
             storage=self.storage(version.event_id, self.place(version)),
             partition_keys=(Column("p", "string"),),
             parameters={"v": str(version.event_id)},
-            type="MANAGED_TABLE",
+            type=self.kind,
             owner_type=1,
         )
 
@@ -102,8 +106,8 @@ class Rig:
     def __init__(
         self, abilities: TargetCapabilities | None = None, message_bytes: int = sys.maxsize, **policy: str
     ) -> None:
-        self.store = MemoryMetastore(HIVE_4, "file:/managed")
         self.storage = MemoryStorage()
+        self.store = MemoryMetastore(HIVE_4, "file:/managed", directories=Directories(self.storage))
         self.storage.before = lambda _call, _about: self.perhaps_die()
         self.ledger = MemoryLedger()
         self.catalog = MemoryCatalog(self.store, abilities, self.before, self.after, message_bytes)
@@ -288,6 +292,84 @@ def test_a_location_that_changes_at_the_source_is_followed_where_no_data_are_cop
     table = rig.store_reader().table(ORDERS)
     assert table
     assert [location_of(table), location_of(rig.partitions()[name])] == ["file:/elsewhere", "file:/elsewhere/p=1"]
+
+
+# Files that stay at the source
+
+
+def of_source(rig: Rig) -> list[str]:
+    return [path for path in rig.storage.tree("file:/source") if "orders" in path]
+
+
+def test_what_lies_at_the_source_is_made_over_an_empty_directory_and_switched() -> None:
+    rig = Rig(data="none")
+    seen: list[tuple[str, dict[str, str | None]]] = []
+    rig.look = lambda: seen.append((rig.calls[-1], {name: location_of(one) for name, one in rig.partitions().items()}))
+    rig.run(CreateTable(ORDERS, head(10)))
+    assert rig.calls == ["create_table", "create_database", "create_table", "alter_table"]
+    name, part = rig.part(11, "1")
+    seen.clear()
+    rig.run(AddPartitions(ORDERS, ((name, part),)))
+    assert seen == [
+        ("add_partitions", {name: "file:/target/_calque.db/empty"}),
+        ("alter_partitions", {name: "file:/source/11/p=1"}),
+    ]
+    assert location_of(rig.store_reader().table(ORDERS)) == "file:/source/orders"
+    assert (rig.mark(name), rig.mark(name, STATE)) == ("11", None)
+    assert of_source(rig) == []
+
+
+def test_a_partition_that_a_death_left_in_the_empty_directory_is_switched_by_the_next_process() -> None:
+    rig = Rig(data="none")
+    built(rig)
+    name, part = rig.part(11, "1")
+    rig.mortal = 2
+    with pytest.raises(Died):
+        rig.run(AddPartitions(ORDERS, ((name, part),)))
+    assert (rig.mark(name), rig.mark(name, STATE)) == ("0", "early")
+    rig.run(AlterPartitions(ORDERS, ((name, part),)), touched=[name])
+    assert (rig.mark(name), rig.mark(name, STATE)) == ("11", None)
+    assert location_of(rig.partitions()[name]) == "file:/source/11/p=1"
+
+
+def test_a_view_has_no_directory_and_is_made_by_one_call() -> None:
+    rig = Rig(data="none")
+    rig.definitions.kind = "VIRTUAL_VIEW"
+    rig.run(CreateTable(ORDERS, head(10)))
+    assert rig.calls == ["create_table"]
+
+
+def test_a_renamed_partition_lies_where_the_source_has_moved_it() -> None:
+    rig = Rig(data="none")
+    built(rig, rig.part(11, "1"))
+    name, part = rig.part(20, "2", added=11)
+    rig.run(RenamePartition(ORDERS, "p=1", name, part), touched=["p=1"])
+    assert rig.calls == ["alter_partitions", "rename_partition"]
+    assert {name: location_of(one) for name, one in rig.partitions().items()} == {"p=2": "file:/source/orders/p=2"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind"),
+    [
+        ({"EXTERNAL": "TRUE", "external.table.purge": "true"}, "EXTERNAL_TABLE"),
+        ({"EXTERNAL": "TRUE", "TRANSLATED_TO_EXTERNAL": "TRUE"}, "EXTERNAL_TABLE"),
+        ({"EXTERNAL": "FALSE"}, "MANAGED_TABLE"),
+    ],
+)
+def test_what_users_did_to_a_table_that_lies_at_the_source_is_taken_back_before_it_is_worked_on(
+    parameters: Mapping[str, str], kind: str
+) -> None:
+    rig = Rig(data="none")
+    built(rig, rig.part(11, "1"))
+    table = rig.store.the_table(ORDERS).table
+    rig.store.alter_table(ORDERS, replace(table, parameters={**(table.parameters or {}), **parameters}, type=kind))
+    shown = observe(rig.side, [ORDERS], {})
+    applier = Applier(rig.side, rig.definitions, rig.listing, shown, None, AppliedChanges())
+    rig.calls.clear()
+    applier.disarm()
+    applier.disarm()
+    assert rig.calls == ["alter_table"]
+    assert same_definition(rig.store.the_table(ORDERS).table, table)
 
 
 # Lists, cut to what one call takes

@@ -427,6 +427,15 @@ def test_two_targets_that_stay_apart_are_fine(tmp_path: Path, address: str, ware
     assert list(config.targets) == ["dr", "copy"]
 
 
+def test_properties_that_reach_the_files_are_refused_where_these_are_the_source_s(tmp_path: Path) -> None:
+    purging = SMALL + 'properties = { "External.Table.Purge" = "true" }\n'
+    assert read(tmp_path, purging).target("dr").policy().properties == {"External.Table.Purge": "true"}
+    said = "\"External.Table.Purge\" would have the target's metastore act on the source's files."
+    assert refusal(tmp_path, purging + 'data = "none"\n').startswith(f"calque.toml:8: {said}")
+    taken_away = SMALL + 'properties = { "external.table.purge" = "" }\ndata = "none"\n'
+    assert read(tmp_path, taken_away).target("dr").policy().properties == {"external.table.purge": ""}
+
+
 def test_one_metastore_as_source_and_target_needs_other_names(tmp_path: Path) -> None:
     ring = SMALL.replace("thrift://127.0.0.1:9084", "thrift://localhost:9083")
     assert refusal(tmp_path, ring).startswith("calque.toml:6: every table would be replicated onto itself.")

@@ -14,12 +14,14 @@ import pytest
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.metastore.catalog import MemoryReader
+from calque.adapters.memory.metastore.store import StoredTable
+from calque.adapters.memory.metastore.stored import placed
 from calque.core.image import EVENT, INCARNATION
 from calque.core.lifecycle import State
 from calque.engine.exact_reads.pool import LandingRecorder, ReadOutcome
 from calque.engine.sides.sides import SystemClock
 from calque.model.gaps import Gap, GapCause
-from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableRow
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
@@ -110,10 +112,16 @@ def finished(world: World) -> None:
 def mended(world: World) -> None:
     world.settle()
     assert world.target_states()[ORDERS] == world.source_states()[ORDERS]
+    if world.policy.data == "none" and world.source_states()[ORDERS]:
+        assert places(world.target_store.the_table(AT)) == places(world.source.the_table(ORDERS))
     assert not [table for table in world.target_store.tables(OURS) if ORDERS.table in table]
     assert not world.replica.tables.in_state(State.QUARANTINED)
     rows = {row.partition for epoch in world.ledger.epochs() for row in world.ledger.objects(epoch.epoch)}
     assert rows >= {"", *world.source_side.catalog.partition_names(ORDERS)}
+
+
+def places(stored: StoredTable) -> dict[tuple[str, ...], str | None]:
+    return {values: location_of(thing) for values, thing in {(): stored.table, **stored.partitions}.items()}
 
 
 @pytest.mark.parametrize("data", ["copy", "none"])
@@ -133,6 +141,23 @@ def test_a_build_that_a_death_left_goes_on_and_reads_only_what_was_not_built(met
     counting.read.clear()
     finished(world)
     assert sum(counting.read) == PARTITIONS - built
+
+
+def test_partitions_that_a_death_left_in_the_empty_directory_are_built_again() -> None:
+    world, counting = begun(data="none")
+    at_call(world, "alter_partitions", 4, die)
+    world.survive(world.background.run)
+    counting.read.clear()
+    finished(world)
+    assert sum(counting.read) == PARTITIONS - 3 * BATCH
+
+
+def test_a_partition_that_is_moved_while_it_is_built_lies_where_it_was_moved_to() -> None:
+    world, _ = begun(data="none")
+    moved = placed(world.source.the_table(ORDERS).partitions["001",], "file:/elsewhere/001")
+    at_call(world, "partitions", 7, lambda: world.writer.source.alter_partitions(ORDERS, [moved]))
+    world.survive(world.background.run)
+    finished(world)
 
 
 def test_what_changed_while_nobody_built_is_read_again_and_nothing_else() -> None:

@@ -230,8 +230,8 @@ def test_statistics_that_a_later_change_made_inaccurate_are_not_called_accurate(
     assert (statistics(world, ORDERS), accurate(world, ORDERS)) == ({"x": longs(1)}, None)
 
 
-@pytest.mark.parametrize("policy", [POLICY, replace(POLICY, data="none")])
-def test_statistics_that_follow_a_definition_in_its_window_are_written_with_it(policy: Policy) -> None:
+@pytest.mark.parametrize(("policy", "calls"), [(POLICY, 2), (replace(POLICY, data="none"), 4)])
+def test_statistics_that_follow_a_definition_in_its_window_are_written_with_it(policy: Policy, calls: int) -> None:
     world = begun(policy=policy)
     create(world, LINES, "1")
     window(world)
@@ -248,7 +248,7 @@ def test_statistics_that_follow_a_definition_in_its_window_are_written_with_it(p
     assert counted.items() <= found.items()
     assert counted.items() <= shown.items()
     assert found[EVENT] == str(world.source.current())
-    assert world.target_store.current() == before + 2
+    assert world.target_store.current() == before + calls
 
 
 def test_a_window_of_facets_alone_makes_no_hop_and_says_what_it_calls() -> None:

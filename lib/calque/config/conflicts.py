@@ -9,6 +9,7 @@ from calque.config.lines import Path
 from calque.config.places import one_metastore
 from calque.config.plugs import Config, Target
 from calque.core.admit import Admission
+from calque.core.image import PARKED
 from calque.core.overlap import shared_name
 from calque.errors import Refused
 
@@ -18,6 +19,7 @@ def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
     for name, target in config.targets.items():
         admission = target.admission()
         yield from _within(name, admission)
+        yield from _arming(name, target)
         if one_metastore(target.keys.metastore, config.source_of(name).keys.metastore):
             yield from _onto_itself(name, admission)
     for one, other in combinations(config.targets.values(), 2):
@@ -30,6 +32,13 @@ def _within(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:
         what = f'"{first}" and "{second}" would both be "{shared}" at the target'
         todo = f'Rename one of them to another name, or exclude "{first if first != shared else second}"'
         yield ("targets", name, "rename"), Refused(what, "Both are admitted, and a name is one object's", todo)
+
+
+def _arming(name: str, target: Target) -> Iterator[tuple[Path, Refused]]:
+    for key, value in target.keys.properties.items():
+        if target.keys.data == "none" and value and key.lower() in PARKED:
+            what = f"\"{key}\" would have the target's metastore act on the source's files"
+            yield ("targets", name, "properties"), Refused(what, 'With data = "none" they are its own', "Leave it out")
 
 
 def _onto_itself(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:

@@ -5,7 +5,7 @@ Copies of a window that died half-way are not known here: they are counted, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -21,9 +21,11 @@ from calque.model.plan import (
     DropPartitions,
     DropTable,
     GroupPlan,
+    Head,
     HiddenBuild,
     Hop,
     Operation,
+    Part,
     PrepareFlipSweep,
     Publish,
     Rebuild,
@@ -42,12 +44,36 @@ class Cost:
     bytes: int = 0
 
 
-def costs(hops: Sequence[Hop], held: ShownFiles, listings: Mapping[Data, Listing], limits: Limits) -> list[Cost]:
+@dataclass(frozen=True, slots=True)
+class SourcePlaces:
+    """What is made at the source's places, and takes a second call that says the place: everything but tables of the
+    lineages `views` where files stay at the source."""
+
+    files_stay: bool = False
+    views: frozenset[int] = frozenset()
+
+    def has_table(self, head: Head) -> bool:
+        return self.files_stay and head.lineage not in self.views
+
+    def has_partition(self, parts: Iterable[Part]) -> bool:
+        return self.files_stay and any(part.data.location for part in parts)
+
+
+NO_PLACES = SourcePlaces()
+
+
+def costs(
+    hops: Sequence[Hop],
+    held: ShownFiles,
+    listings: Mapping[Data, Listing],
+    limits: Limits,
+    places: SourcePlaces = NO_PLACES,
+) -> list[Cost]:
     """The cost of each hop, in order. `held` is what the target has before the first."""
     held, hop_costs = dict(held), []
     for hop in hops:
         files = copied(hop.operation, held, listings)
-        hop_costs.append(Cost(calls_of(hop.operation, limits), len(files), sum(file.size for file in files)))
+        hop_costs.append(Cost(calls_of(hop.operation, limits, places), len(files), sum(file.size for file in files)))
     return hop_costs
 
 
@@ -61,18 +87,22 @@ def statistics_calls(plan: GroupPlan, limits: Limits) -> int:
     return basic + len({(event.table, event.partition) for event in plan.facet_events})
 
 
-def calls_of(operation: Operation, limits: Limits) -> int:
+def calls_of(operation: Operation, limits: Limits, places: SourcePlaces = NO_PLACES) -> int:
     """As the engine makes them, when nothing is left over from a crash. A rebuild counts the partitions that it
     touches, and not those that it carries along."""
     match operation:
-        case CreateTable() | AlterTable() | DropTable() | RenamePartition() | CommitTable():
+        case CreateTable(_, head):
+            return 1 + places.has_table(head)
+        case RenamePartition(part=part):
+            return 1 + places.has_partition([part])
+        case AlterTable() | DropTable() | CommitTable():
             return 1
         case Publish():
             return 0
         case HiddenBuild(_, _, partitions):
-            return 2 + pieces(len(partitions), limits.add_partitions)
+            return 2 + adding_calls(partitions, limits, places)
         case AddPartitions(_, partitions):
-            return pieces(len(partitions), limits.add_partitions)
+            return adding_calls(partitions, limits, places)
         case AlterPartitions(_, partitions):
             return pieces(len(partitions), limits.alter_partitions)
         case DropPartitions(_, names):
@@ -82,10 +112,17 @@ def calls_of(operation: Operation, limits: Limits) -> int:
             calls = pieces(len(added), limits.add_partitions) + pieces(flipped, limits.alter_partitions)
             return calls + pieces(len(doomed), limits.drop_partitions)
         case Rebuild(_, was, _, partitions):
-            present_count = sum(part is not None for _, part in partitions)
-            return 2 + pieces(present_count, limits.add_partitions) + (2 if was is not None else 0)
+            present = [(name, part) for name, part in partitions if part is not None]
+            return 2 + adding_calls(present, limits, places) + (2 if was is not None else 0)
         case _:
             assert_never(operation)
+
+
+def adding_calls(partitions: Sequence[tuple[str, Part]], limits: Limits, places: SourcePlaces) -> int:
+    calls = pieces(len(partitions), limits.add_partitions)
+    if places.has_partition(part for _, part in partitions):
+        calls += pieces(len(partitions), limits.alter_partitions)
+    return calls
 
 
 def pieces(count: int, limit: int) -> int:

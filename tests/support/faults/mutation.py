@@ -37,13 +37,15 @@ READS = (
     "engine/window/groups.py",
     "engine/exact_reads/coordinator.py",
     "engine/replica/replica.py",
-    "engine/window/play.py",
     "engine/apply/databases.py",
 )
 """Modules that make tables exact beside the windows."""
 LIFECYCLE = ("property/test_lifecycle.py", "whole/test_paused.py", "whole/test_staging.py")
+RENAMES = ("unit/test_moves.py", "whole/test_renames.py")
 BY_HAND = ("whole/test_adopt.py", "whole/test_start.py")
 NEARER = {
+    "core/moves.py": RENAMES,
+    "engine/window/play.py": RENAMES,
     "engine/capture/continuity.py": ("whole/test_gaps_found.py",),
     "engine/exact_reads/drop_guard.py": ("whole/test_gaps_mended.py",),
     "engine/exact_reads/bootstrap.py": ("whole/test_bootstrap.py", "whole/test_records.py"),

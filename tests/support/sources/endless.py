@@ -59,6 +59,9 @@ class Target(MemoryCatalog):
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
         """They are forgotten at once."""
 
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        """They were forgotten."""
+
 
 class Full(Target):
     """Has the images of all partitions of `source`."""

@@ -52,13 +52,13 @@ SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
 class Directories:
-    """What the source's metastore does to the directories of managed tables."""
+    """What a metastore does to the directories of its tables."""
 
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage = storage
 
     def make(self, location: str) -> None:
-        self.storage.make_directories([location])
+        self.storage.make(location)
 
     def move(self, source: str, target: str) -> None:
         self.storage.move(source, target)

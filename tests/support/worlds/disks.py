@@ -77,6 +77,9 @@ class Disk(FileStorage):
         super().remove(locations)
         self.changes += 1
 
+    def make(self, location: str) -> None:
+        Path(place(location).path).mkdir(parents=True, exist_ok=True)
+
     def contents(self, location: str) -> Sequence[tuple[str, bytes]]:
         found: Listing = self.list([location])[location]
         root = Path(place(location).path)

@@ -144,6 +144,9 @@ metastore is restored as it was backed up. The latter comes between windows alon
 from others by what is under way."""
 
 
+SOURCE_PLACES = ("file:/source", "file:/outside")
+
+
 def play(story: Story) -> World:
     """The world after the story, settled. Raises `AssertionError` when it does not settle."""
     player = Player(story)
@@ -167,6 +170,10 @@ class Player:
         self.world.between = self.come_between
         self.world.storage.before = self.storage_called
         self.world.fate = self.fate
+        self.written = self.source_tree()
+        """What lay below the source's places when its writer was last done."""
+        self.touched: list[str] = []
+        """What anybody else changed there."""
 
     def made(self) -> World:
         patience = PATIENCE if self.story.patient else 0.0
@@ -198,6 +205,7 @@ class Player:
         self.world.settle()
         self.act(Release())
         self.world.settle()
+        self.look_for_strangers()
 
     def act(self, action: Action) -> None:
         world = self.world
@@ -238,8 +246,22 @@ class Player:
             if write.operation in GAPS:
                 self.lose(write)
                 return
+            self.look_for_strangers()
             self.world.writer.rng = random.Random(write.seed)
             self.world.writer.run(write.operation)
+            self.written = self.source_tree()
+
+    def source_tree(self) -> dict[str, tuple[int, int]]:
+        """Names, sizes and times of all that lies where the source's tables do."""
+        return {path: row for place in SOURCE_PLACES for path, row in self.world.storage.tree(place).items()}
+
+    def look_for_strangers(self) -> None:
+        """Who but the writer changed something at the source."""
+        tree = self.source_tree()
+        self.touched += sorted(
+            path for path in tree.keys() | self.written.keys() if tree.get(path) != self.written.get(path)
+        )
+        self.written = tree
 
     def lose(self, write: Write) -> None:
         """Gaps are found at once; not while capture looks at files."""
@@ -308,7 +330,7 @@ class Player:
 def differences(world: World) -> list[str]:
     """Where the target is not the policy's image of the source. Empty when everything is as it must be."""
     silent = frozenset() if world.habits.facet_events else {"COLUMN_STATS_ACCURATE"}
-    whole = replace(world.looker, recall=computed, ignored=MARKS | silent)
+    whole = replace(world.looker, recall=computed, ignored=MARKS | silent, early=False)
     source, shown = world.source_states(whole), world.target_states(whole)
     quarantined = set(world.replica.tables.in_state(lifecycle.State.QUARANTINED))
     keeps = world.policy.drops == "keep"

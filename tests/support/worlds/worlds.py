@@ -45,9 +45,10 @@ from calque.adapters.memory.metastore import (
 from calque.adapters.memory.metastore.store import StoredTable
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core import lifecycle
-from calque.core.image import MARKS, STATISTICS, ImageBuilder, Marks, canonical
+from calque.core.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
 from calque.core.land import is_ahead
 from calque.core.rows import rows_of_events
+from calque.engine.apply.context import EARLY
 from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
@@ -175,13 +176,16 @@ class Recall:
 
 @dataclass(frozen=True)
 class Looker:
-    """What a reader sees of a table: definitions without marks and statistics, and the content of every file."""
+    """What a reader sees of a table: definitions without marks and statistics, and the content of every file; with
+    `early` not the partitions that are listed early, with `of_places` the locations of all in place of content."""
 
     imaging: ImageBuilder
     content: Callable[[str], State]
     recall: Callable[[object, Hashable, Compute], State] = computed
     ignored: frozenset[str] = STATISTICS | MARKS
     """Parameters."""
+    early: bool = False
+    of_places: bool = False
 
     def source(self, name: TableName, table: Table, partitions: list[Partition]) -> State:
         """The policy's image of a source's table."""
@@ -191,6 +195,8 @@ class Looker:
         return self.state(name, image, table, partitions)
 
     def target(self, name: TableName, table: Table, partitions: list[Partition]) -> State:
+        if self.early:
+            partitions = [partition for partition in partitions if (partition.parameters or {}).get(STATE) != EARLY]
         return self.state(name, self.recall(table, "target", lambda: self.definition(table)), table, partitions)
 
     def state(self, name: TableName, image: State, table: Table, partitions: list[Partition]) -> State:
@@ -201,8 +207,8 @@ class Looker:
             )
             for partition in partitions
         }
-        plain = not is_view(table) and not is_partitioned(table)
-        return (image, self.files(location_of(table)) if plain else None, tuple(sorted(rows.items())))
+        has_files = not is_view(table) and (self.of_places or not is_partitioned(table))
+        return (image, self.files(location_of(table)) if has_files else None, tuple(sorted(rows.items())))
 
     def row(self, name: TableName, partition: Partition) -> State:
         of_name = replace(partition, table=name.table, database=name.database)
@@ -212,6 +218,8 @@ class Looker:
         return canonical(thing, self.ignored)
 
     def files(self, location: str | None) -> State:
+        if self.of_places:
+            return location
         return None if location is None else self.content(location)
 
 
@@ -308,7 +316,9 @@ class World:
         self.source = MemoryMetastore(
             self.habits, f"{root}/source", directories=Directories(self.storage), clock=self.seconds
         )
-        self.target_store = MemoryMetastore(HIVE_4, "file:/managed", clock=self.seconds)
+        self.target_store = MemoryMetastore(
+            HIVE_4, "file:/managed", directories=Directories(self.storage), clock=self.seconds
+        )
         self.writer = Writer(Noting(self.source, self.note), self.storage, self.rng, placed=self.note)
         self.policy = policy or Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target")
         self.history = History()
@@ -348,7 +358,8 @@ class World:
             self.source_side = replace(self.source_side, pins=kept)
         catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
         self.side = TargetSide.of(self.policy, catalog, self.ledger, self.storage)
-        self.looker = Looker(self.side.imaging, self.content if self.policy.data != "none" else nothing, Recall())
+        copies = self.policy.data != "none"
+        self.looker = Looker(self.side.imaging, self.content if copies else nothing, Recall(), early=not copies)
         self.begin = 0
         self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, self.begin, self.gatherer)

@@ -172,6 +172,11 @@ class MemoryStorage:
         with self._lock:
             self._put(_key(location), self._files[_key(location)].content)
 
+    def make(self, location: str) -> None:
+        """A directory, as a metastore makes that of a table."""
+        with self._lock:
+            self._add_directory(_key(location))
+
     def move(self, source: str, target: str) -> None:
         """A directory with all that is in it, as a metastore moves a renamed table's."""
         old_key, new_key = _key(source), _key(target)
@@ -188,6 +193,14 @@ class MemoryStorage:
         """Every file, hidden ones too, sorted."""
         with self._lock:
             return sorted(self._files)
+
+    def tree(self, location: str) -> Mapping[str, tuple[int, int]]:
+        """Every file and directory below, hidden ones too: its size, and when it was written or last changed."""
+        above = _key(location).rstrip("/") + "/"
+        with self._lock:
+            directories = {path: (0, changed_ns) for path, changed_ns in self._directories.items()}
+            files = {path: (len(stored.content), stored.modified_ns) for path, stored in self._files.items()}
+        return {path: row for path, row in (directories | files).items() if path.startswith(above)}
 
     def contents(self, location: str) -> Sequence[tuple[str, bytes]]:
         """Path and content of every data file below, as a reader of the directory finds them."""

@@ -84,6 +84,10 @@ class Applier:
             case _:
                 assert_never(operation)
 
+    def disarm(self) -> None:
+        """Ahead of the first hop."""
+        tables.disarm(self.context)
+
     def facets(self, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
         facets.write_facets(self.context, table, changes, versions)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, Protocol, TypeVar
 
 from calque.core.definition import text_of_partition, text_of_table
+from calque.core.image import EVENT, STATE, moved
+from calque.core.layout import join, natural_location
 from calque.core.limits import ListOperation
 from calque.core.object_row import row_of
 from calque.engine.files.referenced_files import Attachments
@@ -16,12 +18,14 @@ from calque.engine.sides.sides import TargetSide
 from calque.engine.target.list_calls import send_list
 from calque.engine.target.observe import ShownTable
 from calque.model.files import Listing
-from calque.model.hive import Partition, Table, location_of
+from calque.model.hive import Partition, Table, is_view, location_of
 from calque.model.ledger import ObjectRow
 from calque.model.names import OURS, EventId, TableName
 from calque.model.plan import Data, Version
 from calque.ports import Conflict
 
+EARLY, LATE = "early", "late"
+"""What a partition that is listed before or after its rows says in `calque.state`."""
 UNDEFINED = frozenset({"append", "rename_away", "drop_partition", "drop_table"})
 """Changes that define nothing."""
 P = ParamSpec("P")
@@ -91,6 +95,17 @@ class HopContext:
         """Whether a table of the group lies there."""
         return any(shown is not None and location_of(shown.table) == location for shown in self.shown.values())
 
+    @property
+    def empty_directory(self) -> str:
+        """A directory that is nobody's, where nothing lies."""
+        return join(natural_location(self.side.policy.warehouse, OURS), "empty")
+
+    def lies_at_source(self, definition: Table | Partition) -> bool:
+        """Whether its directory is the source's. A metastore makes the directory of what is added to it where that is
+        missing, and never looks at the one that an alteration says."""
+        is_place = not (isinstance(definition, Table) and is_view(definition)) and bool(location_of(definition))
+        return is_place and self.side.policy.data == "none"
+
     # Effects
 
     def call(self, effect: Callable[P, T], /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -102,7 +117,18 @@ class HopContext:
         return effect(*arguments, **named)
 
     def add_partitions(self, target_name: TableName, partitions: Iterable[Partition]) -> None:
-        self.send("add_partitions", self.side.catalog.add_partitions, target_name, list(partitions))
+        """In one call; partitions whose files stay at the source are listed early, and switched by a second one."""
+        partitions = list(partitions)
+        if not any(map(self.lies_at_source, partitions)):
+            self.send("add_partitions", self.side.catalog.add_partitions, target_name, partitions)
+            return
+        self.list_early(target_name, partitions)
+        self.alter_partitions(target_name, partitions)
+
+    def list_early(self, target_name: TableName, partitions: Iterable[Partition]) -> None:
+        """Partitions before their rows."""
+        early = [emptied(partition, self.empty_directory, 0, EARLY) for partition in partitions]
+        self.send("add_partitions", self.side.catalog.add_partitions, target_name, early)
 
     def alter_partitions(self, target_name: TableName, partitions: Iterable[Partition]) -> None:
         self.send("alter_partitions", self.side.catalog.alter_partitions, target_name, list(partitions))
@@ -159,6 +185,12 @@ class HopContext:
         written = shown if shown is None or not partition else shown.partitions.get(partition)
         definition = definition_text(written.table if isinstance(written, ShownTable) else written)
         self.applied.objects.append(row_of(table, partition, incarnation, event_id, change, listing, definition))
+
+
+def emptied(partition: Partition, empty: str, event_id: EventId, state: str) -> Partition:
+    """The partition without rows."""
+    parameters = {**(partition.parameters or {}), EVENT: str(event_id), STATE: state}
+    return replace(partition, parameters=parameters, storage=moved(partition.storage, empty))
 
 
 def definition_text(written: Table | Partition | None) -> str:

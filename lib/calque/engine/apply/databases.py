@@ -10,7 +10,7 @@ from dataclasses import replace
 from calque.core import decode
 from calque.core.decode import Undecodable
 from calque.core.image import SOURCE, STATE, is_ours, same_definition
-from calque.core.layout import natural_location
+from calque.core.layout import natural_location, place
 from calque.core.policies import databases_of, marked
 from calque.engine.apply import AppliedChanges
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -244,6 +244,13 @@ class Databases:
 
     def create(self, target_name: str, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
         location = natural_location(self.side.policy.warehouse, target_name)
+        if self.side.policy.data == "none" and overlaps(self.side.policy.warehouse, database.location):
+            raise Refused(
+                f"Database {target_name} would be made where the source's databases are",
+                f'{self.side.policy.warehouse} holds {database.location}, and with data = "none" nothing is written at '
+                "the source",
+                "Choose another warehouse, and release the database from quarantine",
+            )
         if self.state_of_new:
             self.states.setdefault(table_name(database.name).database, self.state_of_new)
         image = replace(self.image(database, event_id, location), name=target_name)
@@ -277,6 +284,14 @@ class Databases:
                 if target_table is not None and (target_table.parameters or {}).get(SOURCE, "").startswith(mine):
                     names.append(name)
         return names
+
+
+def overlaps(warehouse: str, location: str | None) -> bool:
+    """Whether one of them lies in the other."""
+    if not location:
+        return False
+    one, other = place(warehouse), place(location)
+    return one.contains(other) or other.contains(one)
 
 
 DATABASE_KINDS = frozenset({EventKind.CREATE_DATABASE, EventKind.ALTER_DATABASE, EventKind.DROP_DATABASE})

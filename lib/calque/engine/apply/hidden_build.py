@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import FacetsAtTarget, kept_facets, restore_facets
+from calque.engine.apply.hidden_table import begin, clear, hidden_name
 from calque.engine.apply.partitions import (
     PartitionWrite,
     altered_partitions,
@@ -19,15 +19,10 @@ from calque.engine.apply.partitions import (
 )
 from calque.engine.apply.tables import altered, created, followed, new_table, now_under, switched_content
 from calque.engine.files.stage import StagedFiles
-from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.target.observe import ShownTable
 from calque.model.hive import Partition, Table
-from calque.model.names import OURS, EventId, TableName
+from calque.model.names import EventId, TableName
 from calque.model.plan import HiddenBuild, Rebuild
-from calque.ports import Conflict
-
-LONGEST = 127
-"""Characters that a name may have on every metastore."""
 
 
 def build(context: HopContext, operation: HiddenBuild) -> None:
@@ -131,33 +126,6 @@ def make(context: HopContext, hidden: TableName, definition: Table, partitions: 
     context.add_partitions(hidden, [replace(part, database=hidden.database, table=hidden.table) for part in partitions])
 
 
-def begin(context: HopContext, hidden: TableName, definition: Table) -> None:
-    """The table alone under the hidden name. Whether the database is there, and nothing that a crash left, is only
-    asked where that fails."""
-    empty = replace(definition, database=hidden.database, name=hidden.table)
-    try:
-        context.call(context.side.catalog.create_table, empty)
-    except Conflict:
-        context.applied.calls -= 1
-        ensure_own_database(context.side.catalog, context.side.policy.warehouse)
-        clear(context, hidden)
-        context.call(context.side.catalog.create_table, empty)
-
-
-def clear(context: HopContext, hidden: TableName) -> None:
-    """Nothing that a crash left stands there."""
-    if context.side.catalog.table(hidden) is not None:
-        context.call(context.side.catalog.drop_table, hidden)
-
-
 def every_partition(context: HopContext, table: TableName) -> dict[str, Partition]:
     target_name, catalog = context.name_at_target(table), context.side.catalog
     return dict(catalog.partitions(target_name, catalog.partition_names(target_name)))
-
-
-def hidden_name(target_name: TableName, token: str) -> TableName:
-    """The name under which a table is built, in the hidden database: one that no other table has."""
-    name = f"{OURS}_{target_name.database}_{target_name.table}_{token}"
-    if len(name) > LONGEST:
-        name = f"{OURS}_{hashlib.blake2b(name.encode(), digest_size=12).hexdigest()}"
-    return TableName(OURS, name)

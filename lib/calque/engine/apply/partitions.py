@@ -49,6 +49,10 @@ def rename_partition(context: HopContext, operation: RenamePartition) -> None:
     shown = context.shown_table(table)
     target_partition = shown.partitions[was]
     renamed = altered_partition(context, table, target_partition, part, None)
+    if context.lies_at_source(renamed):
+        # A rename leaves an external partition where it is, so that its new place is said first.
+        elsewhere = replace(target_partition, storage=moved(target_partition.storage, location_of(renamed)))
+        context.alter_partitions(context.name_at_target(table), [elsewhere])
     context.call(context.side.catalog.rename_partition, context.name_at_target(table), target_partition.values, renamed)
     del shown.partitions[was]
     if was in shown.listings:

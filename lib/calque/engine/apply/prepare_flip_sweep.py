@@ -7,11 +7,7 @@ took its rows away, so that nothing puts them back.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from calque.core.image import EVENT, STATE, moved
-from calque.core.layout import join, natural_location
-from calque.engine.apply.context import HopContext
+from calque.engine.apply.context import LATE, HopContext, emptied
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.partitions import (
     altered_partitions,
@@ -21,25 +17,21 @@ from calque.engine.apply.partitions import (
     other_files,
     remember,
 )
-from calque.model.hive import Partition
-from calque.model.names import OURS, EventId
+from calque.model.names import EventId
 from calque.model.plan import PrepareFlipSweep
-
-EARLY, LATE = "early", "late"
 
 
 def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) -> None:
     table, target_name = operation.table, context.name_at_target(operation.table)
     shown = context.shown_table(table)
-    empty = join(natural_location(context.side.policy.warehouse, OURS), "empty")
+    empty = context.empty_directory
     context.side.storage.make_directories([empty])
     added = new_partitions(context, table, shown, operation.added)
     different = other_files(context, shown, operation.changed)
     changed = altered_partitions(context, table, shown, operation.changed, different)
     kept_statistics = statistics_of_others(context, table, (*operation.added, *operation.changed))
-    early = [emptied(part, empty, 0, EARLY) for part in definitions(added)]
     late = {name: emptied(shown.partitions[name], empty, event_id, LATE) for name in operation.doomed}
-    context.add_partitions(target_name, early)
+    context.list_early(target_name, definitions(added))
     context.alter_partitions(target_name, [*definitions(added), *definitions(changed), *late.values()])
     remember(context, table, added)
     remember(context, table, changed)
@@ -47,9 +39,3 @@ def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) ->
     context.drop_partitions(target_name, operation.doomed)
     forget(context, table, operation.doomed, event_id)
     write_kept(context, table, kept_statistics)
-
-
-def emptied(partition: Partition, empty: str, event_id: EventId, state: str) -> Partition:
-    """The partition without rows."""
-    parameters = {**(partition.parameters or {}), EVENT: str(event_id), STATE: state}
-    return replace(partition, parameters=parameters, storage=moved(partition.storage, empty))

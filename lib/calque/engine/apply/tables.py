@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from calque.core.iceberg import is_iceberg
@@ -9,8 +10,10 @@ from calque.core.image import EVENT, Marks, moved
 from calque.core.kinds import obstacle
 from calque.core.layout import external_location, join, natural_location
 from calque.engine.apply.context import HopContext, claim_of
+from calque.engine.apply.hidden_table import begin, hidden_name
 from calque.engine.files.iceberg_metadata import make_ready
 from calque.engine.files.stage import ContentLost, StagedFiles, StageRequest, stage_version
+from calque.engine.target.armed_tables import disarmed, is_armed
 from calque.engine.target.observe import ShownTable, event_of
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing
@@ -18,11 +21,24 @@ from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_vie
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, CreateTable, Head, Version
 
+LOG = logging.getLogger(__name__)
+ARMED = (
+    "%s is external again: somebody made it such that the target's metastore could move or delete the source's files"
+)
+
 
 def create_table(context: HopContext, operation: CreateTable) -> None:
-    definition, placed = new_table(context, operation.table, operation.head)
-    context.call(context.side.catalog.create_table, definition)
-    created(context, operation.table, operation.head, ShownTable(definition), placed)
+    """In one call; a table whose files stay at the source is renamed in by a second one."""
+    table, catalog = operation.table, context.side.catalog
+    definition, placed = new_table(context, table, operation.head)
+    shown = ShownTable(definition)
+    if context.lies_at_source(definition):
+        hidden = hidden_name(context.name_at_target(table), shown.incarnation())
+        begin(context, hidden, definition)
+        context.call(catalog.alter_table, hidden, definition)
+    else:
+        context.call(catalog.create_table, definition)
+    created(context, table, operation.head, shown, placed)
 
 
 def created(context: HopContext, table: TableName, head: Head, shown: ShownTable, placed: StagedFiles) -> None:
@@ -94,6 +110,18 @@ def alter_table(context: HopContext, operation: AlterTable) -> None:
         context.shows_files(table, "", placed)
     change = "rename_table" if was != table else "alter_table"
     context.record(table, "", context.shown_table(table).incarnation(), head.since, change, placed)
+
+
+def disarm(context: HopContext) -> None:
+    """Take back what users did to the group's tables that would have calls reach the source's files."""
+    if context.side.policy.data != "none":
+        return
+    for table, shown in context.shown.items():
+        if shown is not None and is_armed(shown.table):
+            target_name, definition = context.name_at_target(table), disarmed(shown.table)
+            context.call(context.side.catalog.alter_table, target_name, definition, expected_event=expected(shown))
+            LOG.warning(ARMED, target_name)
+            shown.table = definition
 
 
 def now_under(context: HopContext, was: TableName, table: TableName, shown: ShownTable, event_id: EventId) -> None:

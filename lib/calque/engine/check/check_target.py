@@ -10,8 +10,9 @@ from calque.core.image import is_ours
 from calque.core.layout import Place, join, place
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.sides import Target
+from calque.engine.target.armed_tables import is_armed
 from calque.errors import Refused, Unavailable
-from calque.model.hive import Column, Database, SerDe, Table
+from calque.model.hive import Column, Database, SerDe, Table, location_of
 from calque.model.hive import Storage as Format
 from calque.model.names import OURS, TableName, table_name
 from calque.ports import Conflict
@@ -39,7 +40,9 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
         version = target.server.version()
         findings.add(target.where, Severity.INFO, f"The metastore answers; it is Hive {version}")
         check_conflicts(target, admission, tables, findings)
-        if target.policy.data == "copy" and not check_warehouse(target, version, findings):
+        if target.policy.data == "none":
+            check_files_at_source(target, tables, findings)
+        elif not check_warehouse(target, version, findings):
             return
         check_compare_and_swap(target, findings)
     except (Unavailable, Refused) as error:
@@ -49,14 +52,19 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
 def check_conflicts(
     target: Target, admission: Admission, tables: Mapping[TableName, Table], findings: Findings
 ) -> None:
-    """Objects that stand where ours would, and are not ours."""
-    foreign_names = []
+    """Objects that stand where ours would, and are not ours; and ours whose files are the source's, where somebody has
+    made them such that these can be reached."""
+    foreign_names, armed_names = [], []
     for database in sorted({name.database for name in map(admission.name_at_target, filter(admission.takes, tables))}):
         for table in target.catalog.tables(database):
             name = table_name(database, table)
             target_table = target.catalog.table(name) if admission.source_of(name) in tables else None
-            if target_table is not None and not is_ours(target_table.parameters, target.policy.source):
+            if target_table is None:
+                continue
+            if not is_ours(target_table.parameters, target.policy.source):
                 foreign_names.append(name)
+            elif target.policy.data == "none" and is_armed(target_table):
+                armed_names.append(name)
     if foreign_names:
         findings.add(
             target.where,
@@ -66,6 +74,41 @@ def check_conflicts(
             "quarantined",
             "Drop or rename them there, take them over with `calque adopt`, or rename the tables in the policy",
         )
+    if armed_names:
+        findings.add(
+            target.where,
+            Severity.WARNING,
+            f"{len(armed_names)} tables can take the source's files along: {listed(armed_names)}",
+            "somebody made them managed, or set parameters like external.table.purge: dropping one deletes the files, "
+            "renaming one moves them",
+            "Have them written anew with `calque repair`, and keep users of the target from altering replicas",
+        )
+
+
+def check_files_at_source(target: Target, tables: Mapping[TableName, Table], findings: Findings) -> None:
+    """What nobody but the storage can prevent, and a warehouse that is the source's own."""
+    warehouse = place(target.policy.warehouse)
+    inner_names = [
+        name for name, table in tables.items() if (where := location_of(table)) and warehouse.contains(place(where))
+    ]
+    if inner_names:
+        findings.add(
+            target.where,
+            Severity.ERROR,
+            f"{len(inner_names)} tables of the source lie in the warehouse {target.policy.warehouse}: "
+            f"{listed(inner_names)}",
+            "the target's databases and calque's own directories are made there, and nothing is to be written at the "
+            "source",
+            "Choose another directory for it, if only for these",
+        )
+    findings.add(
+        target.where,
+        Severity.INFO,
+        "Its tables lie where the source has them",
+        "calque has nothing written there, but the target's metastore truncates and drops for its own users where it "
+        "is allowed to",
+        "Let the target's metastore and its users read the source's files, not write them",
+    )
 
 
 def check_warehouse(target: Target, version: str, findings: Findings) -> bool:

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from calque.core.definition import text_of_partition, text_of_table
 from calque.core.image import INCARNATION, SOURCE, Marks, source_mark
 from calque.core.kinds import obstacle
-from calque.core.land import NEW, unchanged
+from calque.core.land import NEW, stays, unchanged
 from calque.core.limits import batches
 from calque.core.object_row import row_of
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages
-from calque.engine.apply.hidden_build import begin, clear, hidden_name
-from calque.engine.apply.partitions import new_partitions
+from calque.engine.apply.hidden_table import begin, clear, hidden_name
+from calque.engine.apply.partitions import has_no_place, new_partitions
 from calque.engine.apply.tables import new_table
 from calque.engine.files.stage import ContentLost
 from calque.engine.sides.journal_reads import touching
@@ -156,17 +156,25 @@ class TableBuild:
         self.incarnation = parameters.get(INCARNATION, "")
         target_name = self.side.admission.name_at_target(self.name)
         expected_table = self.definition(low)
-        if location_of(hidden_table) != location_of(expected_table) or not unchanged(
+        is_at_source = self.context.lies_at_source(expected_table)
+        expected_location = self.context.empty_directory if is_at_source else location_of(expected_table)
+        if location_of(hidden_table) != expected_location or not unchanged(
             replace(hidden_table, database=target_name.database, name=target_name.table), expected_table
         ):
             self.incarnation = ""
             return False
         self.low = low
         for names in batches(list(self.side.catalog.partition_names(self.hidden)), self.batch):
-            self.remember_left(self.side.catalog.partitions(self.hidden, names))
+            self.remember_left(self.without_early(self.side.catalog.partitions(self.hidden, names)))
         text = "%s: %s goes on with %d partitions from event %d"
         LOG.info(text, self.side.policy.target, self.name, len(self.rows), low)
         return True
+
+    def without_early(self, built_partitions: Mapping[str, Partition]) -> Mapping[str, Partition]:
+        """All but those that lie in the empty directory still, which are dropped."""
+        early_names = [name for name, partition in built_partitions.items() if has_no_place(partition)]
+        self.context.drop_partitions(self.hidden, early_names)
+        return {name: partition for name, partition in built_partitions.items() if name not in early_names}
 
     def remember_left(self, built_partitions: Mapping[str, Partition]) -> None:
         files = self.files_there(built_partitions)
@@ -261,9 +269,8 @@ class TableBuild:
                 batch.partitions[name], self.name, Marks(self.low, ""), None
             )
             same_files = name not in files or files[name].fingerprint() == batch.listings[name].fingerprint()
-            if same_files and unchanged(
-                replace(partition, database=target_name.database, table=target_name.table), expected_partition
-            ):
+            under_its_name = replace(partition, database=target_name.database, table=target_name.table)
+            if same_files and stays(under_its_name, batch.partitions[name], expected_partition, self.side.imaging):
                 same_names.add(name)
         return same_names
 

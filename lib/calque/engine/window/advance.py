@@ -125,6 +125,7 @@ def perform(
 
     hops = ready.plan.hops
     applier = Applier(side, images, listing, ready.shown, hops[-1] if hops else None, applied)
+    applier.disarm()
     for number, hop in enumerate(hops):
         applier.run(hop)
         images.passed(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calque.core.tally import Cost, ShownFiles, costs, statistics_calls
+from calque.core.tally import Cost, ShownFiles, SourcePlaces, costs, statistics_calls
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.prepare import ReadyPlan
 from calque.model.names import EventId, TableName
@@ -43,7 +43,8 @@ def explain(side: TargetSide, ready: ReadyPlan) -> ExplainedGroup:
     """What `carry_out` would do; changes nothing."""
     plan, limits = ready.plan, side.catalog.abilities().limits
     listings = ready.listings if side.policy.data != "none" else {}
-    hops = costs(plan.hops, shown_files(ready), listings, limits)
+    places = SourcePlaces(side.policy.data == "none", ready.views)
+    hops = costs(plan.hops, shown_files(ready), listings, limits, places)
     keeps = is_kept(side, plan.hops)
     if keeps:
         hops[-1] = Cost()

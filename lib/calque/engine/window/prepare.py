@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from calque.core.edges import EdgeRules
-from calque.core.fold import Chain, Unfoldable, defining, fold, groups
+from calque.core.fold import Chain, LineageId, Unfoldable, defining, fold, groups
 from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
@@ -19,7 +19,7 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.observe import ShownTable, as_observed, observe
 from calque.engine.window.recognise import recognise
 from calque.model.files import Listing
-from calque.model.journal import Entry
+from calque.model.journal import Entry, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data, GroupPlan
 
@@ -75,7 +75,7 @@ class PreparedGroup:
 @dataclass(frozen=True, slots=True)
 class ReadyPlan:
     """What a preparation leaves to do, without the states that it was found among: it may come from another process.
-    `shows`, `complete` and `arrived` as in `GroupOutcome`."""
+    `shows`, `complete` and `arrived` as in `GroupOutcome`; `views` are the lineages that are views."""
 
     tables: tuple[TableName, ...]
     plan: GroupPlan
@@ -85,6 +85,7 @@ class ReadyPlan:
     listings: Listings
     looked_for: Mapping[TableName, Collection[str]]
     arrived: frozenset[TableName]
+    views: frozenset[LineageId] = frozenset()
 
 
 def prepare(
@@ -204,9 +205,9 @@ def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
     chain = problem.chain
     looked_for = {name: tuple(parts) for name, parts in prepared.looked_for.items()}
     arrived = frozenset(prepared.shown.keys() & chain.arrived(ANY_MARK if complete else shows))
-    return ReadyPlan(
-        chain.tables, solution.plan, shows, complete, prepared.shown, prepared.listings, looked_for, arrived
-    )
+    views = frozenset(lineage for lineage, shape in chain.shapes.items() if shape is TableShape.VIEW)
+    parts = (prepared.shown, prepared.listings, looked_for, arrived, views)
+    return ReadyPlan(chain.tables, solution.plan, shows, complete, *parts)
 
 
 def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:

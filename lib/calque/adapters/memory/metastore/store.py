@@ -113,6 +113,7 @@ class MemoryMetastore:
                 exists("database", database.name)
             place = database.location or f"{self.external}/{database.name.lower()}.db"
             created = stored_database(database, place)
+            self.directories.make(place)
             self._databases[created.name] = created
             self._write(notices.database_created(created))
 
