@@ -70,7 +70,7 @@ def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring
 def test_a_process_that_has_told_nothing_yet_is_starting(wiring: Wiring) -> None:
     told_before(wiring)
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         assert seen(wiring) == ("starting", None)
         assert is_running(wiring, "dr")
 
@@ -78,7 +78,7 @@ def test_a_process_that_has_told_nothing_yet_is_starting(wiring: Wiring) -> None
 @pytest.mark.parametrize("state", ["starting", "bootstrapping", "running", "failed"])
 def test_what_a_living_process_tells_is_so(wiring: Wiring, state: str) -> None:
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, state, "its metastore does not answer")
         assert seen(wiring) == (state, "its metastore does not answer")
         tell(wiring.control, TargetPlaces("dr").status_record, state, None)
@@ -90,7 +90,7 @@ def test_a_target_that_is_held_back_is_paused_as_long_as_it_lives(wiring: Wiring
     wiring.control.put(TargetPlaces("dr").pause_record, {"at": 0.0})
     assert seen(wiring) == ("stopped", None)
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, state, None)
         assert seen(wiring) == (shown, None)
 
@@ -106,13 +106,13 @@ def test_a_target_that_failed_says_why_until_it_runs_again(wiring: Wiring) -> No
     assert seen(wiring) == ("failed", "The ledger was changed. By another. Look.")
     assert not is_running(wiring, "dr")
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         assert seen(wiring) == ("starting", None)
 
 
 def test_a_process_that_lives_and_tells_nothing_is_told_of(wiring: Wiring) -> None:
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         told_before(wiring, pid=os.getpid(), at=time.time() - 60)
         state, error = seen(wiring)
         assert (state, f"Process {os.getpid()} has told nothing for 60 s" in str(error)) == ("running", True)
@@ -134,7 +134,7 @@ def test_several_processes_over_one_state_folder_are_told_apart(
     other.begin(())
     try:
         with Roles(wiring.state) as held:
-            held.take(SourcePlaces().role)
+            held.take({SourcePlaces().role: 30.0})
             tell(
                 wiring.control,
                 SourcePlaces().status_record,
@@ -193,7 +193,7 @@ def test_looking_at_a_role_does_not_keep_anybody_from_taking_it(wiring: Wiring) 
     try:
         for _ in range(50):
             with Roles(wiring.state) as held:
-                held.take(TargetPlaces("dr").role)
+                held.take({TargetPlaces("dr").role: 30.0})
     finally:
         looking.set()
         thread.join()
@@ -217,7 +217,7 @@ def test_a_ledger_that_can_not_be_read_is_told_of_and_nothing_is_made_up(
 ) -> None:
     spoilt(wiring.state / "ledgers" / "dr" / "epochs")
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, "running", None)
         document = snapshot(wiring)
     found = document["targets"]["dr"]
@@ -236,7 +236,7 @@ def test_a_ledger_that_can_not_be_read_is_told_of_and_nothing_is_made_up(
 def test_a_journal_that_can_not_be_read_is_told_of_beside_what_is_known(wiring: Wiring) -> None:
     spoilt(wiring.state / "journal")
     with Roles(wiring.state) as held:
-        held.take(SourcePlaces().role)
+        held.take({SourcePlaces().role: 30.0})
         tell(
             wiring.control,
             SourcePlaces().status_record,
@@ -284,7 +284,7 @@ def test_waiting_tables_and_those_to_be_read_say_what_they_show(wiring: Wiring) 
 def test_a_table_that_the_process_reads_or_copies_is_told_of_as_that(wiring: Wiring) -> None:
     wiring.ledger("dr").put_tables([TableRow("sales", name, TableState.UNKNOWN) for name in ("x", "y", "z")])
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         states = {"sales.x": "reading", "sales.y": "staging"}
         tell(wiring.control, TargetPlaces("dr").status_record, "bootstrapping", None, states=states)  # type: ignore[arg-type]
         found = target_of(wiring)

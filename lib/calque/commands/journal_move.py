@@ -47,11 +47,12 @@ def run(settings: CommandSettings, config: Config) -> int:
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    source = wiring.only_source()
-    location = source.journal_location
+    source_name = wiring.only_source().plug.name
     with Roles(wiring.state) as held_roles:
-        for role in roles([source.places], config.targets_of(source.plug.name)):
-            held_roles.take(role)
+        held_roles.take(roles(config, [source_name], config.targets_of(source_name)))
+        wiring = wiring.behind(held_roles)
+        source = wiring.only_source()
+        location = source.journal_location
         to, current = location.configured(), location.recorded()
         if current is None:
             raise Refused("there is no journal to move yet", "Nothing was captured", f"Start `calque run`, into {to}")

@@ -50,10 +50,10 @@ def run_job(
     for refusal in unsupported(wiring.config):
         raise refusal
     with Roles(wiring.state) as held_roles:
-        sources = wiring.sources.values()
-        for role in roles([source.places for source in sources] if capture else [], targets):
-            held_roles.take(role)
-        for source in sources:
+        if not held_roles.take(roles(wiring.config, wiring.sources if capture else (), targets), stopping):
+            return 0
+        wiring = wiring.behind(held_roles)
+        for source in wiring.sources.values():
             source.journal_location.agree()
         require_known_ledgers(wiring, targets)
         goal = goal_of(wiring, until)
