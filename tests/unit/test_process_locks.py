@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -113,6 +114,22 @@ def test_a_process_that_was_killed_is_replaced_at_once(other: Other, tmp_path: P
         assert roles.take({ROLE: 600.0})
         assert time.monotonic() - began < LEASE
         assert roles.takeovers(ROLE) == 0
+
+
+@pytest.mark.usefixtures("other")
+def test_nobody_is_waited_for_in_a_copy_of_a_state_folder(tmp_path: Path) -> None:
+    copytree(tmp_path, tmp_path / "copy")
+    with Roles(tmp_path / "copy") as roles:
+        began = time.monotonic()
+        assert roles.take({ROLE: 600.0})
+        assert time.monotonic() - began < LEASE
+
+
+@pytest.mark.usefixtures("other")
+def test_a_process_that_lives_keeps_its_role_though_somebody_removed_its_lock(tmp_path: Path) -> None:
+    (tmp_path / "locks" / "target.dr.lock").unlink()
+    with Roles(tmp_path) as roles, pytest.raises(Unavailable, match="Another process runs"):
+        roles.take({ROLE: LEASE})
 
 
 def test_a_lock_without_a_lease_is_of_a_process_that_lives(other: Other, tmp_path: Path) -> None:

@@ -161,10 +161,15 @@ class RoleLock:
         return newest is not None and not newest.released and newest.writer.pid == process_in(self.path)
 
     def writer(self) -> Writer:
-        """Whoever has locked the same file knows that all others that did are dead."""
+        """Whoever has the lock that names the newest generation's process knows that this one is dead, and inherits its
+        proof. That holds in a copy of a state folder, too."""
         assert self.lock is not None
-        proof = str(os.fstat(self.lock.fileno()).st_ino)
-        return Writer(self.id, socket.gethostname(), os.getpid(), str(self.state), proof)
+        newest, host, proof = self.generations.newest(), socket.gethostname(), self.id
+        self.lock.seek(0)
+        named = self.lock.read().strip()
+        if newest is not None and not self.has_draft and (newest.writer.host, str(newest.writer.pid)) == (host, named):
+            proof = newest.writer.proof
+        return Writer(self.id, host, os.getpid(), str(self.state), proof)
 
     def name_lock(self) -> None:
         """Say whose the lock is, and give it its name. Who had the lock of that name keeps one without a name."""
