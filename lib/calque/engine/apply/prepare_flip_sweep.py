@@ -1,15 +1,16 @@
 """Prepare, flip, sweep: the rows of new, changed and doomed partitions change in one call.
 
 A partition that is listed before or after its rows lies in an empty directory that is nobody's, and says so in
-`calque.state`. Listed early it carries event 0, since it shows no event's rows; listed late it carries the event that
-took its rows away, so that nothing puts them back.
+`calque.state`. Listed early it carries event 0, since it shows no event's rows. Listed late it keeps its event, at
+which it was there, and `calque.dropped` names the one that took its rows away, so that nothing puts them back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from calque.core.image import EVENT, STATE, moved
+from calque.core.image import DROPPED, EVENT, STATE, moved
 from calque.core.layout import join, natural_location
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
@@ -37,8 +38,8 @@ def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) ->
     different = other_files(context, shown, operation.changed)
     changed = altered_partitions(context, table, shown, operation.changed, different)
     kept_statistics = statistics_of_others(context, table, (*operation.added, *operation.changed))
-    early = [emptied(part, empty, 0, EARLY) for part in definitions(added)]
-    late = {name: emptied(shown.partitions[name], empty, event_id, LATE) for name in operation.doomed}
+    early = [emptied(part, empty, {EVENT: "0", STATE: EARLY}) for part in definitions(added)]
+    late = {name: dropped(shown.partitions[name], empty, event_id) for name in operation.doomed}
     context.add_partitions(target_name, early)
     context.alter_partitions(target_name, [*definitions(added), *definitions(changed), *late.values()])
     remember(context, table, added)
@@ -49,7 +50,12 @@ def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) ->
     write_kept(context, table, kept_statistics)
 
 
-def emptied(partition: Partition, empty: str, event_id: EventId, state: str) -> Partition:
-    """The partition without rows."""
-    parameters = {**(partition.parameters or {}), EVENT: str(event_id), STATE: state}
+def dropped(partition: Partition, empty: str, event_id: EventId) -> Partition:
+    """The partition without rows, which that event took away; one that had none yet stays early."""
+    state = (partition.parameters or {}).get(STATE, LATE)
+    return emptied(partition, empty, {STATE: state, DROPPED: str(event_id)})
+
+
+def emptied(partition: Partition, empty: str, marks: Mapping[str, str]) -> Partition:
+    parameters = {**(partition.parameters or {}), **marks}
     return replace(partition, parameters=parameters, storage=moved(partition.storage, empty))
