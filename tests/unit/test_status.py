@@ -21,7 +21,21 @@ from calque.control.status import snapshot
 from calque.control.status_records import is_running, tell
 from calque.core.standing import PAUSED
 from calque.model.gaps import Gap, GapCause
-from calque.model.ledger import Bridge, DatabaseRow, Epoch, FunctionRow, StateRow, TableRow, TableState, count_bridges
+from calque.model.ledger import (
+    Bridge,
+    DatabaseRow,
+    Epoch,
+    FunctionRow,
+    Parts,
+    Reread,
+    RereadCause,
+    StateRow,
+    TableRow,
+    TableState,
+    count_bridges,
+    count_parts,
+    count_rereads,
+)
 from calque.model.records import GapRecovery
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.serve.lag_clock import HeadTimes
@@ -328,3 +342,18 @@ def test_a_bridge_that_several_epochs_tell_of_is_one() -> None:
     ]
     assert count_bridges(epochs) == 4
     assert count_bridges(epochs[:4]) == 2
+
+
+def test_operations_in_parts_are_counted_as_bridges_are_also_where_an_older_calque_told_only_their_tables() -> None:
+    epochs = [
+        Epoch(1, 9, 5, "", "window", in_parts=("d.t",)),
+        Epoch(2, 12, 9, "", "window", in_parts=("d.t",), parts=(Parts("d.t", 9, 12),)),
+        Epoch(3, 12, 12, "", "window", in_parts=("d.t",), parts=(Parts("d.t", 9, 12),)),
+    ]
+    assert count_parts(epochs) == 2
+
+
+def test_rereads_are_counted_by_cause() -> None:
+    hole, operator = (Reread("d.t", 9, cause, "") for cause in (RereadCause.HOLE, RereadCause.OPERATOR))
+    epochs = [Epoch(1, 9, 5, "", "window", rereads=(hole, operator)), Epoch(2, 12, 9, "", "window", rereads=(hole,))]
+    assert count_rereads(epochs) == {"hole": 2, "gap": 0, "operator": 1}

@@ -331,7 +331,7 @@ class Replica:
         try:
             self.go_through(window, upto)
         except Exception:
-            self.epochs.unpublished += window.applied.objects
+            self.epochs.keep(window)
             self.attempts.fail_at(upto)
             raise
         self.epochs.publish(window, upto)

@@ -371,17 +371,19 @@ class WindowPlayer:
 
     def take_shown(self, group: Group, upto: EventId, advanced: GroupOutcome) -> None:
         """The group's tables show the window's end, or the last state whose files are known."""
-        behind: set[TableName] = set()
+        unknown_at: dict[TableName, EventId] = {}
         if not advanced.complete:
             self.scanned.miss(self.admitted(group.entries))
             entries = self.whole(group, upto) if group.ready is not None else group.entries
-            behind = names_in(entry for entry in entries if entry.event_id > advanced.shows)
+            missing = [entry for entry in entries if entry.event_id > advanced.shows]
+            unknown_at = {name: entry.event_id for entry in reversed(missing) for name in names_of(entry)}
         for name in self.admitted(group.entries):
             if self.tables.is_(name, ASIDE):
                 # It was taken out of the windows while its group was copied: its read goes by what is shown then.
                 continue
-            if name in behind:
-                self.tables.wait_for_files(name, advanced.shows, upto, self.source.clock.elapsed_ns())
+            if name in unknown_at:
+                now_ns = self.source.clock.elapsed_ns()
+                self.tables.wait_for_files(name, advanced.shows, unknown_at[name], now_ns)
             else:
                 self.lost.pop(name, None)
                 self.tables.arrive(name, upto, present=name in advanced.present)
