@@ -106,7 +106,7 @@ def test_diff_gives_what_changed_after_the_first_up_to_the_second(capsys: pytest
     [
         ("show 9", "dr has no epoch 9. There are epochs 1 to 3, of events 5 to 8;"),
         ("show @4", "dr has no epoch at or below event 4. There are epochs 1 to 3, of events 5 to 8;"),
-        ("diff 3 1", "epoch 3 comes after epoch 1. A difference goes forward. Write calque epochs diff 1 3."),
+        ("diff 3 1", "Epoch 3 comes after epoch 1. A difference goes forward. Write calque epochs diff 1 3."),
     ],
 )
 def test_what_is_not_there_is_refused(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -335,7 +335,7 @@ def test_a_command_beside_the_writer_needs_its_state_folder(world: World) -> Non
     ours.permit()
     world.taken(ME)
     ours.permit()
-    with pytest.raises(Refused, match=r"another state folder\. by process 7 on host-of-me"):
+    with pytest.raises(Refused, match=r"another state folder\. It was written by process 7 on host-of-me"):
         theirs.permit()
     leases.take(generation(2, OTHER))
     ours.permit()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from calque.core.lifecycle import State
+from calque.core.rows import rows_of_events
+from calque.model.journal import Event
 from calque.model.ledger import Reread, RereadCause, count_rereads
 from calque.model.names import TableName
 from calque.model.requests import Action, Request
@@ -96,3 +98,17 @@ def test_a_death_after_the_epoch_that_told_of_a_reread_makes_no_second_one() -> 
     world.settle()
     assert [one.table for one in rereads_of(world)] == ["d1.t0"]
     assert differences(world) == []
+
+
+def test_a_table_with_an_event_that_can_not_be_folded_says_why_and_that_it_is_told_of_as_a_hole() -> None:
+    world = world_of(tables=1)
+    event_id = world.source.current() + 1
+    world.capture.append(rows_of_events([Event(event_id, 1, "A_NEW_TYPE", "hive", "d1", "t0", "json-0.2", "{}")]))
+    world.evidence.append([], event_id)
+    world.window_alone()
+    (told,) = rereads_of(world)
+    assert (told.table, told.event_id, told.cause) == ("d1.t0", event_id, RereadCause.HOLE)
+    assert told.reason == (
+        f"event {event_id} (A_NEW_TYPE) can't be folded, as calque does not know events of this type; "
+        "nothing is to be done"
+    )

@@ -121,7 +121,7 @@ def diff(settings: CommandSettings, config: Config, target: str, before: EpochRe
     epochs = ledger.epochs()
     first, last = find(epochs, before, target), find(epochs, after, target)
     if first.epoch > last.epoch:
-        problem = f"epoch {first.epoch} comes after epoch {last.epoch}"
+        problem = f"Epoch {first.epoch} comes after epoch {last.epoch}"
         raise Refused(problem, "A difference goes forward", f"Write calque epochs diff {last.epoch} {first.epoch}")
     between = [epoch for epoch in epochs if first.epoch < epoch.epoch <= last.epoch]
     objects = changes([(epoch.epoch, row) for epoch in between for row in ledger.objects(epoch.epoch)], wiring, target)

@@ -93,10 +93,10 @@ def missing(run: Run, goal: EventId) -> Unavailable:
         reached = standing(epoch.event_id if epoch else None, ledger.tables().values(), goal)
         if reached.missing:
             tables = ", ".join(reached.missing)
-            return Unavailable(f"{name} shows event {goal} without {tables}", "these tables are set aside", SEE)
+            return Unavailable(f"{name} shows event {goal} without {tables}", "These tables are set aside", SEE)
         if is_paused(run.wiring.control, name):
             return Unavailable(f"{name} does not show event {goal}", *HELD_BACK)
-    return Unavailable(f"Not every target shows event {goal} with all its tables", "some were set aside", SEE)
+    return Unavailable(f"Not every target shows event {goal} with all its tables", "Some were set aside", SEE)
 
 
 @contextmanager

@@ -60,7 +60,7 @@ class CommandFence:
         if newest is not None and newest.writer.state != self.state:
             raise Refused(
                 f"{self.target} was last written from another state folder",
-                f"by {newest.writer}, so what this one says of it is out of date",
+                f"It was written by {newest.writer}, so what this one says of it is out of date",
                 "Do it there, or start `calque run` here first",
             )
         self.until = began + self.every

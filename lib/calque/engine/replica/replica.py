@@ -306,7 +306,7 @@ class Replica:
                 if ahead.event_id <= upto or ahead.event_id > (self.source.journal.last() or 0):
                     raise Unavailable(
                         f"{self.name} shows event {ahead.event_id}, which the journal does not have",
-                        "capture is behind, or the state folder is older than the target",
+                        "Capture is behind, or the state folder is older than the target",
                         "It is tried again",
                     ) from ahead
                 upto = ahead.event_id

@@ -156,8 +156,8 @@ class TableStates:
         cause: RereadCause = RereadCause.HOLE,
     ) -> None:
         """The table must be read exactly; it shows what it shows until then."""
-        shows = self.shown(name)
         self.note_reread(name, reason, event_id, cause)
+        shows = self.shown(name)
         self.positions.pop(name, None)
         self._change(name, Change.READ_IS_NEEDED, shows, reason, event_id, why)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable, names_in, names_of
+from calque.core.keys import why_unknown
 from calque.core.kinds import ACID, REASONS
 from calque.core.lifecycle import ASIDE, BEHIND, UNREAD, State
 from calque.engine.apply import AppliedChanges
@@ -176,7 +177,9 @@ class WindowPlayer:
         elif keys.kind is EventKind.UNKNOWN and keys.defect:
             self.reads.quarantine(name, f"event {event_id} can't be read: {keys.defect}", event_id)
         elif keys.kind is EventKind.UNKNOWN:
-            self.reads.need(name, f"event {event_id} ({entry.event_type}) can't be folded", event_id)
+            why = why_unknown(self.source.journal.events([event_id])[event_id])
+            reason = f"event {event_id} ({entry.event_type}) can't be folded, as {why}; nothing is to be done"
+            self.reads.need(name, reason, event_id)
 
     def copied_table(self, group: Sequence[Entry]) -> TableName | None:
         """A table that is being copied beside the windows, and that the group has to wait for."""
