@@ -131,13 +131,13 @@ def _usage(error: click.ClickException) -> tuple[str, str, str]:
         case click.NoSuchOption():
             option_names = [name for option in context.command.params for name in option.opts] if context else []
             names = [name for name in [*option_names, "--help"] if name.startswith("-")]
-            return f'there is no option "{error.option_name}"', nearest(error.option_name, names), todo
+            return f'There is no option "{error.option_name}"', nearest(error.option_name, names), todo
         case click.MissingParameter():
             return f"{_parameter(error)} is missing", "The command needs it", todo
         case click.BadParameter():
             return f"{_parameter(error)}: {error.message}", "", todo
         case click.ClickException():
-            return error.message[:1].lower() + error.message[1:], "", todo
+            return error.message, "", todo
 
 
 def _parameter(error: click.BadParameter) -> str:

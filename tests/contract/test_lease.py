@@ -111,7 +111,7 @@ def test_two_writers_hand_a_target_over(world, leases: CatalogLeases) -> None:  
     third.permit()
     with pytest.raises(Unavailable):
         first.permit()
-    with pytest.raises(Broken, match="host-of-c has taken it"):
+    with pytest.raises(Broken, match="taken by process 7 on host-of-c"):
         first.renew()
     third.release()
     assert Lease(leases, "dr", 30.0, clock).attempt(writer("d")) is None

@@ -447,7 +447,7 @@ def test_publishing_never_replaces_another_file(world: World) -> None:
     staged, target = staged_name(table, "f", 7), join(table, "f")
     world.writer.write(target, b"theirs")
     world.writer.write(staged, b"ours, longer")
-    with pytest.raises(Refused, match="another file"):
+    with pytest.raises(Refused, match="Another file"):
         world.storage.publish([(staged, target)])
     assert world.writer.read(target) == b"theirs"
 

@@ -296,8 +296,8 @@ BEHIND = {"same_2": "missing: by_1", "landlord": "missing: lodger/g"}
 ASIDE = {
     "is_file": "Not a directory",
     "part_is_file": "Not a directory",
-    "circle": "a link to a directory above itself",
-    "not_utf8": "a name that is not UTF-8",
+    "circle": "A link to a directory above itself",
+    "not_utf8": "A name that is not UTF-8",
     "too_long": "File name too long",
 }
 

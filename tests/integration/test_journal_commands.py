@@ -131,7 +131,7 @@ def begun(where: Mapping[str, str] | None = None) -> None:
 @pytest.mark.usefixtures("folder")
 def test_events_on_kafka_are_shown_as_those_in_delta(broker: Broker, say: Say, name: str) -> None:
     on_kafka = configure(broker, "kafka", topic=name)
-    assert "the journal has no events yet" in say("journal", "tail", code=65)
+    assert "The journal has no events yet" in say("journal", "tail", code=65)
     shown = []
     for wiring, place in (
         (on_kafka, on_kafka.only_source().journal_location.place()),
@@ -144,7 +144,7 @@ def test_events_on_kafka_are_shown_as_those_in_delta(broker: Broker, say: Say, n
     assert [row["table"] for row in shown[0][0]] == ["d1.t7", "d1.t8", "d1.t9"]
     assert shown[0][1]["message"]["tableObjJson"]["1"] == {"str": "t6"}
     configure(broker, "kafka", topic=name)
-    assert "event 4 is not in the journal any more. It has events 5 to 9" in say("journal", "show", "4", code=65)
+    assert "Event 4 is not in the journal any more. It has events 5 to 9" in say("journal", "show", "4", code=65)
 
 
 def findings_of(wiring: Wiring) -> list[tuple[str, str, str]]:
@@ -209,7 +209,7 @@ def test_a_broker_that_does_not_know_us_is_a_finding(broker: Broker, monkeypatch
 @pytest.mark.usefixtures("folder")
 def test_a_delta_journal_has_no_topics_to_make(broker: Broker, say: Say) -> None:
     configure(broker, "delta")
-    assert "there are no topics to make" in say("journal", "create", code=65)
+    assert "There are no topics to make" in say("journal", "create", code=65)
 
 
 @pytest.mark.usefixtures("folder")

@@ -81,7 +81,7 @@ def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_
     refused = two.calque("run", timeout=400)
     assert refused.returncode == 75
     assert f"The lease on dr is of process {one.process.pid} on " in refused.stderr
-    assert f"it is process {one.process.pid} on " in refused.stderr.splitlines()[-1]
+    assert f"It is process {one.process.pid} on " in refused.stderr.splitlines()[-1]
 
     tables(one, source, range(MANY))
     until(lambda: len(target.catalog.tables(database)) > 5, one)
@@ -94,11 +94,49 @@ def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_
     before = target.log.current()
     one.process.send_signal(signal.SIGCONT)
     assert one.process.wait(120) == 70
-    assert f"The lease on dr is lost. process {two.process.pid} on " in one.tail()
+    assert f"The lease on dr is lost. It was taken by process {two.process.pid} on " in one.tail()
     assert {event.database for event in events_after(target.log, before, target.log.current())} <= {OURS}
     tables(one, source, range(MANY, MANY + 1))
     two.settle(400)
     assert two.calque("verify").returncode == 0
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("pair", ["3.1.3"], indirect=True)
+def test_a_suspended_process_is_replaced_over_the_same_state_folder_and_writes_nothing_when_it_wakes_up(
+    pair: tuple[Deployment, Deployment], tmp_path: Path
+) -> None:
+    one, _ = pair
+    source, target, database = source_of(one, tmp_path), one.targets[0], one.databases[0]
+    one.start()
+    suspended = one.process
+    assert suspended is not None
+    tables(one, source, range(MANY))
+    until(lambda: target.catalog.database(database) is not None and len(target.catalog.tables(database)) > 5, one)
+    suspended.send_signal(signal.SIGSTOP)
+    assert len(target.catalog.tables(database)) < MANY
+    try:
+        one.start()
+        one.settle(400)
+        tables(one, source, range(MANY, MANY + 2))
+        one.settle(400)
+        assert one.end(signal.SIGTERM) == 0, one.tail()
+        before = state_of(one), target.log.current()
+    finally:
+        suspended.send_signal(signal.SIGCONT)
+    assert suspended.wait(120) == 70, one.tail()
+    assert " in " + str(one.root / "state") + " is lost. It was taken by process " in one.tail().splitlines()[-1]
+    assert (state_of(one), target.log.current()) == before
+    assert len(target.catalog.tables(database)) == MANY + 2
+    assert one.calque("verify").returncode == 0
+
+
+def state_of(deployment: Deployment) -> Mapping[str, bytes]:
+    """What the state folder says, without what processes say of themselves."""
+    places = ("journal", "evidence", "ledgers", "control", "locks")
+    files = (path for place in places for path in (deployment.root / "state" / place).rglob("*") if path.is_file())
+    named = {str(path.relative_to(deployment.root)): path.read_bytes() for path in files}
+    return {name: content for name, content in named.items() if "/processes/" not in name}
 
 
 @pytest.mark.timeout(600)

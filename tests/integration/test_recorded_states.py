@@ -147,9 +147,10 @@ def kinds_in_tables(calque: Installation) -> set[str]:
 
 
 def new_epochs(calque: Installation, target: str) -> Sequence[Mapping[str, Any]]:
-    """The epochs that follow the recorded ones. Those must be unchanged, and the numbers without a gap."""
+    """The epochs that follow the recorded ones. Those must be unchanged, in the fields that they had, and the numbers
+    without a gap."""
     recorded, epochs = calque.recorded_outputs[f"epochs {target}"], calque.command("epochs", "list", "--target", target)
-    assert epochs[: len(recorded)] == recorded
+    assert [{name: now[name] for name in before} for before, now in zip(recorded, epochs, strict=False)] == recorded
     assert [epoch["epoch"] for epoch in epochs] == list(range(1, len(epochs) + 1))
     following: Sequence[Mapping[str, Any]] = epochs[len(recorded) :]
     return following

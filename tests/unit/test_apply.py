@@ -11,7 +11,7 @@ import pytest
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import DELTA_LIKE, GLUE_LIKE, HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.image import EVENT, INCARNATION, STATE, same_definition
+from calque.core.image import DROPPED, EVENT, INCARNATION, STATE, same_definition
 from calque.core.layout import join
 from calque.engine.apply import AppliedChanges, Applier
 from calque.engine.apply.hidden_table import hidden_name
@@ -417,18 +417,42 @@ def test_rows_of_new_changed_and_doomed_partitions_change_in_one_call() -> None:
     assert [(rig.mark(name), rig.mark(name, STATE)) for name in after] == [("22", None), ("11", None), ("21", None)]
 
 
-def test_a_partition_listed_without_its_rows_says_so_and_claims_no_event_of_theirs() -> None:
+def test_a_partition_listed_without_its_rows_says_so_and_carries_no_event_at_which_it_was_not_there() -> None:
     rig = Rig()
     built(rig, rig.part(11, "doomed", "b"))
     operation = PrepareFlipSweep(ORDERS, (rig.part(21, "new", "d"),), (), ("p=doomed",))
-    marks: list[dict[str, tuple[str | None, str | None]]] = []
-    rig.look = lambda: marks.append({name: (rig.mark(name), rig.mark(name, STATE)) for name in rig.partitions()})
+    marks = marks_after_each_call(rig)
     rig.run(operation, touched=["p=doomed", "p=new"])
     assert marks == [
-        {"p=doomed": ("11", None), "p=new": ("0", "early")},
-        {"p=doomed": ("90", "late"), "p=new": ("21", None)},
-        {"p=new": ("21", None)},
+        {"p=doomed": ("11", None, None), "p=new": ("0", "early", None)},
+        {"p=doomed": ("11", "late", "90"), "p=new": ("21", None, None)},
+        {"p=new": ("21", None, None)},
     ]
+
+
+def test_a_partition_that_goes_before_it_had_rows_stays_early() -> None:
+    """Whoever listed it died; the log drops it meanwhile."""
+    rig = Rig()
+    built(rig, rig.part(11, "doomed", "b"))
+    operation = PrepareFlipSweep(ORDERS, (rig.part(21, "new", "d"),), (), ("p=doomed",))
+
+    def die() -> None:
+        raise Died
+
+    rig.look = die
+    with pytest.raises(Died):
+        rig.run(operation, touched=["p=doomed", "p=new"])
+    marks = marks_after_each_call(rig)
+    rig.run(PrepareFlipSweep(ORDERS, (), (), ("p=doomed", "p=new")), touched=["p=doomed", "p=new"])
+    assert marks == [{"p=doomed": ("11", "late", "90"), "p=new": ("0", "early", "90")}, {}]
+
+
+def marks_after_each_call(rig: Rig) -> list[dict[str, tuple[str | None, ...]]]:
+    """What each partition carries after each call that is made from now on."""
+    marks: list[dict[str, tuple[str | None, ...]]] = []
+    carried = (EVENT, STATE, DROPPED)
+    rig.look = lambda: marks.append({name: tuple(rig.mark(name, key) for key in carried) for name in rig.partitions()})
+    return marks
 
 
 # Deaths

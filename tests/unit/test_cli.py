@@ -82,13 +82,13 @@ def test_every_example_is_a_line_that_parses(path: tuple[str, ...], command: cli
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("statsu", "there is no command \"statsu\". The nearest is status. See 'calque --help'."),
-        ("epochs shwo 3", "there is no command \"shwo\". The nearest is show. See 'calque epochs --help'."),
-        ("epochs", "a command is missing. There are list, show, diff. See 'calque epochs --help'."),
-        ("status --wach", "there is no option \"--wach\". The nearest is --watch. See 'calque status --help'."),
-        ("--jsn status", "there is no option \"--jsn\". The nearest is --json. See 'calque --help'."),
+        ("statsu", "There is no command \"statsu\". The nearest is status. See 'calque --help'."),
+        ("epochs shwo 3", "There is no command \"shwo\". The nearest is show. See 'calque epochs --help'."),
+        ("epochs", "A command is missing. There are list, show, diff. See 'calque epochs --help'."),
+        ("status --wach", "There is no option \"--wach\". The nearest is --watch. See 'calque status --help'."),
+        ("--jsn status", "There is no option \"--jsn\". The nearest is --json. See 'calque --help'."),
         ("run --until heda", '--until: "heda" is neither "head" nor an event id. See \'calque run --help\'.'),
-        ("run --target", "option '--target' requires an argument. See 'calque --help'."),
+        ("run --target", "Option '--target' requires an argument. See 'calque --help'."),
         ("wait --target a", "--event-id is missing. The command needs it. See 'calque wait --help'."),
         ("wait --event-id 1", "--target is missing. The command needs it. See 'calque wait --help'."),
         ("wait --event-id x --target a", "--event-id: 'x' is not a valid integer range. See 'calque wait --help'."),
@@ -110,7 +110,7 @@ def test_every_example_is_a_line_that_parses(path: tuple[str, ...], command: cli
             "epochs diff 3",
             "B of `calque epochs diff A B` is missing. The command needs it. See 'calque epochs diff --help'.",
         ),
-        ("sql a b", "got unexpected extra argument (b). See 'calque sql --help'."),
+        ("sql a b", "Got unexpected extra argument (b). See 'calque sql --help'."),
         ("demo --seconds 5x", FIVE_X),
         (
             "status --watch --json",
@@ -125,7 +125,7 @@ def test_misuse_is_one_line_and_64(words: str, said: str, capsys: pytest.Capture
 
 def test_no_command_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 64
-    assert capsys.readouterr().err.startswith("calque: a command is missing. There are demo, init, check,")
+    assert capsys.readouterr().err.startswith("calque: A command is missing. There are demo, init, check,")
 
 
 @pytest.mark.usefixtures("configured")
@@ -153,7 +153,7 @@ def test_no_command_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_an_unknown_target_is_refused_by_every_command(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 65
-    said = 'calque: there is no target "drr". The nearest is dr. Name a target of the configuration.\n'
+    said = 'calque: There is no target "drr". The nearest is dr. Name a target of the configuration.\n'
     assert capsys.readouterr() == ("", said)
 
 
@@ -187,7 +187,7 @@ def test_debug_shows_the_traceback_before_the_line(tmp_path: Path, capsys: pytes
     assert main(["check", "-c", str(tmp_path / "none.toml"), "--debug"]) == 65
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("Traceback")
-    assert lines[-1].startswith("calque: there is no file")
+    assert lines[-1].startswith("calque: There is no file")
 
 
 def test_init_writes_a_file_that_is_valid_and_says_the_defaults(

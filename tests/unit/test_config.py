@@ -189,7 +189,7 @@ def test_targets_are_selected_by_name_and_a_wrong_one_is_refused(tmp_path: Path)
     config = read(tmp_path, FULL, {"S3_SECRET": ""})
     assert config.select(()) == ("dr", "copy")
     assert config.select(("copy", "copy")) == ("copy",)
-    with pytest.raises(Refused, match=r'^there is no target "cpoy"\. The nearest is copy\. Name a target'):
+    with pytest.raises(Refused, match=r'^There is no target "cpoy"\. The nearest is copy\. Name a target'):
         config.target("cpoy")
 
 
@@ -446,7 +446,7 @@ def test_one_metastore_as_source_and_target_needs_other_names(tmp_path: Path) ->
 
 
 def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=r"^there is no file .*none\.toml\. .* Write one with 'calque init"):
+    with pytest.raises(Refused, match=r"^There is no file .*none\.toml\. .* Write one with 'calque init"):
         load(tmp_path / "none.toml")
     with pytest.raises(Refused, match=r"can't be read\. Is a directory\."):
         load(tmp_path)

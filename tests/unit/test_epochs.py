@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.cli import main
 from calque.model.files import File
-from calque.model.ledger import Bridge, Epoch, ObjectRow
+from calque.model.ledger import Bridge, Epoch, ObjectRow, Parts, Reread, RereadCause
 from support.judges.documents import read_document
 
 AT = "2024-01-01T00:00:00.000+00:00"
@@ -31,6 +32,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ledger.publish(Epoch(1, 5, 2, AT, "bootstrap", tables=1, events=3, hops=1, files=1, bytes=1), [created], [])
     ledger.publish(Epoch(2, 8, 5, AT, "window", tables=1, events=3, hops=1, files=1, bytes=2), [replaced], [])
     last = Epoch(3, 8, 8, AT, "repair", quarantined=("hr.x",), set_aside=("hr.y",), bridges=(Bridge("hr.u", 1, 8),))
+    last = replace(last, parts=(Parts("hr.v", 5, 8),), rereads=(Reread("hr.u", 8, RereadCause.OPERATOR, "asked for"),))
     ledger.publish(last, [other], [])
     return tmp_path
 
@@ -54,10 +56,14 @@ def test_list_gives_every_epoch_oldest_first(capsys: pytest.CaptureFixture[str])
         "files": 1,
         "bytes": 1,
         "bridges": [],
+        "parts": [],
+        "rereads": [],
         "quarantined": [],
     }
     assert [row["epoch"] for row in rows] == [1, 2, 3]
     assert (rows[2]["bridges"], rows[2]["quarantined"]) == ([{"table": "hr.u", "from": 1, "to": 8}], ["hr.x"])
+    assert rows[2]["parts"] == [{"table": "hr.v", "from": 5, "to": 8}]
+    assert rows[2]["rereads"] == [{"table": "hr.u", "event_id": 8, "cause": "operator", "reason": "asked for"}]
 
 
 @pytest.mark.usefixtures("configured")
@@ -100,7 +106,7 @@ def test_diff_gives_what_changed_after_the_first_up_to_the_second(capsys: pytest
     [
         ("show 9", "dr has no epoch 9. There are epochs 1 to 3, of events 5 to 8;"),
         ("show @4", "dr has no epoch at or below event 4. There are epochs 1 to 3, of events 5 to 8;"),
-        ("diff 3 1", "epoch 3 comes after epoch 1. A difference goes forward. Write calque epochs diff 1 3."),
+        ("diff 3 1", "Epoch 3 comes after epoch 1. A difference goes forward. Write calque epochs diff 1 3."),
     ],
 )
 def test_what_is_not_there_is_refused(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,3 +131,37 @@ def test_there_are_entry_points() -> None:
 )
 def test_a_dry_run_forwards_no_effect(port: str, dry_run: type[object]) -> None:
     assert [method for method in EFFECTS[port] if method not in vars(dry_run)] == []
+
+
+ERRORS = frozenset(
+    {"Refused", "Unavailable", "Broken", "CallFailed", "EventsForgotten", "LeaseHeldByOther", "UsageError"}
+)
+NAMED = re.compile(
+    "calque|commit_table|strict_locations|targets|file:|hdfs:|librdkafka|dfsadmin|format =|registry_options"
+)
+"""Words that errors may begin with though they are written small: they are names."""
+BEHIND_A_PLACE = {"checks.py", "conflicts.py", "keys.py", "patterns.py", "places.py", "units.py"}
+"""Whose errors stand behind the place in the configuration: `calque.toml:7: targets.dr.scan: it is zero.`"""
+
+
+def beginnings(part: ast.expr) -> Iterator[str]:
+    """How a part of an error begins, where the source says so."""
+    match part:
+        case ast.Constant(value=str(text)) | ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
+            yield text
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from (*beginnings(body), *beginnings(orelse))
+        case ast.BinOp(left=left):
+            yield from beginnings(left)
+
+
+@pytest.mark.parametrize("file", LIBRARY, ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_part_of_an_error_begins_with_a_capital_letter_or_a_name(file: Path) -> None:
+    small = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in ERRORS:
+                parts = node.args[1:] if file.name in BEHIND_A_PLACE else node.args
+                texts = (text for part in parts for text in beginnings(part))
+                small += [text for text in texts if text[:1].islower() and not NAMED.match(text)]
+    assert small == []

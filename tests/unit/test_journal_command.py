@@ -101,8 +101,8 @@ def test_show_gives_an_event_whole(journal: DeltaJournal, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("event_id", "what"),
     [
-        ("5", "calque: event 5 is not in the journal yet. It has events 3 to 4. Name one of them, or wait for it.\n"),
-        ("2", "calque: event 2 is not in the journal any more. It has events 3 to 4; older ones are kept for"),
+        ("5", "calque: Event 5 is not in the journal yet. It has events 3 to 4. Name one of them, or wait for it.\n"),
+        ("2", "calque: Event 2 is not in the journal any more. It has events 3 to 4; older ones are kept for"),
     ],
 )
 def test_an_event_that_is_not_there_is_refused_with_what_is(
@@ -116,7 +116,7 @@ def test_an_event_that_is_not_there_is_refused_with_what_is(
 @pytest.mark.usefixtures("journal")
 @pytest.mark.parametrize("words", [("tail",), ("show", "1")])
 def test_before_the_first_capture_both_say_so(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> None:
-    what = "calque: the journal has no events yet. Nothing was captured. Start `calque run`.\n"
+    what = "calque: The journal has no events yet. Nothing was captured. Start `calque run`.\n"
     assert refused(capsys, *words) == what
 
 

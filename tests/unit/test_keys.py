@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from calque.core.keys import NOTHING, keys_of
+from calque.core.keys import NOTHING, keys_of, why_unknown
 from calque.model.hive import Column, Database, Function, Partition, Storage, Table
 from calque.model.journal import Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
@@ -435,6 +435,25 @@ def test_a_type_that_is_not_known_is_unknown_and_no_defect() -> None:
 
 
 # What can't be folded
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (event("A_NEW_TYPE", {}, table="t"), "calque does not know events of this type"),
+        (
+            replace(event("CREATE_TABLE", {"db": "d1", "table": "t"}, table="t"), catalog=""),
+            "the message has no tableObjJson, as in all messages of old metastores",
+        ),
+        (
+            altered(PLAIN, replace(PLAIN, parameters={"table_type": "ICEBERG"})),
+            "the table became an Iceberg table, or was one",
+        ),
+    ],
+)
+def test_what_is_unknown_without_a_defect_says_why(one: Event, why: str) -> None:
+    assert keys_of(one) == Keys(EventKind.UNKNOWN, T)
+    assert why_unknown(one) == why
 
 
 @pytest.mark.parametrize(

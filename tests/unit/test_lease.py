@@ -193,7 +193,7 @@ def test_a_writer_that_was_replaced_is_told_by_whom_and_stays_out(world: World) 
     assert second.attempt(OTHER) is None
     assert not permitted(first)
     for _ in range(2):
-        with pytest.raises(Broken, match=r"The lease on dr is lost\. process 7 on host-of-other has taken it"):
+        with pytest.raises(Broken, match=r"The lease on dr is lost\. It was taken by process 7 on host-of-other"):
             first.renew()
     with pytest.raises(Broken):
         first.permit()
@@ -281,7 +281,7 @@ def test_a_writer_that_can_not_drop_old_generations_has_the_lease_all_the_same(w
 def test_a_lease_whose_record_was_removed_is_lost(world: World) -> None:
     lease = world.taken(ME)
     leases_of(world.catalog).forget(2)
-    with pytest.raises(Broken, match="its record was removed"):
+    with pytest.raises(Broken, match="Its record was removed"):
         lease.renew()
 
 
@@ -335,7 +335,7 @@ def test_a_command_beside_the_writer_needs_its_state_folder(world: World) -> Non
     ours.permit()
     world.taken(ME)
     ours.permit()
-    with pytest.raises(Refused, match=r"another state folder\. by process 7 on host-of-me"):
+    with pytest.raises(Refused, match=r"another state folder\. It was written by process 7 on host-of-me"):
         theirs.permit()
     leases.take(generation(2, OTHER))
     ours.permit()

@@ -137,11 +137,11 @@ def test_a_start_that_is_tried_again_is_of_the_same_writer(process: Process) -> 
 def test_a_process_over_the_same_state_folder_knows_that_the_one_before_is_dead(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with Roles(state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         proof = held.proof(TargetPlaces("dr").role)
         assert held.proof("capture") == ""
     with Roles(state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         assert held.proof(TargetPlaces("dr").role) == proof
         process = Process(tmp_path, held)
         process.leases.take(Generation(1, writer("dead", proof), 600.0))
@@ -150,5 +150,5 @@ def test_a_process_over_the_same_state_folder_knows_that_the_one_before_is_dead(
         process.part.lease.release()
         process.end()
     with Roles(tmp_path / "other") as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         assert held.proof(TargetPlaces("dr").role) != proof

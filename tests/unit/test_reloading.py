@@ -106,11 +106,11 @@ def test_a_target_that_another_process_has_is_not_taken_over(tmp_path: Path) -> 
     run.presence.begin(run.targets)
     try:
         with Roles(run.wiring.state) as other:
-            other.take("target c")
+            other.take({"target c": 30.0})
             run.reload()
             assert "Another process runs target c" in run.presence.answered.problem
             assert (run.targets, run.wiring.config) == (("a",), before)
-            other.take("target b")
+            other.take({"target b": 30.0})
     finally:
         run.presence.end()
 

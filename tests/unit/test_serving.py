@@ -19,7 +19,7 @@ from calque.control.processes import ProcessPresence
 from calque.engine.check.findings import Findings
 from calque.engine.window.result import Window
 from calque.errors import Refused, Unavailable
-from calque.model.ledger import Bridge, Epoch
+from calque.model.ledger import Bridge, Epoch, Parts, Reread, RereadCause
 from calque.model.names import Span
 from calque.serve.heartbeat import Heartbeat
 from calque.serve.http import DEFAULT, Pages, Serving, hindrances, serve
@@ -82,7 +82,12 @@ def test_metrics_tell_what_is_in_memory_and_what_windows_did() -> None:
     meters = Meters(lambda: WELL)
     window = Window(Span(8, 10), events=2)
     window.applied.calls, window.applied.files, window.applied.bytes = 3, 4, 500
-    window.epoch = Epoch(3, 10, 8, "", "window", bridges=(Bridge("sales.x", 8, 10),))
+    window.epoch = Epoch(
+        *(3, 10, 8, "", "window"),
+        bridges=(Bridge("sales.x", 8, 10),),
+        parts=(Parts("sales.x", 8, 10), Parts("sales.y", 8, 9)),
+        rereads=(Reread("sales.z", 9, RereadCause.GAP, "gap 1"),),
+    )
     meters.window("dr", window, 0.3)
     meters.window("dr", Window(Span(10, 10)), 0.01)
     found = dict(line.rsplit(" ", 1) for line in meters.text().decode().splitlines() if not line.startswith("#"))
@@ -102,6 +107,9 @@ def test_metrics_tell_what_is_in_memory_and_what_windows_did() -> None:
         'calque_bytes_total{target="dr"}': 500,
         'calque_epochs_total{target="dr"}': 1,
         'calque_bridges_total{target="dr"}': 1,
+        'calque_parts_total{target="dr"}': 2,
+        'calque_rereads_total{cause="hole",target="dr"}': 0,
+        'calque_rereads_total{cause="gap",target="dr"}': 1,
         'calque_window_seconds_count{target="dr"}': 2,
         'calque_window_seconds_bucket{le="0.2",target="dr"}': 1,
     }

@@ -80,4 +80,6 @@ def test_a_configuration_has_one_source_and_its_targets_follow_it(tmp_path: Path
     assert config.source_of("dr") is source.plug
     assert [target.source for target in wiring.targets.values()] == [source, source]
     assert source.news_file == tmp_path / "state" / "wake" / "news"
-    assert wiring.folder.checkpoint(source.places.query, 2) == str(tmp_path / "checkpoints" / "capture.2")
+    checkpoints = [wiring.folder.checkpoint(source.places.query, *counts) for counts in ((), (2,), (0, 1), (2, 1))]
+    names = ["capture", "capture.2", "capture.takeover-1", "capture.2.takeover-1"]
+    assert checkpoints == [str(tmp_path / "checkpoints" / name) for name in names]

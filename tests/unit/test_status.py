@@ -21,7 +21,21 @@ from calque.control.status import snapshot
 from calque.control.status_records import is_running, tell
 from calque.core.standing import PAUSED
 from calque.model.gaps import Gap, GapCause
-from calque.model.ledger import Bridge, DatabaseRow, Epoch, FunctionRow, StateRow, TableRow, TableState, count_bridges
+from calque.model.ledger import (
+    Bridge,
+    DatabaseRow,
+    Epoch,
+    FunctionRow,
+    Parts,
+    Reread,
+    RereadCause,
+    StateRow,
+    TableRow,
+    TableState,
+    count_bridges,
+    count_parts,
+    count_rereads,
+)
 from calque.model.records import GapRecovery
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.serve.lag_clock import HeadTimes
@@ -70,7 +84,7 @@ def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring
 def test_a_process_that_has_told_nothing_yet_is_starting(wiring: Wiring) -> None:
     told_before(wiring)
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         assert seen(wiring) == ("starting", None)
         assert is_running(wiring, "dr")
 
@@ -78,7 +92,7 @@ def test_a_process_that_has_told_nothing_yet_is_starting(wiring: Wiring) -> None
 @pytest.mark.parametrize("state", ["starting", "bootstrapping", "running", "failed"])
 def test_what_a_living_process_tells_is_so(wiring: Wiring, state: str) -> None:
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, state, "its metastore does not answer")
         assert seen(wiring) == (state, "its metastore does not answer")
         tell(wiring.control, TargetPlaces("dr").status_record, state, None)
@@ -90,7 +104,7 @@ def test_a_target_that_is_held_back_is_paused_as_long_as_it_lives(wiring: Wiring
     wiring.control.put(TargetPlaces("dr").pause_record, {"at": 0.0})
     assert seen(wiring) == ("stopped", None)
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, state, None)
         assert seen(wiring) == (shown, None)
 
@@ -106,13 +120,13 @@ def test_a_target_that_failed_says_why_until_it_runs_again(wiring: Wiring) -> No
     assert seen(wiring) == ("failed", "The ledger was changed. By another. Look.")
     assert not is_running(wiring, "dr")
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         assert seen(wiring) == ("starting", None)
 
 
 def test_a_process_that_lives_and_tells_nothing_is_told_of(wiring: Wiring) -> None:
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         told_before(wiring, pid=os.getpid(), at=time.time() - 60)
         state, error = seen(wiring)
         assert (state, f"Process {os.getpid()} has told nothing for 60 s" in str(error)) == ("running", True)
@@ -134,7 +148,7 @@ def test_several_processes_over_one_state_folder_are_told_apart(
     other.begin(())
     try:
         with Roles(wiring.state) as held:
-            held.take(SourcePlaces().role)
+            held.take({SourcePlaces().role: 30.0})
             tell(
                 wiring.control,
                 SourcePlaces().status_record,
@@ -193,7 +207,7 @@ def test_looking_at_a_role_does_not_keep_anybody_from_taking_it(wiring: Wiring) 
     try:
         for _ in range(50):
             with Roles(wiring.state) as held:
-                held.take(TargetPlaces("dr").role)
+                held.take({TargetPlaces("dr").role: 30.0})
     finally:
         looking.set()
         thread.join()
@@ -217,7 +231,7 @@ def test_a_ledger_that_can_not_be_read_is_told_of_and_nothing_is_made_up(
 ) -> None:
     spoilt(wiring.state / "ledgers" / "dr" / "epochs")
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, "running", None)
         document = snapshot(wiring)
     found = document["targets"]["dr"]
@@ -236,7 +250,7 @@ def test_a_ledger_that_can_not_be_read_is_told_of_and_nothing_is_made_up(
 def test_a_journal_that_can_not_be_read_is_told_of_beside_what_is_known(wiring: Wiring) -> None:
     spoilt(wiring.state / "journal")
     with Roles(wiring.state) as held:
-        held.take(SourcePlaces().role)
+        held.take({SourcePlaces().role: 30.0})
         tell(
             wiring.control,
             SourcePlaces().status_record,
@@ -284,7 +298,7 @@ def test_waiting_tables_and_those_to_be_read_say_what_they_show(wiring: Wiring) 
 def test_a_table_that_the_process_reads_or_copies_is_told_of_as_that(wiring: Wiring) -> None:
     wiring.ledger("dr").put_tables([TableRow("sales", name, TableState.UNKNOWN) for name in ("x", "y", "z")])
     with Roles(wiring.state) as held:
-        held.take(TargetPlaces("dr").role)
+        held.take({TargetPlaces("dr").role: 30.0})
         states = {"sales.x": "reading", "sales.y": "staging"}
         tell(wiring.control, TargetPlaces("dr").status_record, "bootstrapping", None, states=states)  # type: ignore[arg-type]
         found = target_of(wiring)
@@ -328,3 +342,18 @@ def test_a_bridge_that_several_epochs_tell_of_is_one() -> None:
     ]
     assert count_bridges(epochs) == 4
     assert count_bridges(epochs[:4]) == 2
+
+
+def test_operations_in_parts_are_counted_as_bridges_are_also_where_an_older_calque_told_only_their_tables() -> None:
+    epochs = [
+        Epoch(1, 9, 5, "", "window", in_parts=("d.t",)),
+        Epoch(2, 12, 9, "", "window", in_parts=("d.t",), parts=(Parts("d.t", 9, 12),)),
+        Epoch(3, 12, 12, "", "window", in_parts=("d.t",), parts=(Parts("d.t", 9, 12),)),
+    ]
+    assert count_parts(epochs) == 2
+
+
+def test_rereads_are_counted_by_cause() -> None:
+    hole, operator = (Reread("d.t", 9, cause, "") for cause in (RereadCause.HOLE, RereadCause.OPERATOR))
+    epochs = [Epoch(1, 9, 5, "", "window", rereads=(hole, operator)), Epoch(2, 12, 9, "", "window", rereads=(hole,))]
+    assert count_rereads(epochs) == {"hole": 2, "gap": 0, "operator": 1}

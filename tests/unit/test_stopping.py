@@ -38,7 +38,7 @@ class Calling(Part):
     """One whose only call is answered when `answered` is set."""
 
     def __init__(self, run: Run, name: str, answered: threading.Event) -> None:
-        super().__init__(run, run.streams["hq"], name, name)
+        super().__init__(run, run.streams["hq"], name, name, name)
         self.answered = answered
         self.calls = 0
 

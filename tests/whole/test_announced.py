@@ -8,9 +8,9 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
 from calque.core.layout import join
 from calque.core.lifecycle import State
-from calque.engine.sides.announced_exceptions import AnnouncedExceptions, bridges, in_parts
+from calque.engine.sides.announced_exceptions import AnnouncedExceptions, bridges, in_parts, parts
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.ledger import Bridge
+from calque.model.ledger import Bridge, Parts
 from calque.model.names import TableName
 from calque.model.records import AnnouncedBridge, AnnouncedParts
 from support.worlds.worlds import World
@@ -30,6 +30,7 @@ def test_what_waits_to_be_told_survives_a_restart_and_is_told_once() -> None:
     after.load(ledger.records(), 6)
     waiting = after.waiting()
     assert (bridges(waiting), in_parts(waiting)) == ((Bridge("d1.orders", 5, 9),), ("d1.past",))
+    assert parts(waiting) == (Parts("d1.past", 5, 8),)
     after.mark_published(ledger, waiting, 9)
     assert (after.waiting(), ledger.records()) == ((), ())
 

@@ -271,7 +271,7 @@ def test_a_start_ahead_of_the_target_is_still_refused_where_the_journal_begins_l
     create(world, "two")
     fall_behind(world)
     world.side = replace(world.side, policy=replace(POLICY, start=start))
-    with pytest.raises(Refused, match="the journal begins with event"):
+    with pytest.raises(Refused, match="The journal begins with event"):
         world.restart_replica(type(world.ledger)(world.recorded))
 
 

@@ -496,11 +496,11 @@ def test_an_event_that_the_journal_does_not_have_is_refused(
 ) -> None:
     todo = "Let `calque run` capture it, name an earlier event, or leave --upto out.\n"
     assert main(["plan", "--upto", "7"]) == 65
-    said = f"calque: event 7 is not in the journal. It has no events yet. {todo}"
+    said = f"calque: Event 7 is not in the journal. It has no events yet. {todo}"
     assert capsys.readouterr() == ("", said)
     last = journal_of(begun(), configured)
     assert main(["plan", "--upto", "700", "--json"]) == 65
-    said = f"calque: event 700 is not in the journal. It ends at event {last}. {todo}"
+    said = f"calque: Event 700 is not in the journal. It ends at event {last}. {todo}"
     assert capsys.readouterr() == ("", said)
 
 

@@ -145,7 +145,7 @@ def test_whoever_dies_at_the_start_starts_again() -> None:
 def test_a_start_that_log_or_journal_do_not_reach_is_refused_with_what_to_do() -> None:
     world = StartWorld(PLAIN_TABLE, PARTED)
     world.begin += 1
-    with pytest.raises(Refused, match=r"the journal begins with event .*bootstrap"):
+    with pytest.raises(Refused, match=r"The journal begins with event .*bootstrap"):
         world.open()
     world = StartWorld(PLAIN_TABLE, PARTED)
     world.insert(b"more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,7 +84,7 @@ def list_epochs(settings: CommandSettings, config: Config, target: str) -> int:
         print_json(rows)
     else:
         rows_with_counts = [
-            {**row, "bridges": len(row["bridges"]), "quarantined": len(row["quarantined"])} for row in rows
+            {**row, **{name: len(row[name]) for name in ("bridges", "parts", "rereads", "quarantined")}} for row in rows
         ]
         print_table([name.replace("_", " ") for name in ROW], [[row[name] for name in ROW] for row in rows_with_counts])
     return 0
@@ -120,7 +121,7 @@ def diff(settings: CommandSettings, config: Config, target: str, before: EpochRe
     epochs = ledger.epochs()
     first, last = find(epochs, before, target), find(epochs, after, target)
     if first.epoch > last.epoch:
-        problem = f"epoch {first.epoch} comes after epoch {last.epoch}"
+        problem = f"Epoch {first.epoch} comes after epoch {last.epoch}"
         raise Refused(problem, "A difference goes forward", f"Write calque epochs diff {last.epoch} {first.epoch}")
     between = [epoch for epoch in epochs if first.epoch < epoch.epoch <= last.epoch]
     objects = changes([(epoch.epoch, row) for epoch in between for row in ledger.objects(epoch.epoch)], wiring, target)
@@ -150,7 +151,7 @@ def diff(settings: CommandSettings, config: Config, target: str, before: EpochRe
 
 ROW = (
     *("epoch", "event_id", "from_event_id", "published_at", "kind", "tables", "hops", "files", "bytes", "bridges"),
-    "quarantined",
+    *("parts", "rereads", "quarantined"),
 )
 """The fields of an epoch in a list."""
 GONE = frozenset({"drop_table", "drop_partition", "rename_away"})
@@ -158,8 +159,11 @@ GONE = frozenset({"drop_table", "drop_partition", "rename_away"})
 
 
 def row_of(epoch: Epoch) -> dict[str, Any]:
-    bridges = [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in epoch.bridges]
-    return {**{name: getattr(epoch, name) for name in ROW}, "bridges": bridges}
+    spans = {
+        name: [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in told]
+        for name, told in (("bridges", epoch.bridges), ("parts", epoch.parts))
+    }
+    return {**{name: getattr(epoch, name) for name in ROW}, **spans, "rereads": list(map(asdict, epoch.rereads))}
 
 
 def rest_of(epoch: Epoch) -> dict[str, Any]:

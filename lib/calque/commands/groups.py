@@ -24,10 +24,10 @@ class Commands(click.Group):
         name = args[0]
         if name in self.commands or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        raise click.UsageError(f'there is no command "{name}". {nearest(name, self.commands)}', ctx)
+        raise click.UsageError(f'There is no command "{name}". {nearest(name, self.commands)}', ctx)
 
 
 def need_command(context: click.Context) -> None:
     """What a group does by itself: refuse to do nothing."""
     if context.invoked_subcommand is None and isinstance(context.command, Commands):
-        raise click.UsageError(f"a command is missing. There are {', '.join(context.command.commands)}", context)
+        raise click.UsageError(f"A command is missing. There are {', '.join(context.command.commands)}", context)

@@ -133,7 +133,7 @@ def retained_range(journal: Journal) -> tuple[EventId, EventId]:
 
     last = journal.last()
     if last is None:
-        raise Refused("the journal has no events yet", "Nothing was captured", "Start `calque run`")
+        raise Refused("The journal has no events yet", "Nothing was captured", "Start `calque run`")
     oldest = journal.oldest()
     return (last + 1 if oldest is None else oldest), last
 
@@ -145,10 +145,10 @@ def require_kept(journal: Journal, event_id: EventId) -> None:
     oldest, last = retained_range(journal)
     extent = f"It has events {oldest} to {last}" if oldest <= last else f"It is empty, and goes on after event {last}"
     if event_id > last:
-        raise Refused(f"event {event_id} is not in the journal yet", extent, "Name one of them, or wait for it")
+        raise Refused(f"Event {event_id} is not in the journal yet", extent, "Name one of them, or wait for it")
     if event_id < oldest:
         why = f"{extent}; older ones are kept for [journal] retention, or were lost in a gap (see `calque status`)"
-        raise Refused(f"event {event_id} is not in the journal any more", why, "Name one that it has")
+        raise Refused(f"Event {event_id} is not in the journal any more", why, "Name one that it has")
 
 
 def pages(journal: Journal, after: EventId, upto: EventId) -> Iterator[Sequence[Entry]]:

@@ -47,14 +47,15 @@ def run(settings: CommandSettings, config: Config) -> int:
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    source = wiring.only_source()
-    location = source.journal_location
+    source_name = wiring.only_source().plug.name
     with Roles(wiring.state) as held_roles:
-        for role in roles([source.places], config.targets_of(source.plug.name)):
-            held_roles.take(role)
+        held_roles.take(roles(config, [source_name], config.targets_of(source_name)))
+        wiring = wiring.behind(held_roles)
+        source = wiring.only_source()
+        location = source.journal_location
         to, current = location.configured(), location.recorded()
         if current is None:
-            raise Refused("there is no journal to move yet", "Nothing was captured", f"Start `calque run`, into {to}")
+            raise Refused("There is no journal to move yet", "Nothing was captured", f"Start `calque run`, into {to}")
         copy = None if current.same(to) else copied(wiring, source, current, to, quiet=settings.json)
         if copy is not None:
             location.move(to, copy.last)
@@ -129,7 +130,7 @@ def create(settings: CommandSettings, config: Config) -> int:
     if address.format != "kafka":
         todo = 'Nothing is to be done; or write format = "kafka" below [journal]'
         raise Refused(
-            "there are no topics to make", "The journal is a Delta table, which capture makes by itself", todo
+            "There are no topics to make", "The journal is a Delta table, which capture makes by itself", todo
         )
     from calque.wiring.journal_topics import make_topics, registry_of
 

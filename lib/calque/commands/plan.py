@@ -67,7 +67,7 @@ def require_captured(wiring: Wiring, upto: EventId | None) -> None:
     last = wiring.only_source().side().journal.last()
     if upto is not None and upto > (last or 0):
         raise Refused(
-            f"event {upto} is not in the journal",
+            f"Event {upto} is not in the journal",
             f"It ends at event {last}" if last is not None else "It has no events yet",
             "Let `calque run` capture it, name an earlier event, or leave --upto out",
         )

@@ -42,7 +42,7 @@ def run(settings: CommandSettings, config: Config) -> int:
     if not processes:
         raise Unavailable(
             f"No calque runs on {config.state.path}",
-            "nobody reads the configuration",
+            "Nobody reads the configuration",
             "Start `calque run`: it reads it",
         )
     wrong = sorted({(process.answer.code, process.answer.problem) for process in processes if process.answer.problem})
@@ -70,7 +70,7 @@ def answers(control: Records, request: str, seconds: float) -> Sequence[Process]
         if time.monotonic() > deadline:
             raise Unavailable(
                 f"Process {', '.join(silent)} did not take the configuration over in {seconds:g} s",
-                "it is busy, or hangs",
+                "It is busy, or hangs",
                 "Look at its log, and at `calque status`",
             )
         time.sleep(POLL_SECONDS)

@@ -79,7 +79,7 @@ def unsupported(config: Config) -> list[Refused]:
             refusals.append(
                 Refused(
                     f'targets.{name}: consistency = "database" and drops = "keep" exclude each other',
-                    "a table that is kept is in no state of the source's database",
+                    "A table that is kept is in no state of the source's database",
                     'Write drops = "follow", or consistency = "table"',
                 )
             )

@@ -109,7 +109,7 @@ class Config:
         for name in chosen_names:
             if name not in self.targets:
                 todo = "Name a target of the configuration"
-                raise Refused(f'there is no target "{name}"', nearest(name, self.targets), todo)
+                raise Refused(f'There is no target "{name}"', nearest(name, self.targets), todo)
         return chosen_names or tuple(self.targets)
 
 

@@ -78,7 +78,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise Refused(f"there is no file {path}", "The configuration stands there", _init(path)) from None
+        raise Refused(f"There is no file {path}", "The configuration stands there", _init(path)) from None
     except UnicodeDecodeError as error:
         raise Refused(f"{path} is not UTF-8", f"Byte {error.start} is not", "Save it as UTF-8") from None
     except OSError as error:

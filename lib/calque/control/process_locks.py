@@ -1,52 +1,103 @@
-"""What a process does on a state folder: each of it in one process only."""
+"""What a process does on a state folder: each of it in one process only.
+
+A role has a lock file, and a lease in generations beside it (`role_generations`). The lock says at once that its holder
+is dead, as the kernel frees it. The lease says whether the process that has the lock lives: one that is suspended or
+hangs is replaced after the lease's seconds, by the rules of `core.lease`. The next process then puts a lock file of its
+own in the place of the one that is not freed.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
+import socket
+import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+from uuid import uuid4
 
-from calque.errors import Unavailable
-from calque.model.state_places import SourcePlaces, TargetPlaces
+from calque.control.role_generations import FileGenerations
+from calque.engine.lease.keeper import Lease, LeaseHeldByOther
+from calque.errors import CalqueError, Unavailable
+from calque.model.lease import Writer
+from calque.model.state_places import TargetPlaces
 
+if TYPE_CHECKING:
+    from calque.config import Config
+
+LOG = logging.getLogger(__name__)
 LOOKED_AT_SECONDS = 0.2
 """Who asks for the holder has the lock for a moment."""
-
-
-def roles(sources: Iterable[SourcePlaces], targets: Iterable[str]) -> list[str]:
-    """Those of a process that captures these sources and replicates to these targets."""
-    return [*(source.role for source in sources), *(TargetPlaces(target).role for target in targets)]
-
-
+RENEWED_SECONDS = 1.0
+"""After which a holder shows that it lives: so long a second process is not refused."""
+PAUSE_SECONDS = 0.02
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
+def roles(config: Config, sources: Iterable[str], targets: Iterable[str]) -> dict[str, float]:
+    """Those of a process that captures these sources and replicates to these targets, each with the seconds after which
+    a holder that shows no sign of life is replaced."""
+    leases = {name: target.keys.lease for name, target in config.targets.items()}
+    captures = {
+        config.sources[name].places.role: max(leases[target] for target in config.targets_of(name)) for name in sources
+    }
+    return captures | {TargetPlaces(name).role: leases[name] for name in targets}
+
+
 class Roles:
-    """Those that this process has in the state folder; the rest is given back at the end of `with`."""
+    """Those that this process has in the state folder; the rest is given back at the end of `with`. A `Fence`: whoever
+    lost one of them begins no effect any more."""
 
     def __init__(self, state: Path) -> None:
         self.state = state
-        self.held_roles: dict[str, ExitStack] = {}
-        self.locks: dict[str, str] = {}
+        self.held_roles: dict[str, RoleLock] = {}
 
-    def take(self, role: str) -> None:
-        """Raises `Unavailable` when another process has it."""
-        stack = ExitStack()
-        self.locks[role] = stack.enter_context(only_one(self.state, role))
-        self.held_roles[role] = stack
+    def take(self, wanted_roles: Mapping[str, float], stopping: threading.Event | None = None) -> bool:
+        """Take all of them, or none; each with the seconds of its lease. Waits for holders that may be suspended; False
+        where `stopping` was set meanwhile. Raises `Unavailable` when another process has one, and lives."""
+        stopping = stopping or threading.Event()
+        locks = {role: RoleLock(self.state, role, seconds) for role, seconds in wanted_roles.items()}
+        missing = list(locks.values())
+        try:
+            while missing := [lock for lock in missing if not lock.attempt()]:
+                if stopping.wait(min(lock.pause() for lock in missing)):
+                    return False
+        finally:
+            if missing:
+                for lock in locks.values():
+                    lock.give_back()
+        self.held_roles |= locks
+        return True
+
+    def permit(self) -> None:
+        """Whether an effect may begin now. Raises as `Lease.permit` does."""
+        for lock in tuple(self.held_roles.values()):
+            lock.lease.permit()
+
+    @property
+    def lost(self) -> CalqueError | None:
+        """Why one of them is another process's."""
+        return next((lock.lease.lost for lock in tuple(self.held_roles.values()) if lock.lease.lost is not None), None)
 
     def proof(self, role: str) -> str:
-        """What names the lock of a role that is held: all others that ever had one of this name are dead, as the
-        kernel gives it to one. Empty where the role is not held, or the system does not tell its kernels apart."""
-        return self.locks.get(role, "") if role in self.held_roles else ""
+        """What names a role that is held, under the kernel that runs: all others that ever had one of this name are
+        dead, or begin no effect any more. Empty where the role is not held, or the system does not tell its kernels
+        apart."""
+        if role not in self.held_roles or not BOOT.exists():
+            return ""
+        folder = lock_of(self.state, role).parent.stat()
+        return f"{BOOT.read_text().strip()}:{folder.st_dev}:{folder.st_ino}:{role}"
+
+    def takeovers(self, role: str) -> int:
+        """How often a process that may still live was replaced in the role."""
+        return takeovers_of(lock_of(self.state, role))
 
     def give_back(self, role: str) -> None:
-        self.held_roles.pop(role).close()
+        self.held_roles.pop(role).give_back()
 
     def __enter__(self) -> Roles:
         return self
@@ -58,46 +109,147 @@ class Roles:
             self.give_back(role)
 
 
+class RoleLock:
+    """One role that this process wants, or has."""
+
+    def __init__(self, state: Path, role: str, seconds: float) -> None:
+        self.state, self.role, self.path = state, role, lock_of(state, role)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.generations = FileGenerations(self.path.parent, self.path.stem)
+        self.lease = Lease(self.generations, f"{role} in {state}", seconds, every=RENEWED_SECONDS)
+        self.id = uuid4().hex
+        self.lock: TextIO | None = None
+        """Of the file at `path`, or of the draft that is to replace it."""
+        self.draft = self.path.with_name(f".{self.path.name}.{self.id}")
+        self.has_draft = False
+        self.began = time.monotonic()
+
+    def attempt(self) -> bool:
+        """Whether the role is this process's now; else it may be later. Raises `Unavailable`."""
+        self.lock_file()
+        if self.has_draft and not self.is_holder_known():
+            if time.monotonic() < self.began + LOOKED_AT_SECONDS:
+                return False
+            raise self.refusal()
+        is_first_look = self.lease.first is None
+        try:
+            watched = self.lease.attempt(self.writer())
+        except LeaseHeldByOther as error:
+            raise self.refusal() from error
+        if watched is None:
+            self.name_lock()
+            self.lease.keep(ignore)
+        elif is_first_look:
+            LOG.info("%s: %s is replaced if it shows no sign of life", self.role, watched.holder.writer)
+        return watched is None
+
+    def lock_file(self) -> None:
+        """Lock the file at `path` where nobody has it, else a draft."""
+        if self.lock is not None and not self.has_draft:
+            return
+        free = free_lock(self.path)
+        if free is not None:
+            self.drop_draft()
+            self.lock = free
+        elif self.lock is None:
+            self.lock, self.has_draft = self.draft.open("a+"), True
+            fcntl.flock(self.lock, fcntl.LOCK_EX)
+
+    def is_holder_known(self) -> bool:
+        """Whether the newest generation is of the process that has the lock."""
+        newest = self.generations.newest()
+        return newest is not None and not newest.released and newest.writer.pid == process_in(self.path)
+
+    def writer(self) -> Writer:
+        """Whoever has the lock that names the newest generation's process knows that this one is dead, and inherits its
+        proof. That holds in a copy of a state folder, too."""
+        assert self.lock is not None
+        newest, host, proof = self.generations.newest(), socket.gethostname(), self.id
+        self.lock.seek(0)
+        named = self.lock.read().strip()
+        if newest is not None and not self.has_draft and (newest.writer.host, str(newest.writer.pid)) == (host, named):
+            proof = newest.writer.proof
+        return Writer(self.id, host, os.getpid(), str(self.state), proof)
+
+    def name_lock(self) -> None:
+        """Say whose the lock is, and give it its name. Who had the lock of that name keeps one without a name."""
+        assert self.lock is not None
+        self.lock.truncate(0)
+        self.lock.write(str(os.getpid()))
+        self.lock.flush()
+        if self.has_draft:
+            takeovers_file(self.path).write_text(str(takeovers_of(self.path) + 1))
+            self.draft.replace(self.path)
+            self.has_draft = False
+
+    def pause(self) -> float:
+        """Seconds between two attempts."""
+        return PAUSE_SECONDS if self.lease.first is None else self.lease.pause()
+
+    def refusal(self) -> Unavailable:
+        return Unavailable(
+            f"Another process runs {self.role} on {self.state}",
+            f"It is process {process_in(self.path) or 'unknown'}",
+            "Stop it first, or give this one a state folder of its own",
+        )
+
+    def give_back(self) -> None:
+        self.lease.release()
+        self.drop_draft()
+        if self.lock is not None:
+            self.lock.close()
+
+    def drop_draft(self) -> None:
+        if self.has_draft and self.lock is not None:
+            self.draft.unlink(missing_ok=True)
+            self.lock.close()
+            self.has_draft = False
+
+
+def ignore(_: CalqueError) -> None:
+    """Whoever needs a role asks `Roles`."""
+
+
 def holder(state: Path, role: str) -> int | None:
     """The process of this host that has the role; None where none has it."""
-    try:
-        with lock_of(state, role).open("r") as lock:
-            if taken(lock, fcntl.LOCK_SH):
-                return None
-            return int(lock.read().strip() or 0)
-    except (FileNotFoundError, ValueError):
-        return None
-
-
-@contextmanager
-def only_one(state: Path, role: str) -> Iterator[str]:
-    """Gives the name of the lock: the kernel's, since it started, and the file's."""
     path = lock_of(state, role)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as lock:
-        until = time.monotonic() + LOOKED_AT_SECONDS
-        while not taken(lock, fcntl.LOCK_EX):
-            if time.monotonic() < until:
-                time.sleep(0.02)
-                continue
-            lock.seek(0)
-            raise Unavailable(
-                f"Another process runs {role} on {state}",
-                f"it is process {lock.read().strip() or 'unknown'}",
-                "Stop it first, or give this one a state folder of its own",
-            )
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        file = os.fstat(lock.fileno())
-        yield f"{BOOT.read_text().strip()}:{file.st_dev}:{file.st_ino}" if BOOT.exists() else ""
+    try:
+        with path.open("r") as lock:
+            return None if is_locked(lock, fcntl.LOCK_SH) else process_in(path)
+    except FileNotFoundError:
+        return None
 
 
 def lock_of(state: Path, role: str) -> Path:
     return state / "locks" / f"{role.replace(' ', '.')}.lock"
 
 
-def taken(lock: TextIO, mode: int) -> bool:
+def process_in(path: Path) -> int | None:
+    """The one that the lock file names."""
+    text = path.read_text().strip()
+    return int(text) if text.isdigit() else None
+
+
+def takeovers_of(path: Path) -> int:
+    file = takeovers_file(path)
+    return int(file.read_text()) if file.exists() else 0
+
+
+def takeovers_file(path: Path) -> Path:
+    return path.with_suffix(".takeovers")
+
+
+def free_lock(path: Path) -> TextIO | None:
+    """The file of that name, locked; None where another process has it."""
+    lock = path.open("a+")
+    if is_locked(lock, fcntl.LOCK_EX) and os.fstat(lock.fileno()).st_ino == path.stat().st_ino:
+        return lock
+    lock.close()
+    return None
+
+
+def is_locked(lock: TextIO, mode: int) -> bool:
+    """Whether the lock could be had."""
     try:
         fcntl.flock(lock, mode | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -20,7 +20,7 @@ from calque.core.gap_states import GapState, TargetGaps, states_of
 from calque.core.standing import is_paused
 from calque.errors import CalqueError, Unavailable
 from calque.model.gaps import Gap
-from calque.model.ledger import StateRow, TableRow, TableState, count_bridges
+from calque.model.ledger import StateRow, TableRow, TableState, count_bridges, count_parts, count_rereads
 from calque.model.names import EventId, Span
 from calque.ports import EventLog, Ledger
 from calque.wiring.source import SourceWiring
@@ -110,7 +110,7 @@ def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) ->
             "tables": dict.fromkeys(state.value for state in TableState),
             "set_aside": [],
             "quarantined": [],
-            "bridges": None,
+            **dict.fromkeys(("bridges", "parts", "rereads")),
             "copying": report.get("copying"),
             "reading": report.get("reading"),
             "last_error": report["last_error"] or str(error),
@@ -121,7 +121,7 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
     """What the ledger says, and the process."""
     target = wiring.target(name)
     ledger, source = target.ledger(), target.source
-    epoch = ledger.last_epoch()
+    epoch, epochs = ledger.last_epoch(), ledger.epochs()
     position = position_of(wiring, name, epoch)
     rows = ledger.tables().values()
     report = target_record(wiring, name)
@@ -140,7 +140,9 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
         "tables": counts,
         "set_aside": [set_aside(row, states[row]) for row in tables if row.state in OUT],
         "quarantined": [quarantined(row) for row in rows if row.state is TableState.QUARANTINED],
-        "bridges": count_bridges(ledger.epochs()),
+        "bridges": count_bridges(epochs),
+        "parts": count_parts(epochs),
+        "rereads": count_rereads(epochs),
         "copying": report.get("copying"),
         "reading": report.get("reading"),
         "last_error": report["last_error"],

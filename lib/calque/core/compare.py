@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from calque.core.image import EVENT, INCARNATION, STATE, ImageBuilder, Marks, canonical, is_ours
+from calque.core.image import DROPPED, EVENT, INCARNATION, STATE, ImageBuilder, Marks, canonical, is_ours
 from calque.core.layout import join, place
 from calque.errors import Refused
 from calque.model.files import Listing
@@ -173,8 +173,8 @@ def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference
 
 
 def compare_definitions(name: TableName, partition: str, expected: object, actual: object) -> list[Difference]:
-    """One difference for each differing field; none exactly when `core.image.same_definition`, the marks of `FORMS` and
-    `calque.state` aside."""
+    """One difference for each differing field; none exactly when `core.image.same_definition`, the marks of `FORMS`,
+    `calque.state` and `calque.dropped` aside."""
     expected_values, actual_values = leaves(expected), leaves(actual)
     differences = []
     for what in sorted(expected_values.keys() | actual_values.keys()):
@@ -204,7 +204,7 @@ def leaves(thing: object) -> dict[str, Any]:
             else:
                 values[".".join([*(word for word in above[-1:] if word != "storage"), name.replace("_", " ")])] = value
 
-    gather(canonical(thing, frozenset({STATE, INCARNATION})), ())
+    gather(canonical(thing, frozenset({STATE, DROPPED, INCARNATION})), ())
     return values
 
 

@@ -195,7 +195,7 @@ def _require_known(protocol: Mapping[str, Any]) -> None:
         feature = min(unknown)
         raise Refused(
             f"The Delta table has the feature {feature}",
-            "its newest versions are not in its log" if feature in ELSEWHERE else f"{UNKNOWN} with it",
+            "Its newest versions are not in its log" if feature in ELSEWHERE else f"{UNKNOWN} with it",
             "Drop the feature, or leave the table out",
         )
     for side, newest in (("Reader", READER_VERSION), ("Writer", WRITER_VERSION)):
@@ -246,6 +246,6 @@ def _sidecar(path: str) -> str:
 def _outside(path: str) -> Refused:
     return Refused(
         f"The Delta table names its file {path} by an absolute path",
-        "a shallow clone, or a log that was written for another place: its files are not the table's own",
+        "A shallow clone, or a log that was written for another place: its files are not the table's own",
         "Make it a deep clone, or leave the table out",
     )

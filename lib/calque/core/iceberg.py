@@ -44,7 +44,7 @@ def metadata_of(table: Table) -> str:
     if not path:
         raise Refused(
             f"{table.database}.{table.name} is no readable Iceberg table",
-            f"its definition has no {METADATA}",
+            f"Its definition has no {METADATA}",
             "Register it with its newest metadata file, or drop it",
         )
     return path
@@ -116,7 +116,7 @@ def parse_metadata(path: str, content: bytes) -> Json:
     if type(location) is not str or any("manifest-list" not in snapshot for snapshot in snapshots_of(metadata)):
         raise Refused(
             f"{path} has snapshots without manifest lists",
-            "the first Iceberg writers made such",
+            "The first Iceberg writers made such",
             "Rewrite the table's metadata with a newer one",
         )
     return dict(metadata)

@@ -23,7 +23,8 @@ SOURCE, EVENT, INCARNATION, TYPE, ORIGIN = (
     "calque.origin",
 )
 STATE = "calque.state"
-MARKS = frozenset({SOURCE, EVENT, INCARNATION, TYPE, ORIGIN, STATE})
+DROPPED = "calque.dropped"
+MARKS = frozenset({SOURCE, EVENT, INCARNATION, TYPE, ORIGIN, STATE, DROPPED})
 PARKED = frozenset(
     {
         "translated_to_external",

@@ -54,6 +54,18 @@ def keys_of(event: Event) -> Keys:
         return Keys(EventKind.UNKNOWN, named_in_row(event), defect=error.reason)
 
 
+def why_unknown(event: Event) -> str:
+    """Why an event is `EventKind.UNKNOWN` though nothing is wrong with its message."""
+    read = FOLDABLE.get(event.event_type)
+    if read is None:
+        return "calque does not know events of this type"
+    try:
+        read(fields(event))
+    except Undecodable as error:
+        return f"{error.reason}, as in all messages of old metastores"
+    return "the table became an Iceberg table, or was one"
+
+
 def named_in_row(event: Event) -> TableName | None:
     """The name in the event's own columns; events without one carry blanks or the word null (3.1)."""
     database, table = event.database.strip(), event.table.strip()

@@ -61,7 +61,7 @@ def place(location: str) -> Place:
         return Place(scheme.lower(), "" if local else authority or "", _path(path))
     raise Refused(
         f"{location!r} is no location",
-        "it is neither an absolute path nor a URI",
+        "It is neither an absolute path nor a URI",
         "Write it like /a/b, file:/a/b or s3a://bucket/a/b",
     )
 

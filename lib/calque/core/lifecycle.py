@@ -124,7 +124,7 @@ def after(state: State, change: Change) -> State:
     if following is None:
         raise Broken(
             f'A table that is {state.value} met "{change.value}"',
-            "no such change leads out of that state",
+            "No such change leads out of that state",
             "Report it with the log; a new start reads the table's state from the ledger",
         )
     return following

@@ -19,7 +19,7 @@ def check_list(operation: str, count: int, limit: int) -> None:
     if count > limit:
         raise Refused(
             f"{operation} of {count} objects is not sent",
-            f"this catalog takes at most {limit} in one call",
+            f"This catalog takes at most {limit} in one call",
             "Make several calls",
         )
 
@@ -34,7 +34,7 @@ def check_commit(any_difference: bool) -> None:
     if not any_difference:
         raise Refused(
             "commit_table is not sent",
-            "this catalog has no commit of any difference of a table",
+            "This catalog has no commit of any difference of a table",
             "Make the calls that it declares",
         )
 

@@ -121,7 +121,7 @@ def moved_deletes(file: ListedFile, content: bytes, at_target: Callable[[str], s
         case _:
             raise Refused(
                 f"{file.path} holds position deletes in {file.format}",
-                "paths in it can't be rewritten",
+                "Paths in it can't be rewritten",
                 "Rewrite the table's position deletes as Parquet, or compact it",
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 SECONDS = 30.0
 SHOWN = 20
 HEADINGS = ("target", "result", "position", "tables", "partitions", "files compared", "epochs")
-MORE_HEADINGS = ("events", "hops", "events/hop", "calls", "files copied", "bytes", "bridges")
+MORE_HEADINGS = ("events", "hops", "events/hop", "calls", "files copied", "bytes", "bridges", "parts", "read again")
 
 
 @click.command(
@@ -104,8 +105,15 @@ def row(name: str, target: TargetOutcome) -> tuple[object, ...]:
     work = target.work
     compared = target.verified.document.get("compared", {})
     counts = tuple(compared.get(kind) for kind in ("tables", "partitions", "files"))
-    work_cells = (work.events, work.hops, work.events_per_hop, work.calls, work.files, work.bytes, work.bridges)
-    return name, result(target), target.position, *counts, work.epochs, *work_cells
+    work_cells = (work.events, work.hops, work.events_per_hop, work.calls, work.files, work.bytes)
+    exceptions = (work.bridges, work.parts, by_cause(work.rereads))
+    return name, result(target), target.position, *counts, work.epochs, *work_cells, *exceptions
+
+
+def by_cause(counts: Mapping[str, int]) -> str:
+    """How many, and why: `3 (2 hole, 1 operator)`."""
+    causes = ", ".join(f"{count} {cause}" for cause, count in counts.items() if count)
+    return f"{sum(counts.values())} ({causes})" if causes else "0"
 
 
 def result(target: TargetOutcome) -> str:

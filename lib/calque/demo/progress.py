@@ -18,7 +18,7 @@ from rich.text import Text
 from calque.commands.status import reading
 from calque.control.status import snapshot
 from calque.errors import CalqueError
-from calque.model.ledger import Epoch, count_bridges
+from calque.model.ledger import Epoch, count_bridges, count_parts, count_rereads
 from calque.wiring.wiring import Wiring
 
 LOOK_SECONDS, LINE_SECONDS = 1.0, 5.0
@@ -36,6 +36,9 @@ class EpochTotals:
     files: int = 0
     bytes: int = 0
     bridges: int = 0
+    parts: int = 0
+    rereads: Mapping[str, int] = field(default_factory=dict)
+    """By cause."""
 
     @classmethod
     def of(cls, epochs: Sequence[Epoch]) -> EpochTotals:
@@ -47,6 +50,8 @@ class EpochTotals:
             files=sum(epoch.files for epoch in epochs),
             bytes=sum(epoch.bytes for epoch in epochs),
             bridges=count_bridges(epochs),
+            parts=count_parts(epochs),
+            rereads=count_rereads(epochs),
         )
 
     @property

@@ -1,10 +1,10 @@
 """Every persistent or visible effect passes a named failpoint, before and after.
 
 `Guard(hit)` wraps adapters: each of their effects calls `hit("name.method.before")`, `…after`; so do changes of the
-state folder's records. What a hit does is set from outside: nothing (always, in production), kill the process, or
-raise. `CALQUE_FAILPOINT=NAME[@N]` in the environment kills the process at the N-th hit (default the first), as
-`kill -9` would; with `lost` in place of `after` the process lives, and is told that the effect, which happened, is
-`Unavailable`.
+state folder's records. What a hit does is set from outside: nothing, raise where the process has lost its roles
+(`engine.lease.fence`), or kill the process. `CALQUE_FAILPOINT=NAME[@N]` in the environment kills the process at the
+N-th hit (default the first), as `kill -9` would; with `lost` in place of `after` the process lives, and is told that
+the effect, which happened, is `Unavailable`.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ The contract fixes the columns (`Ledger`). Times are ISO-8601 in UTC. What calqu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from calque.model.files import File
 from calque.model.names import EventId, TableName
@@ -149,6 +150,35 @@ class Bridge:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """An operation on the table that was larger than one call takes."""
+
+    table: str
+    from_event: EventId
+    to_event: EventId
+
+
+class RereadCause(StrEnum):
+    """Why a table that a target showed was read again."""
+
+    HOLE = "hole"
+    """A state of it is not known: mostly for want of the files that an event left."""
+    GAP = "gap"
+    """Events are not to be had."""
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """The event is the one that could not be gone through, or at which it was asked for."""
+
+    table: str
+    event_id: EventId
+    cause: RereadCause
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Epoch:
     """One published window. `digest` covers the epoch and its object rows, chained through `previous_digest`."""
 
@@ -173,23 +203,53 @@ class Epoch:
     before this target had taken them."""
     set_aside: tuple[str, ...] = ()
     """Tables that show another event, `quarantined` ones apart."""
+    parts: tuple[Parts, ...] = ()
+    """The operations of `in_parts`; empty where an older calque wrote the epoch."""
+    rereads: tuple[Reread, ...] = ()
+    """Tables that left the windows since the epoch before, to be read again."""
     digest: str = ""
     previous_digest: str = ""
 
 
+Told = TypeVar("Told", Bridge, Parts)
+
+
 def new_bridges(epoch: Epoch, newest: dict[str, Bridge]) -> Sequence[Bridge]:
-    """Those of `epoch` that no epoch before it has told of: one that goes on, or whose epoch came just before a crash,
-    is told of by several. `newest`, the newest one of each table, is brought up to date."""
-    bridges = [bridge for bridge in epoch.bridges if is_another(bridge, newest.get(bridge.table))]
-    newest |= {bridge.table: bridge for bridge in epoch.bridges}
-    return bridges
+    """Those of `epoch` that no epoch before it has told of. `newest`, the newest one of each table, is brought up to
+    date."""
+    return not_told_before(epoch.bridges, newest)
 
 
-def is_another(bridge: Bridge, before: Bridge | None) -> bool:
-    return before is None or (bridge != before and bridge.from_event >= before.to_event)
+def new_parts(epoch: Epoch, newest: dict[str, Parts]) -> Sequence[Parts]:
+    """The same of operations in parts."""
+    of_older_calque = tuple(Parts(table, epoch.from_event_id, epoch.event_id) for table in epoch.in_parts)
+    return not_told_before(epoch.parts or of_older_calque, newest)
+
+
+def not_told_before(told: Sequence[Told], newest: dict[str, Told]) -> Sequence[Told]:
+    """What goes on, or whose epoch came just before a crash, is told of by several epochs."""
+    news = [one for one in told if is_another(one, newest.get(one.table))]
+    newest |= {one.table: one for one in told}
+    return news
+
+
+def is_another(one: Told, before: Told | None) -> bool:
+    return before is None or (one != before and one.from_event >= before.to_event)
 
 
 def count_bridges(epochs: Iterable[Epoch]) -> int:
     """Of a target, by its epochs in order."""
     newest: dict[str, Bridge] = {}
     return sum(len(new_bridges(epoch, newest)) for epoch in epochs)
+
+
+def count_parts(epochs: Iterable[Epoch]) -> int:
+    """The same of operations in parts."""
+    newest: dict[str, Parts] = {}
+    return sum(len(new_parts(epoch, newest)) for epoch in epochs)
+
+
+def count_rereads(epochs: Iterable[Epoch]) -> Mapping[str, int]:
+    """By each cause; one epoch alone tells of a reread."""
+    counts = Counter(reread.cause.value for epoch in epochs for reread in epoch.rereads)
+    return {cause.value: counts[cause.value] for cause in RereadCause}

@@ -87,7 +87,7 @@ def scalar(key: pa.Field, value: str) -> pa.Scalar:
     try:
         return pa.scalar(value).cast(key.type)
     except pa.ArrowInvalid as error:
-        why = f"it is of the type {key.type}"
+        why = f"It is of the type {key.type}"
         raise Refused(f"{value!r} is no value of the partition key {key.name}", why, "Rename the partition") from error
 
 
@@ -106,7 +106,7 @@ def reader_of(table: TableFiles, file_format: Format, columns: Sequence[pa.Field
 def text_reader(table: str, lines: LineFormat, columns: Sequence[pa.Field]) -> ds.FileFormat:
     nested = [column.name for column in columns if pa.types.is_nested(column.type)]
     if nested:
-        why = f"its column {nested[0]} has a nested type in delimited text"
+        why = f"Its column {nested[0]} has a nested type in delimited text"
         raise Refused(f"{table} can't be read with Arrow", why, "Read it through the metastore")
     return ds.CsvFileFormat(
         parse_options=pcsv.ParseOptions(

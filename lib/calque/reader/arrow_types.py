@@ -46,7 +46,7 @@ def arrow_type(column: str, kind: str) -> pa.DataType:
         if name == "struct":
             pairs = [part.partition(":") for part in parts]
             return pa.struct([(field.strip(), arrow_type(column, inside)) for field, _, inside in pairs])
-    raise Refused(f"{column} can't be read with Arrow", f"it has the type {kind}", "Read the table with Spark")
+    raise Refused(f"{column} can't be read with Arrow", f"It has the type {kind}", "Read the table with Spark")
 
 
 def split(text: str) -> list[str]:

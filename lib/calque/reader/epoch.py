@@ -134,13 +134,13 @@ class OpenEpoch:
         if policy.data == "none":
             raise Refused(
                 f"{name} can't be read as of event {self.event_id}",
-                'with data = "none" its files stay at the source, where they change',
+                'With data = "none" its files stay at the source, where they change',
                 "Read it through the metastore",
             )
         if content is None or not content.is_complete or content.table.definition is None:
             raise Refused(
                 f"Which files {name} has at event {self.event_id} is not recorded",
-                "the target had it before calque came, or an earlier version wrote the ledger, or a crash met a gap",
+                "The target had it before calque came, or an earlier version wrote the ledger, or a crash met a gap",
                 f"Say calque repair --target {self.target} --tables {name}, and open a later epoch",
             )
         return table_files(name, content, rows)

@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector
 from calque.engine.exact_reads.progress import ReadTotals
 from calque.engine.sides.copy_progress import Progress
 from calque.engine.window.result import Window
-from calque.model.ledger import Bridge, new_bridges
+from calque.model.ledger import Bridge, Parts, count_rereads, new_bridges, new_parts
 from calque.model.names import EventId
 
 STATES = ("starting", "bootstrapping", "running", "paused", "stopped", "failed")
@@ -89,6 +89,11 @@ class Meters(Collector):
         self.bridges = self.counter("bridges", "Bridges, see Limits.")
         self.newest_bridges: dict[str, dict[str, Bridge]] = {}
         """By target and table, the newest one."""
+        self.parts = self.counter("parts", "Operations made in parts, see Limits.")
+        self.newest_parts: dict[str, dict[str, Parts]] = {}
+        self.rereads = Counter(
+            "calque_rereads_total", "Tables read again, by cause.", ("target", "cause"), registry=self.registry
+        )
         self.retries = self.counter("retries", "Times that something did not answer and was tried again.", "part")
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
@@ -101,7 +106,7 @@ class Meters(Collector):
         """Count one window."""
         self.windows.labels(target).observe(seconds)
         self.events.labels(target).inc(window.events)
-        self.hops.labels(target).inc(sum(len(plan.hops) for plan in window.plans))
+        self.hops.labels(target).inc(window.hops)
         self.calls.labels(target).inc(window.applied.calls)
         self.files.labels(target).inc(window.applied.files)
         self.bytes.labels(target).inc(window.applied.bytes)
@@ -109,6 +114,10 @@ class Meters(Collector):
             self.epochs.labels(target).inc()
             newest = self.newest_bridges.setdefault(target, {})
             self.bridges.labels(target).inc(len(new_bridges(window.epoch, newest)))
+            newest_parts = self.newest_parts.setdefault(target, {})
+            self.parts.labels(target).inc(len(new_parts(window.epoch, newest_parts)))
+            for cause, count in count_rereads([window.epoch]).items():
+                self.rereads.labels(target, cause).inc(count)
 
     def text(self) -> bytes:
         """Prometheus' text format."""

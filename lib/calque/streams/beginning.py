@@ -62,7 +62,7 @@ class JournalBeginning:
         if record["source"] != source:
             raise Refused(
                 f"The state folder belongs to source {record['source']}, not {source}",
-                "its journal is of another log",
+                "Its journal is of another log",
                 "Give each source a state folder of its own",
             )
         return int(str(record["after"]))

@@ -41,7 +41,7 @@ class CapturePart(Part):
 
     def __init__(self, run: RunForParts, stream: SourceStream) -> None:
         places = run.wiring.sources[stream.name].places
-        super().__init__(run, stream, places.role, places.query)
+        super().__init__(run, stream, places.role, places.query, places.role)
         self.gatherer: EvidenceGatherer | None = None
         self.beside: list[BackgroundThread] = []
         self.seam: Continuity | None = None

@@ -50,10 +50,10 @@ def run_job(
     for refusal in unsupported(wiring.config):
         raise refusal
     with Roles(wiring.state) as held_roles:
-        sources = wiring.sources.values()
-        for role in roles([source.places for source in sources] if capture else [], targets):
-            held_roles.take(role)
-        for source in sources:
+        if not held_roles.take(roles(wiring.config, wiring.sources if capture else (), targets), stopping):
+            return 0
+        wiring = wiring.behind(held_roles)
+        for source in wiring.sources.values():
             source.journal_location.agree()
         require_known_ledgers(wiring, targets)
         goal = goal_of(wiring, until)
@@ -93,10 +93,10 @@ def missing(run: Run, goal: EventId) -> Unavailable:
         reached = standing(epoch.event_id if epoch else None, ledger.tables().values(), goal)
         if reached.missing:
             tables = ", ".join(reached.missing)
-            return Unavailable(f"{name} shows event {goal} without {tables}", "these tables are set aside", SEE)
+            return Unavailable(f"{name} shows event {goal} without {tables}", "These tables are set aside", SEE)
         if is_paused(run.wiring.control, name):
             return Unavailable(f"{name} does not show event {goal}", *HELD_BACK)
-    return Unavailable(f"Not every target shows event {goal} with all its tables", "some were set aside", SEE)
+    return Unavailable(f"Not every target shows event {goal} with all its tables", "Some were set aside", SEE)
 
 
 @contextmanager

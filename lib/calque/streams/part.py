@@ -33,8 +33,8 @@ BEGIN_SECONDS = 20.0
 class Part:
     """A query over a source that is started again whenever something does not answer."""
 
-    def __init__(self, run: RunForParts, stream: SourceStream, name: str, query: str) -> None:
-        self.run, self.stream, self.name, self.query_name = run, stream, name, query
+    def __init__(self, run: RunForParts, stream: SourceStream, name: str, query: str, role: str) -> None:
+        self.run, self.stream, self.name, self.query_name, self.role = run, stream, name, query, role
         self.wiring = run.wiring
         self.source = run.wiring.sources[stream.name]
         self.ending = threading.Event()
@@ -172,7 +172,7 @@ class Part:
     def follow(self, stream: Stream, apply: Apply, gap: int) -> None:
         """Run a query, behind that gap, until it ends by itself or the process stops. A checkpoint that it can't use is
         made anew, once."""
-        checkpoint = self.wiring.folder.checkpoint(self.query_name, gap)
+        checkpoint = self.wiring.folder.checkpoint(self.query_name, gap, self.run.roles.takeovers(self.role))
         try:
             self.run_query(stream, apply, checkpoint)
         except CheckpointUnusable as unbegun:

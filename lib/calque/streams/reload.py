@@ -83,7 +83,7 @@ def require_reloadable(before: Config, now: Config) -> None:
         if fixed_before[section] != fixed_now[section]:
             raise Refused(
                 f"{section} changed, and can't be taken over while calque runs",
-                "the journal, and everything that is open, belongs to it",
+                "The journal, and everything that is open, belongs to it",
                 "Put it back, or stop `calque run` and start it again",
             )
     for name in now.targets.keys() & before.targets.keys():
@@ -91,6 +91,6 @@ def require_reloadable(before: Config, now: Config) -> None:
         if data_before != data_now:
             raise Refused(
                 f'targets.{name}: data = "{data_before}" can\'t become "{data_now}"',
-                "what its tables point to can't be changed under their readers",
+                "What its tables point to can't be changed under their readers",
                 "Put it back, or give the target another name and other names of tables",
             )

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING
 
-from calque.control.process_locks import Roles
+from calque.control.process_locks import Roles, roles
 from calque.control.processes import Answer, ProcessPresence
 from calque.core.standing import Standing
-from calque.errors import CalqueError, Refused, Unavailable
+from calque.errors import CalqueError, Refused
 from calque.model.names import EventId
 from calque.model.state_places import TargetPlaces
 from calque.serve.metrics import Meters, ProcessView
@@ -122,7 +122,8 @@ class Run:
         """End what has another configuration now, then begin it anew; the rest is not disturbed."""
         require_reloadable(self.wiring.config, config)
         changes = difference(self.wiring.config, config, self.targets, targets)
-        self.take_roles(changes.added)
+        if not self.roles.take(roles(config, (), changes.added), self.stopping):
+            return
         self.wiring = Wiring(config, Runtime(self.spark, self.wiring.runtime.hit))
         captures = changes.captures if self.capture else ()
         ending = {*changes.ended_targets, *(self.wiring.sources[name].places.role for name in captures)}
@@ -131,18 +132,6 @@ class Run:
             self.roles.give_back(TargetPlaces(name).role)
         self.targets = tuple(targets)
         self.begin_parts(captures, changes.begun_targets)
-
-    def take_roles(self, targets: Sequence[str]) -> None:
-        """All or none."""
-        taken_roles: list[str] = []
-        for name in targets:
-            try:
-                self.roles.take(TargetPlaces(name).role)
-            except Unavailable:
-                for role in taken_roles:
-                    self.roles.give_back(role)
-                raise
-            taken_roles.append(TargetPlaces(name).role)
 
     def end_parts(self, parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
         end(parts, cut, leave)
@@ -158,6 +147,8 @@ class Run:
         Raises what ended capture, or all targets that do not show it."""
         deadline = time.monotonic() + seconds
         while not self.stopping.wait(0.05):
+            if self.roles.lost is not None:
+                raise self.roles.lost
             if self.presence.reload_requested.is_set():
                 self.reload()
             targets = [part for part in self.parts if isinstance(part, TargetPart)]

@@ -50,7 +50,7 @@ class TargetPart(Part):
 
     def __init__(self, run: RunForParts, stream: SourceStream, name: str) -> None:
         self.places = TargetPlaces(name)
-        super().__init__(run, stream, name, self.places.query)
+        super().__init__(run, stream, name, self.places.query, self.places.role)
         self.target = self.wiring.target(name)
         self.replica: Replica | None = None
         self.lease = self.target.lease()

@@ -83,7 +83,7 @@ class JournalLocation:
         moved_brokers = recorded.topic == configured.topic and configured.format == "kafka"
         raise Refused(
             f"[journal] names {configured}, and what was captured is in {recorded}",
-            "targets would have to go on without what they still need",
+            "Targets would have to go on without what they still need",
             "Take it along by `calque journal move`, or put [journal] back"
             + (", or name one of the old brokers too if they are of the same cluster" if moved_brokers else ""),
         )

@@ -71,6 +71,9 @@ class StateFolder:
         """Tell whoever watches the file that there is news."""
         touch(self.path / place)
 
-    def checkpoint(self, query: str, gap: int = 0) -> str:
-        """Of a query behind that gap: with each the offsets begin anew, and they may go back."""
-        return f"{self.section.checkpoints}/{query}" + (f".{gap}" if gap else "")
+    def checkpoint(self, query: str, gap: int = 0, takeovers: int = 0) -> str:
+        """Of a query behind that gap: with each the offsets begin anew, and they may go back. The JVM of a process that
+        was replaced while it was suspended goes on with its own, so each such takeover has another."""
+        behind_gap = f".{gap}" if gap else ""
+        taken_over = f".takeover-{takeovers}" if takeovers else ""
+        return f"{self.section.checkpoints}/{query}{behind_gap}{taken_over}"

@@ -42,6 +42,6 @@ def state_probe(state: State) -> None:
     if not keeps_conditions:
         raise Refused(
             f"The store of {tables} ignores the condition that an object must be new",
-            "of two processes that commit at the same moment both would succeed, and one commit would be lost",
+            "Of two processes that commit at the same moment both would succeed, and one commit would be lost",
             "Keep the tables elsewhere ([state] tables), or use a store that knows If-None-Match on PUT",
         )

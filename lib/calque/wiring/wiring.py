@@ -11,6 +11,7 @@ from calque.adapters.control import ControlStore
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.config import Config
 from calque.config.plugs import HiveSource, HiveTarget, Source, Target
+from calque.engine.lease.fence import Fence, FencedHit
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.state_folder import StateFolder
@@ -56,6 +57,10 @@ class Wiring:
     @property
     def control(self) -> ControlStore:
         return self.folder.control
+
+    def behind(self, fence: Fence) -> Wiring:
+        """The same, whose effects begin only where the fence permits it."""
+        return Wiring(self.config, Runtime(self.runtime.session, FencedHit(fence, self.runtime.hit)))
 
     def only_source(self) -> SourceWiring:
         """See `Config.only_source`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any, assert_never
 
 import pyarrow as pa
@@ -17,6 +18,9 @@ from calque.model.ledger import (
     FunctionRow,
     NotLiveReason,
     ObjectRow,
+    Parts,
+    Reread,
+    RereadCause,
     StateKey,
     StateRow,
     TableRow,
@@ -35,6 +39,7 @@ def struct_list(**fields: pa.DataType) -> pa.DataType:
 TEXTS = pa.list_(pa.string())
 FILES = struct_list(path=pa.string(), size=pa.int64(), modified_ns=pa.int64(), checksum=pa.string())
 BRIDGES = pa.list_(pa.struct([("table", pa.string()), ("from", pa.int64()), ("to", pa.int64())]))
+REREADS = struct_list(table=pa.string(), event_id=pa.int64(), cause=pa.string(), reason=pa.string())
 
 EPOCHS = pa.schema(
     [
@@ -57,6 +62,8 @@ EPOCHS = pa.schema(
         pa.field("previous_digest", pa.string()),
         pa.field("gap", pa.struct([("from", pa.int64()), ("to", pa.int64())])),
         pa.field("set_aside", TEXTS),
+        pa.field("parts", BRIDGES),
+        pa.field("rereads", REREADS),
     ]
 )
 OBJECTS = pa.schema(
@@ -118,16 +125,22 @@ def files_of(rows: Iterable[Row] | None) -> tuple[File, ...]:
 
 def epoch_record(epoch: Epoch) -> Row:
     plain = {name: getattr(epoch, name) for name in EPOCHS.names}
-    bridges = [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in epoch.bridges]
+    spans = {
+        name: [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in told]
+        for name, told in (("bridges", epoch.bridges), ("parts", epoch.parts))
+    }
     gap = {"from": epoch.gap[0], "to": epoch.gap[1]} if epoch.gap is not None else None
-    return {**plain, "bridges": bridges, "gap": gap}
+    return {**plain, **spans, "rereads": [asdict(each) for each in epoch.rereads], "gap": gap}
 
 
 def epoch_of(row: Row) -> Epoch:
     lists = {name: tuple(row.get(name) or ()) for name in ("quarantined", "in_parts", "rebasing", "set_aside")}
     bridges = tuple(Bridge(each["table"], each["from"], each["to"]) for each in row["bridges"])
+    parts = tuple(Parts(each["table"], each["from"], each["to"]) for each in row.get("parts") or ())
+    rereads = tuple(Reread(**{**each, "cause": RereadCause(each["cause"])}) for each in row.get("rereads") or ())
     gap = row.get("gap")
-    return Epoch(**{**row, **lists, "bridges": bridges, "gap": (gap["from"], gap["to"]) if gap is not None else None})
+    told = {"bridges": bridges, "parts": parts, "rereads": rereads}
+    return Epoch(**{**row, **lists, **told, "gap": (gap["from"], gap["to"]) if gap is not None else None})
 
 
 def object_record(row: ObjectRow, epoch: int) -> Row:

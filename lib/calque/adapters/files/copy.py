@@ -44,7 +44,7 @@ def require_own_targets(tasks: Sequence[CopyTask]) -> None:
         if (other := tasks_of.setdefault(task.target, task)) != task:
             raise Broken(
                 f"{task.source} and {other.source} are both to be copied to {task.target}",
-                "each object has a directory of its own",
+                "Each object has a directory of its own",
                 "Report it with the plan",
             )
 

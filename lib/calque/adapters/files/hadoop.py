@@ -39,7 +39,7 @@ def name_nodes(authority: str, settings: Mapping[str, str]) -> tuple[str, int]:
     if not authority:
         default = urlsplit(settings.get("fs.defaultFS", ""))
         if default.scheme != "hdfs" or not default.netloc:
-            why = "it names no host, and no fs.defaultFS on HDFS is configured"
+            why = "It names no host, and no fs.defaultFS on HDFS is configured"
             raise Refused("hdfs:/// can't be opened", why, "Write the host, or name Hadoop's configuration")
         authority = default.netloc
     nodes = [node for node in settings.get(f"dfs.ha.namenodes.{authority}", "").split(",") if node.strip()]

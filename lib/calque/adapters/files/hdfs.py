@@ -201,7 +201,7 @@ class HdfsSystem:
         except FileNotFoundError:
             return None
         if len(statuses) == 1 and statuses[0].path == path and not statuses[0].isdir:
-            raise NotADirectoryError(errno.ENOTDIR, "a file", path)
+            raise NotADirectoryError(errno.ENOTDIR, "A file", path)
         return statuses
 
     def _ask(self, path: str, call: Callable[[AsyncClient], Awaitable[Result]], extra_seconds: float = 0.0) -> Result:
@@ -218,7 +218,7 @@ class HdfsSystem:
             return run_coroutine_threadsafe(wait_for(answer(), limit), get_loop()).result()
         except TimeoutError as error:
             self._clients.leave(client)
-            raise TimeoutError(errno.ETIMEDOUT, f"no answer for {limit:.0f} s", path) from error
+            raise TimeoutError(errno.ETIMEDOUT, f"No answer for {limit:.0f} s", path) from error
 
 
 @cache
@@ -244,7 +244,7 @@ def _client() -> ModuleType:
         import hdfs_native
     except ImportError as error:
         problem, todo = "Locations on HDFS can't be opened", "Run `pip install 'calque[hdfs]'`"
-        raise Refused(problem, f"the package hdfs-native is missing: {error}", todo) from error
+        raise Refused(problem, f"The package hdfs-native is missing: {error}", todo) from error
     return hdfs_native
 
 

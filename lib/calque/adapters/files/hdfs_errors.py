@@ -50,7 +50,7 @@ def as_os_errors(path: str) -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        raise ConnectionError(f"the client failed: {error}") from error
+        raise ConnectionError(f"The client failed: {error}") from error
 
 
 def os_error_of(text: str, path: str) -> OSError:

@@ -85,7 +85,7 @@ class LocalSystem:
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "no regular file", path)
+                raise OSError(errno.EINVAL, "No regular file", path)
             return _facts(status), os.read(descriptor, size + 1)
         finally:
             os.close(descriptor)
@@ -172,7 +172,7 @@ def _scan(directory: str, relative: str, files: list[File], above: tuple[tuple[i
             if name.startswith(("_", ".")):
                 continue
             if not name.isascii() and not _is_text(name):
-                raise OSError(errno.EILSEQ, f"a name that is not UTF-8, {os.fsencode(name)!r}", directory)
+                raise OSError(errno.EILSEQ, f"A name that is not UTF-8, {os.fsencode(name)!r}", directory)
             try:
                 if entry.is_dir():
                     linked = _linked(entry, above) if entry.is_symlink() else above
@@ -190,7 +190,7 @@ def _linked(entry: os.DirEntry[str], above: tuple[tuple[int, int], ...]) -> tupl
     status = entry.stat()
     identity = status.st_dev, status.st_ino
     if identity in above:
-        raise OSError(errno.ELOOP, "a link to a directory above itself", entry.path)
+        raise OSError(errno.ELOOP, "A link to a directory above itself", entry.path)
     return *above, identity
 
 

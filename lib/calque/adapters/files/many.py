@@ -127,7 +127,7 @@ class CopyThreads:
             if late is not None:
                 raise Unavailable(
                     f"{late.task.source} can't be copied to {late.task.target} now",
-                    f"its {late.task.size} bytes take longer than {late.limit:.0f} s",
+                    f"Its {late.task.size} bytes take longer than {late.limit:.0f} s",
                     "Look whether one of the two storages hangs; it is tried again",
                 )
 

@@ -46,7 +46,7 @@ class ObjectSystem:
     def below(self, path: str) -> Sequence[File] | None:
         objects = self._settled(lambda: {path: list(self.store.below(path))})[path]
         if not objects and self.store.find(path) is not None:
-            raise NotADirectoryError(errno.ENOTDIR, "a file", path)
+            raise NotADirectoryError(errno.ENOTDIR, "A file", path)
         return self._listed(path, objects)
 
     def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
@@ -89,7 +89,7 @@ class ObjectSystem:
         if not isinstance(source, ObjectSystem) or source.store.identity != self.store.identity:
             return None
         if self.store.find(target) is not None:
-            raise FileExistsError(errno.EEXIST, "there is an object already", target)
+            raise FileExistsError(errno.EEXIST, "There is an object already", target)
         return self.store.copy(StoredObject(path, facts.size, facts.modified_ns, facts.version), target)
 
     def date(self, path: str, modified_ns: int) -> None:
@@ -98,7 +98,7 @@ class ObjectSystem:
     def rename(self, path: str, target: str) -> None:
         stored = self.store.find(path)
         if stored is None:
-            raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
+            raise FileNotFoundError(errno.ENOENT, "There is no such object", path)
         self.store.copy(stored, target)
         self.store.delete([path])
 
@@ -174,7 +174,7 @@ class ObjectSystem:
             except FileNotFoundError:
                 continue
             return listings
-        raise BlockingIOError(errno.EAGAIN, "its notes of times changed while they were read")
+        raise BlockingIOError(errno.EAGAIN, "Its notes of times changed while they were read")
 
     def _note(self, note: StoredObject) -> Times:
         with self._lock:

@@ -70,7 +70,7 @@ class RemoteSystem:
             if facts is None:
                 return None
             if not facts.directory:
-                raise NotADirectoryError(20, "a file", path)
+                raise NotADirectoryError(20, "A file", path)
             files = [_file(path, info) for info in self._walk(path) if info["type"] == "file"]
         return sorted((file for file in files if is_data(file.path)), key=lambda file: file.path)
 

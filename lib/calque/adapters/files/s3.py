@@ -140,7 +140,7 @@ class S3Store(FsspecStore):
             )
         except OSError as error:
             if code_of(error) in _REFUSED_CONDITIONS:
-                raise FileNotFoundError(errno.ENOENT, "it was replaced", source.name) from error
+                raise FileNotFoundError(errno.ENOENT, "It was replaced", source.name) from error
             raise
         return bool(source.version) and _tag(answer["CopyObjectResult"]) == source.version.strip('"')
 
@@ -315,4 +315,4 @@ def _tag(answer: Mapping[str, Any]) -> str:
 
 
 def _exists(name: str) -> FileExistsError:
-    return FileExistsError(errno.EEXIST, "there is an object already", name)
+    return FileExistsError(errno.EEXIST, "There is an object already", name)

@@ -94,7 +94,7 @@ async def _asked(files: AbstractFileSystem, call: str, **arguments: Any) -> Any:
     try:
         while not (await asyncio.wait((asking,), timeout=LOOK_SECONDS))[0]:
             if content.is_stuck():
-                raise ConnectionError(f"the store took nothing more for {SILENT_SECONDS:.0f} s, or did not answer")
+                raise ConnectionError(f"The store took nothing more for {SILENT_SECONDS:.0f} s, or did not answer")
         return asking.result()
     finally:
         asking.cancel()
@@ -136,7 +136,7 @@ def _errors(bucket: str) -> Iterator[None]:
     except OSError as error:
         code = code_of(error)
         if code == "NoSuchBucket":
-            raise OSError(errno.ENXIO, "there is no such bucket", bucket) from error
+            raise OSError(errno.ENXIO, "There is no such bucket", bucket) from error
         if code in BUSY:
             raise ConnectionError(f"{code}: {error.strerror or error}") from error
         if code in FULL:

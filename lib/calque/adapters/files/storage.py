@@ -161,7 +161,7 @@ class FileStorage:
         for location in locations:
             if place(location).path == "/":
                 raise Refused(
-                    f"{location} is not removed", "it is a whole file system", "Look for the cause and report it"
+                    f"{location} is not removed", "It is a whole file system", "Look for the cause and report it"
                 )
             system, path = self.systems.at(location)
             try:
@@ -249,18 +249,18 @@ class FileStorage:
         other, target_path = self.systems.at(target)
         if system is not other:
             raise Refused(
-                f"{staged} can't be published as {target}", "they are on two file systems", "Stage it beside its target"
+                f"{staged} can't be published as {target}", "They are on two file systems", "Stage it beside its target"
             )
         try:
             self._rename(system, staged_path, target_path)
         except FileNotFoundError as error:
             raise Unavailable(
-                f"{staged} can't be published", "it is not there, nor is its target", "It is staged again"
+                f"{staged} can't be published", "It is not there, nor is its target", "It is staged again"
             ) from error
         except FileExistsError as error:
             raise Refused(
                 f"{staged} can't be published",
-                f"another file lies at {target}",
+                f"Another file lies at {target}",
                 "Find out who wrote it, and remove it if nothing uses it",
             ) from error
         except OSError as error:

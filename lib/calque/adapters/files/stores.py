@@ -123,7 +123,7 @@ class FsspecStore:
 
     def put(self, name: str, chunks: Iterable[memoryview], size: int, *, new: bool) -> bool:
         if new and self.find(name) is not None:
-            raise FileExistsError(17, "there is an object already", name)
+            raise FileExistsError(17, "There is an object already", name)
         with as_os_errors():
             if size <= CHUNK:
                 self.files.pipe_file(name, joined(chunks))
@@ -144,7 +144,7 @@ class FsspecStore:
             self.files.cp_file(source.name, target)
             target_object, source_object = self.find(target), self.find(source.name)
         if source_object is None or (source_object.size, source_object.version) != (source.size, source.version):
-            raise FileNotFoundError(2, "it was replaced", source.name)
+            raise FileNotFoundError(2, "It was replaced", source.name)
         return (
             target_object is not None
             and target_object.version == source.version != ""

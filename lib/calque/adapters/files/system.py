@@ -148,7 +148,7 @@ class FileSystemSet:
             if authority:
                 raise Refused(
                     f"file://{authority}/ is on another host",
-                    "local files are read by path only",
+                    "Local files are read by path only",
                     "Mount it, and name it by its path here",
                 )
             return LocalSystem(self._durability), lambda _, path: path

@@ -61,7 +61,7 @@ class MemoryStorage:
         self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
     ) -> Sequence[CopiedFile]:
         if len({task.target for task in tasks}) != len(set(tasks)):
-            raise Broken("Different files are to be copied to one target", "each object has a directory of its own")
+            raise Broken("Different files are to be copied to one target", "Each object has a directory of its own")
         results = []
         for task in tasks:
             self.before("copy", task.source)
@@ -81,7 +81,7 @@ class MemoryStorage:
             self.before("make", location)
             with self._lock:
                 if _key(location) in self._files:
-                    raise Refused(f"Can't make {location}", "a file lies there", "Remove it if nothing uses it")
+                    raise Refused(f"Can't make {location}", "A file lies there", "Remove it if nothing uses it")
                 self._add_directory(_key(location))
 
     def exists(self, location: str) -> bool:
@@ -109,7 +109,7 @@ class MemoryStorage:
         for location in locations:
             self.before("remove", location)
             if place(location).path == "/":
-                raise Refused(f"{location} is not removed", "it is a whole file system")
+                raise Refused(f"{location} is not removed", "It is a whole file system")
             with self._lock:
                 key = _key(location)
                 for path in [path for path in self._files if path == key or path.startswith(key + "/")]:
@@ -219,7 +219,7 @@ class MemoryStorage:
         above = key.rstrip("/") + "/"
         with self._lock:
             if key in self._files:
-                raise Refused(f"Can't list {location}", "it is a file", "Put right what lies there")
+                raise Refused(f"Can't list {location}", "It is a file", "Put right what lies there")
             if (commit := self._newest_commit(above)) is not None:
                 return Listing(location, (commit,))
             files = tuple(File(path, len(stored.content), stored.modified_ns) for path, stored in self._data(above))
@@ -257,10 +257,10 @@ class MemoryStorage:
         staged_file, target_file = self._files.get(staged_key), self._files.get(target_key)
         if staged_file is None:
             if target_file is None:
-                raise Unavailable(f"{staged} can't be published", "it is not there, nor is its target")
+                raise Unavailable(f"{staged} can't be published", "It is not there, nor is its target")
             return
         if target_file is not None and target_file.content != staged_file.content:
-            raise Refused(f"{staged} can't be published", f"another file lies at {target}")
+            raise Refused(f"{staged} can't be published", f"Another file lies at {target}")
         if target_file is None:
             self._add_directory(_above(target_key))
             self._files[target_key] = staged_file

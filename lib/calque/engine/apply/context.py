@@ -127,7 +127,7 @@ class HopContext:
 
     def list_early(self, target_name: TableName, partitions: Iterable[Partition]) -> None:
         """Partitions before their rows."""
-        early = [emptied(partition, self.empty_directory, 0, EARLY) for partition in partitions]
+        early = [emptied(partition, self.empty_directory, {EVENT: "0", STATE: EARLY}) for partition in partitions]
         self.send("add_partitions", self.side.catalog.add_partitions, target_name, early)
 
     def alter_partitions(self, target_name: TableName, partitions: Iterable[Partition]) -> None:
@@ -187,9 +187,9 @@ class HopContext:
         self.applied.objects.append(row_of(table, partition, incarnation, event_id, change, listing, definition))
 
 
-def emptied(partition: Partition, empty: str, event_id: EventId, state: str) -> Partition:
-    """The partition without rows."""
-    parameters = {**(partition.parameters or {}), EVENT: str(event_id), STATE: state}
+def emptied(partition: Partition, empty: str, marks: Mapping[str, str]) -> Partition:
+    """The partition without rows, and with these marks."""
+    parameters = {**(partition.parameters or {}), **marks}
     return replace(partition, parameters=parameters, storage=moved(partition.storage, empty))
 
 

@@ -1,12 +1,13 @@
 """Prepare, flip, sweep: the rows of new, changed and doomed partitions change in one call.
 
 A partition that is listed before or after its rows lies in an empty directory that is nobody's, and says so in
-`calque.state`. Listed early it carries event 0, since it shows no event's rows; listed late it carries the event that
-took its rows away, so that nothing puts them back.
+`calque.state`. Listed early it carries event 0, since it shows no event's rows. Listed late it keeps its event, at
+which it was there, and `calque.dropped` names the one that took its rows away, so that nothing puts them back.
 """
 
 from __future__ import annotations
 
+from calque.core.image import DROPPED, STATE
 from calque.engine.apply.context import LATE, HopContext, emptied
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.partitions import (
@@ -17,6 +18,7 @@ from calque.engine.apply.partitions import (
     other_files,
     remember,
 )
+from calque.model.hive import Partition
 from calque.model.names import EventId
 from calque.model.plan import PrepareFlipSweep
 
@@ -30,7 +32,7 @@ def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) ->
     different = other_files(context, shown, operation.changed)
     changed = altered_partitions(context, table, shown, operation.changed, different)
     kept_statistics = statistics_of_others(context, table, (*operation.added, *operation.changed))
-    late = {name: emptied(shown.partitions[name], empty, event_id, LATE) for name in operation.doomed}
+    late = {name: dropped(shown.partitions[name], empty, event_id) for name in operation.doomed}
     context.list_early(target_name, definitions(added))
     context.alter_partitions(target_name, [*definitions(added), *definitions(changed), *late.values()])
     remember(context, table, added)
@@ -39,3 +41,9 @@ def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) ->
     context.drop_partitions(target_name, operation.doomed)
     forget(context, table, operation.doomed, event_id)
     write_kept(context, table, kept_statistics)
+
+
+def dropped(partition: Partition, empty: str, event_id: EventId) -> Partition:
+    """The partition without rows, which that event took away; one that had none yet stays early."""
+    state = (partition.parameters or {}).get(STATE, LATE)
+    return emptied(partition, empty, {STATE: state, DROPPED: str(event_id)})

@@ -90,7 +90,7 @@ def prepare(old: JournalStore, new: JournalStore, owner: JournalOwner, needed: E
         if owner is JournalOwner.ANYBODY:
             raise Refused(
                 f"{new.name} has {rows_of(new.journal)}, and {rows_of(old.journal)} of {old.name} do not continue them",
-                "of those that both should have some differ, or there are some between that targets need",
+                "Of those that both should have some differ, or there are some between that targets need",
                 "Name another topic below [journal], or delete that one if nobody needs it",
             )
         new.evidence.restart(oldest - 1)

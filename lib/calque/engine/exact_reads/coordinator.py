@@ -20,7 +20,7 @@ from calque.engine.window.result import Window
 from calque.engine.window.retries import ReadRetries
 from calque.engine.window.scan_backlog import ScanBacklog
 from calque.errors import sentence
-from calque.model.ledger import NotLiveReason
+from calque.model.ledger import NotLiveReason, RereadCause
 from calque.model.names import EventId, TableName
 from calque.model.records import ReadMode, ReadRequest
 
@@ -55,21 +55,28 @@ class ExactReads:
 
     # What must be read
 
-    def need(self, name: TableName, reason: str, event_id: EventId) -> None:
+    def need(self, name: TableName, reason: str, event_id: EventId, cause: RereadCause = RereadCause.HOLE) -> None:
         if not self.tables.is_(name, UNREAD):
-            self.take_out(name, reason, event_id)
+            self.take_out(name, reason, event_id, cause)
             self.submit(name)
 
     def need_counted(self, name: TableName, reason: str) -> None:
         if not self.tables.is_(name, UNREAD):
-            self.take_out(name, reason, self.tables.cursor, NotLiveReason.ALL)
+            self.take_out(name, reason, self.tables.cursor, RereadCause.OPERATOR, NotLiveReason.ALL)
             self.scanned.leave(name)
             self.comparing.postponed_names.add(name)
 
-    def take_out(self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN) -> None:
+    def take_out(
+        self,
+        name: TableName,
+        reason: str,
+        event_id: EventId,
+        cause: RereadCause,
+        why: NotLiveReason = NotLiveReason.OWN,
+    ) -> None:
         """The table is UNKNOWN from now on; nobody reads it yet."""
         self.consistency.rebase(name.database)
-        self.tables.need_read(name, reason, event_id, why)
+        self.tables.need_read(name, reason, event_id, why, cause)
         LOG.info("%s: %s is read again at event %d: %s", self.side.policy.target, name, event_id, reason)
 
     def submit(self, name: TableName) -> None:
@@ -122,7 +129,7 @@ class ExactReads:
         self.side.read_requests.add(self.side.ledger, how, postponed_names, reason)
         for name in names:
             if name not in passed_by:
-                self.need(name, reason, self.tables.cursor)
+                self.need(name, reason, self.tables.cursor, RereadCause.OPERATOR)
 
     def read_all_again(self, reason: str) -> list[TableName]:
         """All tables must be read again, and what the target would lose by that is counted first. Not while a
@@ -135,7 +142,7 @@ class ExactReads:
         )
         free = [name for name in names if name not in passed_by]
         for name in free:
-            self.take_out(name, reason, self.tables.cursor, NotLiveReason.ALL)
+            self.take_out(name, reason, self.tables.cursor, RereadCause.OPERATOR, NotLiveReason.ALL)
         self.read(free)
         return names
 
@@ -149,13 +156,13 @@ class ExactReads:
             if self.side.read_requests.counts(name):
                 self.need_counted(name, reason)
             else:
-                self.need(name, reason, self.tables.cursor)
+                self.need(name, reason, self.tables.cursor, RereadCause.OPERATOR)
 
     def release_drops(self, takes: Callable[[TableName], bool]) -> list[TableName]:
         """Tables that wait for an operator, and are chosen, are read again, and lose what the source has not."""
         names = list(filter(takes, self.comparing.held_drops()))
         for name in names:
-            self.need(name, "its drops were released", self.tables.cursor)
+            self.need(name, "its drops were released", self.tables.cursor, RereadCause.OPERATOR)
         return names
 
     # What time brings
@@ -176,14 +183,16 @@ class ExactReads:
         alone = [name for name in late if self.consistency.goes_alone([name])]
         self.consistency.let_alone({TableName(name.database) for name in late if name not in alone})
         for name in alone:
-            self.need(name, "its files stayed unknown", self.tables.cursor)
+            unknown_at = self.tables.rows[name].since_event or self.tables.cursor
+            self.need(name, f"the files of event {unknown_at} stayed unknown", unknown_at)
 
     def leave_forgotten(self) -> list[TableName]:
         """Tables that wait for events which the journal has no more are read; which ones."""
         oldest, passed_by = reach(self.source.journal), self.tables.passed_by()
         names = [name for name, shows in self.tables.positions.items() if shows < oldest and name not in passed_by]
         for name in names:
-            self.need(name, f"the journal has no events up to {oldest} any more", self.tables.cursor)
+            reason = f"the journal has no events up to {oldest} any more"
+            self.need(name, reason, self.tables.cursor, RereadCause.GAP)
         return names
 
     # What became of reads
@@ -228,10 +237,14 @@ class ExactReads:
         """Tables that were compared and are not equal are read, or wait for an operator."""
         compared = self.comparing.take(self.databases, self.functions)
         for name in compared.read:
+            row = self.tables.rows[name]
+            if row.why is NotLiveReason.GAP:
+                self.tables.note_reread(name, row.reason, row.since_event or self.tables.cursor, RereadCause.GAP)
             self.submit(name)
         for name in compared.other_facets:
             if name not in self.tables.copied:
-                self.need(name, "its statistics or constraints are not the source's", self.tables.cursor)
+                reason = "its statistics or constraints are not the source's"
+                self.need(name, reason, self.tables.cursor, RereadCause.GAP)
         for name, reason in compared.held.items():
             self.quarantine(name, reason, self.tables.cursor, NotLiveReason.HELD)
 

@@ -107,17 +107,17 @@ def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None
     what = f"The target can't start at event {event_id}"
     newest = source.log.current()
     if event_id > newest:
-        raise Refused(what, f"the source's newest event is {newest}", "Correct `start`")
+        raise Refused(what, f"The source's newest event is {newest}", "Correct `start`")
     journal_begin = max(begin, reach(source.journal))
     if journal_begin > event_id:
-        raise Refused(what, f"the journal begins with event {journal_begin + 1}", INSTEAD)
+        raise Refused(what, f"The journal begins with event {journal_begin + 1}", INSTEAD)
     first_event = next(iter(source.log.read(event_id, 1)), None)
     if event_id < newest and (first_event is None or first_event.event_id != event_id + 1):
         state_of_log = "has none after it" if first_event is None else f"goes on with event {first_event.event_id}"
-        raise Refused(what, f"the source's log was cleaned and {state_of_log}", INSTEAD)
+        raise Refused(what, f"The source's log was cleaned and {state_of_log}", INSTEAD)
     for gap in source.gaps.recorded() if source.gaps is not None else ():
         if gap.span[1] > event_id:
-            raise Refused(what, f"the journal has a gap from event {gap.span[0]} to {gap.span[1]}", INSTEAD)
+            raise Refused(what, f"The journal has a gap from event {gap.span[0]} to {gap.span[1]}", INSTEAD)
 
 
 def names_at_target(side: TargetSide) -> set[TableName]:

@@ -57,7 +57,7 @@ def taken(side: TargetSide, name: TableName, target_table: Table, source: Table 
     if kind_of(target_table) == ACID:
         raise Refused(
             f"{side.admission.name_at_target(name)} can't be taken over",
-            f"it is one of the {ACID} at the target, which no call makes an external one",
+            f"It is one of the {ACID} at the target, which no call makes an external one",
             "Drop it there, and release it from quarantine",
         )
     image = side.imaging.table(

@@ -136,6 +136,6 @@ def require_told(times: Mapping[str, int], listings: Iterable[Listing]) -> None:
             if times.get(path) == NO_TIME and file.modified_ns != NO_TIME:
                 raise Refused(
                     f"{path} is damaged, and its time can't be changed",
-                    "it belongs to another user",
+                    "It belongs to another user",
                     "Remove it, or give it to the user that calque runs as",
                 )

@@ -48,7 +48,7 @@ class Attachments:
             target_address = address_of(self.side.storage, self.side.policy.warehouse, url)
             if target_address is None:
                 raise Refused(
-                    f"A definition points to {url}", "there is no such file", "Put it there, or alter the definition"
+                    f"A definition points to {url}", "There is no such file", "Put it there, or alter the definition"
                 )
             self.copy(url, target_address)
             self.known_addresses[url] = target_address

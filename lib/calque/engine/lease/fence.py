@@ -1,6 +1,7 @@
 """Who lets calls at a target begin, and how its storage asks: its metastore's client asks by itself.
 
-`run` has a lease; commands that write beside it have a deputy.
+`run` has a lease; commands that write beside it have a deputy. What a process has in the state folder is a fence, too:
+each of its effects passes a failpoint, and asks there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
 from calque.core.lease import renewed_after
-from calque.engine.failpoints import EFFECTS
+from calque.engine.failpoints import EFFECTS, Hit
 from calque.engine.lease.keeper import elapsed
 from calque.errors import Refused
 from calque.ports import Leases, Storage
@@ -21,6 +22,8 @@ R = TypeVar("R")
 
 AT_A_TIME = 100
 """Files that are published on one look at the lease."""
+OWN_RECORDS = "record.processes."
+"""Each process has one of its own there, which nobody else writes."""
 
 
 class Fence(Protocol):
@@ -57,7 +60,7 @@ class CommandFence:
         if newest is not None and newest.writer.state != self.state:
             raise Refused(
                 f"{self.target} was last written from another state folder",
-                f"by {newest.writer}, so what this one says of it is out of date",
+                f"It was written by {newest.writer}, so what this one says of it is out of date",
                 "Do it there, or start `calque run` here first",
             )
         self.until = began + self.every
@@ -88,3 +91,16 @@ class FencedEffects:
         if method in EFFECTS["storage"]:
             self.fence.permit()
         return call(*arguments, **named)
+
+
+@dataclass(frozen=True, slots=True)
+class FencedHit:
+    """Asks the fence before each effect that passes a failpoint, then hits that as `hit` does."""
+
+    fence: Fence
+    hit: Hit
+
+    def __call__(self, name: str) -> None:
+        if name.endswith(".before") and not name.startswith(OWN_RECORDS):
+            self.fence.permit()
+        self.hit(name)

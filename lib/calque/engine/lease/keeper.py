@@ -35,10 +35,19 @@ def elapsed() -> float:
 
 
 class Lease:
-    """What one writer has of a target's lease. Taken by one thread, renewed by another, asked by all."""
+    """What one writer has of a target's lease. Taken by one thread, renewed by another after each `every` seconds, a
+    third of it where nothing else is said, asked by all. A role in a state folder has one, too."""
 
-    def __init__(self, leases: Leases, target: str, seconds: float, clock: Callable[[], float] = elapsed) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        target: str,
+        seconds: float,
+        clock: Callable[[], float] = elapsed,
+        every: float = float("inf"),
+    ) -> None:
         self.leases, self.target, self.seconds, self.clock = leases, target, seconds, clock
+        self.every = min(every, renewed_after(seconds))
         self.mine: Generation | None = None
         """The last one that was this writer's. Only until `until` is it certain that nobody has taken the next."""
         self.until = float("-inf")
@@ -62,8 +71,8 @@ class Lease:
         if self.clock() >= self.until:
             raise Unavailable(
                 f"The lease on {self.target} has run out",
-                "its metastore has not answered in time",
-                "It is taken again as soon as that answers, unless another writer was faster",
+                "It was not renewed in time",
+                "It is taken again as soon as that is possible, unless another writer was faster",
             )
 
     def is_settled(self) -> bool:
@@ -90,13 +99,13 @@ class Lease:
             case Living(holder):
                 raise LeaseHeldByOther(
                     f"Another writer holds the lease on {self.target}",
-                    f"it is {holder.writer}, and it lives",
+                    f"It is {holder.writer}, which lives",
                     "Stop it first; a replica of something else needs another name for its target",
                 )
             case LeaseLost(by):
                 self.lost = Broken(
                     f"The lease on {self.target} is lost",
-                    f"{by.writer} has taken it" if by is not None else "its record was removed from the metastore",
+                    f"It was taken by {by.writer}" if by is not None else "Its record was removed",
                     "See to it that one process writes there, and start that one",
                 )
                 raise self.lost
@@ -134,10 +143,10 @@ class Lease:
         self.keeper.start()
 
     def run(self, ended: Callable[[CalqueError], None]) -> None:
-        wait = renewed_after(self.seconds)
+        wait = self.every
         is_renewed, has_run_out = True, False
         while not self.is_over(wait):
-            wait = renewed_after(self.seconds)
+            wait = self.every
             try:
                 self.renew()
                 self.tell()
@@ -146,7 +155,7 @@ class Lease:
                 if is_renewed:
                     LOG.warning("%s: the lease is not renewed, which is tried again: %s", self.target, error)
                 if not has_run_out and self.clock() >= self.until:
-                    LOG.warning("%s: the lease has run out: no call begins before its metastore answers", self.target)
+                    LOG.warning("%s: the lease has run out: no call begins before it is renewed", self.target)
                 is_renewed, has_run_out = False, self.clock() >= self.until
                 self.ended.wait(min(MOST_SECONDS, self.seconds / 10))
                 wait = 0.0

@@ -197,6 +197,6 @@ def require_same_data(before: tuple[Policy, ...], now: Policy) -> None:
     if any(policy.data != now.data for policy in before):
         raise Refused(
             f'{now.target} was made with data = "{before[0].data}", and now has "{now.data}"',
-            "what its tables point to can't be changed under their readers",
+            "What its tables point to can't be changed under their readers",
             'Put it back, or give the target another name and "include" under it what it is to have',
         )

@@ -107,7 +107,7 @@ def explain_next_window(
     if not end < beyond <= (source.journal.last() or 0):
         raise Unavailable(
             f"{side.policy.target} shows event {beyond}, which the journal does not have",
-            "capture is behind, or the state folder is older than the target",
+            "Capture is behind, or the state folder is older than the target",
             "Try again, and look at `calque status`",
         )
     return explain_next_window(source, side, begin, beyond, most, take_up_requests)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from calque.core.lifecycle import BEHIND, UNREAD, State
@@ -21,6 +21,31 @@ AWAITED = UNREAD - {State.PARKED}
 """States in which the first epoch waits for a table."""
 IDLE_SECONDS = 60.0
 """At most so often an epoch is published for nothing but events of calque's own objects, leases that are renewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What windows did."""
+
+    tables: frozenset[TableName] = frozenset()
+    hops: int = 0
+    calls: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    @classmethod
+    def of(cls, window: Window) -> Work:
+        applied = window.applied
+        return cls(window.tables, window.hops, applied.calls, applied.files, applied.bytes)
+
+    def __add__(self, more: Work) -> Work:
+        return Work(
+            self.tables | more.tables,
+            self.hops + more.hops,
+            self.calls + more.calls,
+            self.files + more.files,
+            self.bytes + more.bytes,
+        )
 
 
 class Epochs:
@@ -46,6 +71,8 @@ class Epochs:
         self.passed_events = 0
         self.published_ns = self.clock.elapsed_ns()
         self.unpublished: list[ObjectRow] = []
+        self.work = Work()
+        """What windows did that no epoch tells of."""
         self.unheard: tuple[Epoch, tuple[Announcement, ...]] | None = None
         """The epoch whose publication was not answered, with what it announces."""
 
@@ -62,9 +89,14 @@ class Epochs:
         """Whether an epoch has something to tell that is not of the tables' states."""
         return bool(self.unpublished) or (self.last is not None and self.comparing.recovery.unpublished is not None)
 
+    def keep(self, window: Window) -> None:
+        """What the window did is for the next epoch to tell, also where it failed on its way."""
+        self.unpublished += window.applied.objects
+        self.work += Work.of(window)
+
     def publish(self, window: Window, upto: EventId) -> None:
         """The epoch of the window; before the bootstrap is through, only the tables' states."""
-        self.unpublished += window.applied.objects
+        self.keep(window)
         window.announced = self.side.announced.waiting()
         bootstrapping = self.bootstrapping(upto)
         news = upto != self.tables.cursor or self.last is None or bool(self.unpublished or window.announced)
@@ -103,6 +135,8 @@ class Epochs:
         if last_epoch is None or not is_same(last_epoch, expected):
             return None
         self.last, self.tables.cursor, self.unpublished = last_epoch, last_epoch.event_id, []
+        self.work = Work()
+        del self.tables.rereads[: len(last_epoch.rereads)]
         self.passed, self.passed_events, self.published_ns = self.tables.cursor, 0, self.clock.elapsed_ns()
         self.comparing.mark_published()
         self.side.announced.mark_published(
@@ -146,18 +180,20 @@ class Epochs:
             from_event_id=last.event_id if last else window.span.after,
             published_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             kind=("window" if untold is None else "repair") if last else "bootstrap",
-            tables=len({table for plan in window.plans for table in plan.tables}),
+            tables=len(self.work.tables),
             events=window.events + self.passed_events,
-            hops=sum(len(plan.hops) for plan in window.plans),
-            calls=window.applied.calls,
-            files=window.applied.files,
-            bytes=window.applied.bytes,
+            hops=self.work.hops,
+            calls=self.work.calls,
+            files=self.work.files,
+            bytes=self.work.bytes,
             quarantined=(*sorted(self.databases.quarantined_rows), *map(str, self.tables.in_state(State.QUARANTINED))),
             bridges=window.bridges(),
             in_parts=window.in_parts(),
             rebasing=self.consistency.rebasing(),
             gap=untold,
             set_aside=tuple(str(name) for name in self.not_there_yet()),
+            parts=window.parts(),
+            rereads=tuple(self.tables.rereads),
         )
 
     def not_there_yet(self) -> list[TableName]:

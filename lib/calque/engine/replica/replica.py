@@ -306,7 +306,7 @@ class Replica:
                 if ahead.event_id <= upto or ahead.event_id > (self.source.journal.last() or 0):
                     raise Unavailable(
                         f"{self.name} shows event {ahead.event_id}, which the journal does not have",
-                        "capture is behind, or the state folder is older than the target",
+                        "Capture is behind, or the state folder is older than the target",
                         "It is tried again",
                     ) from ahead
                 upto = ahead.event_id
@@ -331,7 +331,7 @@ class Replica:
         try:
             self.go_through(window, upto)
         except Exception:
-            self.epochs.unpublished += window.applied.objects
+            self.epochs.keep(window)
             self.attempts.fail_at(upto)
             raise
         self.epochs.publish(window, upto)

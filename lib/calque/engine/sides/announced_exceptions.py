@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from calque.model.ledger import Bridge
+from calque.model.ledger import Bridge, Parts
 from calque.model.names import EventId, TableName
 from calque.model.records import AnnouncedBridge, AnnouncedParts, Record, RecordKey, all_of, record_key
 from calque.ports import Ledger
@@ -70,6 +70,10 @@ def merged(one: Announcement, records: Mapping[RecordKey, Announcement]) -> Anno
 
 def bridges(records: Iterable[Record]) -> tuple[Bridge, ...]:
     return tuple(Bridge(str(one.table), one.from_event, one.to_event) for one in all_of(records, AnnouncedBridge))
+
+
+def parts(records: Iterable[Record]) -> tuple[Parts, ...]:
+    return tuple(Parts(str(one.table), one.from_event, one.to_event) for one in all_of(records, AnnouncedParts))
 
 
 def in_parts(records: Iterable[Record]) -> tuple[str, ...]:

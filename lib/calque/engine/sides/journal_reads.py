@@ -56,7 +56,7 @@ PAGE = 20_000
 def touching(source: SourceSide, name: TableName, span: Span) -> list[Entry]:
     """Events of the span on the table; waits until the journal has them all, and looks through it page by page."""
     if span.upto < span.after:
-        raise Unavailable("The log went back while a table was read", f"from {span.after} to {span.upto}", "Read again")
+        raise Unavailable("The log went back while a table was read", f"From {span.after} to {span.upto}", "Read again")
     if not len(span):
         return []
     wait_for_journal(source, span.upto)
@@ -72,7 +72,7 @@ def wait_for_journal(source: SourceSide, event_id: EventId, seconds: float = 60.
         if source.clock.elapsed_ns() > deadline:
             raise Unavailable(
                 f"The journal does not reach event {event_id}",
-                "capture is behind or stopped",
+                "Capture is behind or stopped",
                 "Look at `calque status`",
             )
         source.clock.sleep(0.01)

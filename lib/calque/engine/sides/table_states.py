@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from calque.core.lifecycle import ASIDE, BEHIND, RECORDED, UNREAD, Change, State, after
 from calque.core.standing import PAUSED
-from calque.model.ledger import NotLiveReason, StateKey, StateRow, TableRow, TableState
+from calque.model.ledger import NotLiveReason, Reread, RereadCause, StateKey, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 
 TABLE = "table"
@@ -62,6 +62,8 @@ class TableStates:
     its group."""
     waiting_for_files: dict[TableName, int] = field(default_factory=dict)
     """Since when, in nanoseconds of the clock."""
+    rereads: list[Reread] = field(default_factory=list)
+    """Tables that the target showed and that are to be read again, which no epoch has told of."""
     paused_are_looked_at: bool = False
     """Whether the next window looks at all that paused tables have not shown, to find again who waits with whom: only
     then have they positions among the others."""
@@ -146,12 +148,24 @@ class TableStates:
     # Reads
 
     def need_read(
-        self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN
+        self,
+        name: TableName,
+        reason: str,
+        event_id: EventId,
+        why: NotLiveReason = NotLiveReason.OWN,
+        cause: RereadCause = RereadCause.HOLE,
     ) -> None:
         """The table must be read exactly; it shows what it shows until then, if anything."""
+        self.note_reread(name, reason, event_id, cause)
         shows = self.shown(name) if name in self.rows else None
         self.positions.pop(name, None)
         self._change(name, Change.READ_IS_NEEDED, shows, reason, event_id, why)
+
+    def note_reread(self, name: TableName, reason: str, event_id: EventId, cause: RereadCause) -> None:
+        """The next epoch tells of it, unless the target shows nothing of the table yet."""
+        before = self.rows.get(name)
+        if before is not None and (before.state is State.LIVE or before.shows is not None):
+            self.rereads.append(Reread(str(name), event_id, cause, reason))
 
     def begin_reading(self, name: TableName) -> None:
         """For the status; after a restart the table is UNKNOWN again."""
@@ -189,11 +203,11 @@ class TableStates:
         else:
             self._change(name, Change.IS_GONE)
 
-    def wait_for_files(self, name: TableName, shows: EventId, upto: EventId, now_ns: int) -> None:
-        """The table shows the last state whose files are known."""
+    def wait_for_files(self, name: TableName, shows: EventId, unknown_at: EventId, now_ns: int) -> None:
+        """The table shows the last state whose files are known; those of event `unknown_at` are not."""
         before = self.rows.get(name)
         since = before.files_unknown_since_ns if before is not None else None
-        self._change(name, Change.FALLS_BEHIND, shows, "which files its newest state has is not known yet", upto)
+        self._change(name, Change.FALLS_BEHIND, shows, f"the files of event {unknown_at} are not known yet", unknown_at)
         self._put(name, replace(self.rows[name], files_unknown_since_ns=now_ns if since is None else since))
         self.positions[name] = shows
 

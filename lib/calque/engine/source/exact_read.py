@@ -185,11 +185,11 @@ def require_log(reading: _PartialRead) -> None:
         if not listing.files:
             return
         raise Refused(
-            f"{log} has no commit", "the table is a Delta table without a log", "Drop it, or put its log back"
+            f"{log} has no commit", "The table is a Delta table without a log", "Drop it, or put its log back"
         )
     raise Refused(
         f"{log} makes the directory a Delta table, and the metastore does not say so",
-        "its readers take files of all versions for one content",
+        "Its readers take files of all versions for one content",
         "Register it as a Delta table, or move it",
     )
 

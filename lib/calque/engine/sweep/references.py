@@ -61,7 +61,7 @@ def references_of(side: TargetSide) -> ReferencedLocations:
         else:
             raise Unavailable(
                 f"The tables of {database} at {side.policy.target} can't be listed",
-                "they are made, renamed and dropped faster than they can be read",
+                "They are made, renamed and dropped faster than they can be read",
                 "Sweep again when less is going on",
             )
     references.sorted_locations = sorted(locations)

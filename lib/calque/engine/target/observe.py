@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from calque.core.iceberg import is_iceberg
-from calque.core.image import EVENT, INCARNATION, SOURCE, source_mark
+from calque.core.image import DROPPED, EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.locate import ObservedPart, ObservedTable
 from calque.core.policies import marked
 from calque.engine.sides.sides import TargetSide
@@ -106,7 +106,9 @@ def as_observed(shown: ShownTable) -> ObservedTable:
         *content_of(shown, ""),
         {
             name: ObservedPart(
-                event_of(part.parameters), (part.parameters or {}).get(INCARNATION, ""), *content_of(shown, name)
+                max(event_of(part.parameters), event_of(part.parameters, DROPPED)),
+                (part.parameters or {}).get(INCARNATION, ""),
+                *content_of(shown, name),
             )
             for name, part in shown.partitions.items()
         },
@@ -119,6 +121,6 @@ def content_of(shown: ShownTable, partition: str) -> tuple[str, int]:
     return (listing.fingerprint(), listing.size) if listing is not None else ("", 0)
 
 
-def event_of(parameters: Mapping[str, str] | None) -> int:
-    text = (parameters or {}).get(EVENT, "")
+def event_of(parameters: Mapping[str, str] | None, mark: str = EVENT) -> int:
+    text = (parameters or {}).get(mark, "")
     return int(text) if text.isdigit() else 0

@@ -35,7 +35,7 @@ def compare_lakes(
     try:
         location, source_files = live_files(source_storage, metadata_of(source))
     except FileMissing as error:
-        raise Refused(f"{name} can't be compared", f"the source has no {error}", "Repair the table there") from error
+        raise Refused(f"{name} can't be compared", f"The source has no {error}", "Repair the table there") from error
     paths = PathMapping.between(location, location_of(target) or "")
     try:
         target_files = {file.path: file for file in live_files(target_storage, metadata_of(target))[1]}

@@ -54,11 +54,11 @@ class LogJournal:
             if not page or page[0].event_id != after + 1:
                 raise Refused(
                     f"The source's log does not have event {after + 1} any more",
-                    "the metastore removes old events",
+                    "The metastore removes old events",
                     "Let it keep them longer",
                 )
             yield from (event for event in page if event.event_id <= span.upto)
             after = page[-1].event_id
 
     def read_only(self) -> NoReturn:
-        raise Broken("The source's log is not written to", "it was taken for a journal", "Report this")
+        raise Broken("The source's log is not written to", "It was taken for a journal", "Report this")

@@ -119,7 +119,7 @@ def perform(
             return listings.get(data, Listing(data.location, ()))
         raise Broken(
             f"The plan copies files of {data.location} at event {data.event_id}",
-            "no evidence lists them",
+            "No evidence lists them",
             "Report this",
         )
 

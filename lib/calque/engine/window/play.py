@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable, names_in, names_of
+from calque.core.keys import why_unknown
 from calque.core.kinds import ACID, REASONS
 from calque.core.lifecycle import ASIDE, BEHIND, UNREAD, State
 from calque.engine.apply import AppliedChanges
@@ -181,7 +182,9 @@ class WindowPlayer:
         elif keys.kind is EventKind.UNKNOWN and keys.defect:
             self.reads.quarantine(name, f"event {event_id} can't be read: {keys.defect}", event_id)
         elif keys.kind is EventKind.UNKNOWN:
-            self.reads.need(name, f"event {event_id} ({entry.event_type}) can't be folded", event_id)
+            why = why_unknown(self.source.journal.events([event_id])[event_id])
+            reason = f"event {event_id} ({entry.event_type}) can't be folded, as {why}; nothing is to be done"
+            self.reads.need(name, reason, event_id)
 
     def copied_table(self, group: Sequence[Entry]) -> TableName | None:
         """A table that is being copied beside the windows, and that the group has to wait for."""
@@ -378,16 +381,17 @@ class WindowPlayer:
 
     def take_shown(self, group: Group, upto: EventId, advanced: GroupOutcome) -> None:
         """The group's tables show the window's end, or the last state whose files are known."""
-        behind: set[TableName] = set()
+        unknown_at: dict[TableName, EventId] = {}
         if not advanced.complete:
             self.scanned.miss(self.admitted(group.entries))
             entries = self.whole(group, upto) if group.ready is not None else group.entries
-            behind = names_in(entry for entry in entries if entry.event_id > advanced.shows)
+            missing = [entry for entry in entries if entry.event_id > advanced.shows]
+            unknown_at = {name: entry.event_id for entry in reversed(missing) for name in names_of(entry)}
         # What was taken out of the windows while its group was copied is read as it is shown then.
         for name in self.moved(group.entries):
-            if name in behind:
-                shows = max(advanced.shows, self.tables.shown(name))
-                self.tables.wait_for_files(name, shows, upto, self.source.clock.elapsed_ns())
+            if name in unknown_at:
+                shows, now_ns = max(advanced.shows, self.tables.shown(name)), self.source.clock.elapsed_ns()
+                self.tables.wait_for_files(name, shows, unknown_at[name], now_ns)
             else:
                 self.lost.pop(name, None)
                 self.tables.arrive(name, upto, present=name in advanced.present)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from calque.core.fold import names_of
 from calque.engine.apply import AppliedChanges
-from calque.engine.sides.announced_exceptions import Announcement, bridges, in_parts
+from calque.engine.sides.announced_exceptions import Announcement, bridges, in_parts, parts
 from calque.engine.window.advance import GroupOutcome
 from calque.model.journal import Entry
-from calque.model.ledger import Bridge, Epoch
-from calque.model.names import OURS, Span
+from calque.model.ledger import Bridge, Epoch, Parts
+from calque.model.names import OURS, Span, TableName
 from calque.model.plan import GroupPlan
 
 
@@ -30,6 +30,15 @@ class Window:
     announced: tuple[Announcement, ...] = ()
     """What its epoch tells of, crashed windows before it included."""
 
+    @property
+    def hops(self) -> int:
+        return sum(len(plan.hops) for plan in self.plans)
+
+    @property
+    def tables(self) -> frozenset[TableName]:
+        """Those that it changed."""
+        return frozenset(table for plan in self.plans for table in plan.tables)
+
     def add(self, advanced: GroupOutcome) -> None:
         self.plans.append(advanced.plan)
         self.applied.objects += advanced.applied.objects
@@ -39,6 +48,9 @@ class Window:
 
     def bridges(self) -> tuple[Bridge, ...]:
         return bridges(self.announced)
+
+    def parts(self) -> tuple[Parts, ...]:
+        return parts(self.announced)
 
     def in_parts(self) -> tuple[str, ...]:
         return in_parts(self.announced)
