@@ -18,6 +18,7 @@ from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.observe import ShownTable, as_observed, observe
 from calque.engine.window.recognise import recognise
+from calque.engine.window.unlisted_contents import infer_listings
 from calque.model.files import Listing
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
@@ -86,7 +87,11 @@ def prepare(
     names = [name for name in chain.tables if side.admission.takes(name)]
     looked_for = touched_partitions(entries)
     shown = observe(side, names, looked_for, side.policy.data != "none")
-    listings = evidence_of(source, chain, lost, moves_in(source, entries))
+    moves = moves_in(source, entries)
+    listings = evidence_of(source, chain, lost, moves)
+    if side.policy.data != "none":
+        inferred = infer_listings(source, chain, entries, moves, listings, shown, cursor)
+        listings |= {data: listing for data, listing in inferred.items() if not is_lost(listing, lost)}
     if side.policy.start is not None:
         recognise(side, chain, shown, listings)
     prepared = planned(side, chain, shown, listings, cursor)

@@ -1,0 +1,202 @@
+"""Contents of a directory at events after which nobody listed it, as far as they follow from listings and messages.
+
+What an event did to the files of a directory is a `FileChange`. Between two contents that are known, or after an event
+that names all files, every event must say which files it added, or be one that can't change files. Then the later
+listing has the sizes and times of all files between:
+
+    known {a} · INSERT names b · INSERT names c · listed {a, b, c}          after the first INSERT: {a, b}
+
+Nothing is inferred unless this accounts for every listed file, each by one event, and nothing that was there is
+missing or altered. So a name that is used again, a file that nobody names, or a truncation that no event tells of
+leaves the states unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from calque.core import decode
+from calque.core.layout import is_data, place
+from calque.core.moves import Move, places
+from calque.errors import Refused
+from calque.model.files import File, Listing
+from calque.model.hive import Partition, Table, location_of
+from calque.model.journal import Event, EventKind, Keys
+from calque.model.names import EventId
+
+TIME_RESOLUTION_NS = 1_000_000_000
+"""An event's time is a second of the metastore's clock, rounded down: the event itself came before that second's end.
+A file with a later time is younger, or its storage's clock is ahead; then the state stays unknown. Where the storage's
+clock is behind, a file that was replaced shortly after the event may pass. That takes a writer that raises no event, of
+which only scans tell: events that may replace a file are met by themselves, whatever the times say."""
+SIZES = frozenset({"numFiles", "numFilesErasureCoded", "numRows", "rawDataSize", "totalSize"})
+SPARK_STATISTICS = "spark.sql.statistics."
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAdded:
+    """The event added the files of these paths, and left the others as they were."""
+
+    paths: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesReplaced:
+    """The files of these paths are all that there was after the event."""
+
+    paths: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesKept:
+    """The event can't have changed any file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesUnknown:
+    """What the event did to files is not said."""
+
+
+FileChange = FilesAdded | FilesReplaced | FilesKept | FilesUnknown
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEvent:
+    """An event on one directory; its time is in seconds. `listing` is the content after it, where that is known."""
+
+    event_id: EventId
+    event_time: int
+    change: FileChange
+    listing: Listing | None = None
+
+
+def infer_contents(base: Listing | None, events: Sequence[DirectoryEvent]) -> dict[EventId, tuple[File, ...]]:
+    """The files after events on a directory, which come in their order, where no listing says them and they are
+    certain. `base` is the content before the first event, where that is known."""
+    inferred: dict[EventId, tuple[File, ...]] = {}
+    for end, last in enumerate(events):
+        start = start_of(events, end) if last.listing is not None else None
+        if last.listing is None or start is None:
+            continue
+        known = events[start].listing if start >= 0 else base
+        if known is not None:
+            inferred |= contents_in_run(known.files, events[start + 1 : end + 1], last.listing)
+        elif start >= 0:
+            inferred |= contents_in_run((), events[start : end + 1], last.listing)
+    return inferred
+
+
+def start_of(events: Sequence[DirectoryEvent], end: int) -> int | None:
+    """The newest event before `end` after which the content is known or said whole, -1 for the base; None where an
+    event since, or `end` itself, may have removed or altered a file."""
+    if not isinstance(events[end].change, FilesAdded | FilesKept):
+        return None
+    for index in range(end - 1, -1, -1):
+        event = events[index]
+        if event.listing is not None or isinstance(event.change, FilesReplaced):
+            return index
+        if isinstance(event.change, FilesUnknown):
+            return None
+    return -1
+
+
+def contents_in_run(
+    before: Sequence[File], run: Sequence[DirectoryEvent], listing: Listing
+) -> dict[EventId, tuple[File, ...]]:
+    """The contents after the events of `run` but the last one, whose listing is given. Empty unless the files before
+    and those that the events name are what is listed, each of them once."""
+    listed = {file.path: file for file in listing.files}
+    if any(file.path not in listed or identity(file) != identity(listed[file.path]) for file in before):
+        return {}
+    present = {file.path for file in before}
+    contents: dict[EventId, tuple[File, ...]] = {}
+    for event in run:
+        paths = paths_of(event.change)
+        if not present.isdisjoint(paths):
+            return {}
+        if any(path not in listed or is_younger(listed[path], event.event_time) for path in paths):
+            return {}
+        present |= paths
+        contents[event.event_id] = tuple(file for file in listing.files if file.path in present)
+    if present != listed.keys():
+        return {}
+    return {event.event_id: contents[event.event_id] for event in run[:-1]}
+
+
+def identity(file: File) -> tuple[str, int, int]:
+    return file.path, file.size, file.modified_ns
+
+
+def is_younger(file: File, event_time: int) -> bool:
+    """Whether the file was certainly changed after an event of that second, if the clocks agree."""
+    return file.modified_ns >= event_time * 1_000_000_000 + TIME_RESOLUTION_NS
+
+
+def paths_of(change: FileChange) -> frozenset[str]:
+    match change:
+        case FilesAdded(paths) | FilesReplaced(paths):
+            return paths
+        case FilesKept() | FilesUnknown():
+            return frozenset()
+        case _:
+            assert_never(change)
+
+
+# What messages say
+
+
+def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move] = ()) -> FileChange:
+    """What the event says of the files in `location`, one of `keys.locations`; `moves` are directories that renames
+    moved with all that was in them."""
+    try:
+        match keys.kind:
+            case EventKind.INSERT:
+                return insert_change(decode.insert_of(event), location)
+            case EventKind.ALTER_TABLE | EventKind.RENAME_TABLE if not keys.facets_only:
+                return alteration_change(event, keys, decode.table_before(event), decode.table_after(event), moves)
+            case EventKind.ALTER_PARTITIONS | EventKind.RENAME_PARTITION if not keys.facets_only:
+                before, (after,) = decode.partition_before(event), decode.partitions_after(event)
+                return alteration_change(event, keys, before, after, moves)
+            case _:
+                return FilesUnknown()
+    except (decode.Undecodable, Refused):
+        return FilesUnknown()
+
+
+def insert_change(insert: decode.Insert, location: str) -> FileChange:
+    """An empty list is none: some writers send one whatever they wrote."""
+    root = place(location)
+    paths: set[str] = set()
+    for file in insert.files:
+        path = place(file.uri)
+        if file.directory or not root.contains(path) or root == path:
+            return FilesUnknown()
+        paths.add(path.path.removeprefix(root.path).lstrip("/"))
+    data = frozenset(path for path in paths if is_data(path))
+    if not data:
+        return FilesUnknown()
+    return FilesReplaced(data) if insert.replaces else FilesAdded(data)
+
+
+def alteration_change(
+    event: Event, keys: Keys, before: Table | Partition, after: Table | Partition, moves: Sequence[Move]
+) -> FileChange:
+    """An alteration of the definition in one place keeps the files. One that changed nothing but statistics may be what
+    is logged of a truncation, or of a writer that told of no INSERT; 2.3 does not tell truncations apart at all."""
+    was, now = location_of(before), location_of(after)
+    stays = (
+        bool(was and now)
+        and places(event.event_id - 1, was or "", moves)[-1] == places(event.event_id, now or "", moves)[-1]
+    )
+    tells_truncations = "isTruncateOp" in decode.fields(event)
+    if stays and tells_truncations and not keys.replaces and sizes_of(before) == sizes_of(after):
+        return FilesKept()
+    return FilesUnknown()
+
+
+def sizes_of(thing: Table | Partition) -> dict[str, str]:
+    """The parameters that a writer changes with the files."""
+    parameters = thing.parameters or {}
+    return {name: value for name, value in parameters.items() if name in SIZES or name.startswith(SPARK_STATISTICS)}

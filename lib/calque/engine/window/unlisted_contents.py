@@ -1,0 +1,157 @@
+"""Contents of a group's states that have no evidence: inferred from what the target shows, from the evidence of other
+states, and from the messages of the events between. Messages are read only where they can say something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from calque.core.fold import Chain, PartCell
+from calque.core.infer_contents import DirectoryEvent, FilesUnknown, change_of, infer_contents
+from calque.core.locate import observed_cells
+from calque.core.moves import Move, places
+from calque.engine.sides.journal_reads import messages
+from calque.engine.sides.sides import SourceSide
+from calque.engine.target.observe import ShownTable, as_observed
+from calque.model.files import Listing
+from calque.model.journal import Entry, Event
+from calque.model.names import EventId, TableName
+from calque.model.plan import Data
+
+Listings = Mapping[Data, Listing]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryTouch:
+    """An event on the directory that lies at `location` after all moves. Its content is `data` then, of the object
+    `cell`; None where the chain has no such state."""
+
+    location: str
+    entry: Entry
+    data: Data
+    cell: PartCell | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContent:
+    """An object's files at the target, and the event that it is marked with."""
+
+    event_id: EventId
+    listing: Listing
+
+
+def infer_listings(
+    source: SourceSide,
+    chain: Chain,
+    entries: Sequence[Entry],
+    moves: Sequence[Move],
+    listings: Listings,
+    shown: Mapping[TableName, ShownTable | None],
+    cursor: EventId,
+) -> dict[Data, Listing]:
+    """Listings of contents of the chain that are not among `listings`, where those and what is shown say them. Files
+    are looked for where the last rename left them."""
+    touches = list(directory_touches(chain, entries, moves))
+    runs = {location: run for location, run in runs_of(touches).items() if may_be_inferred(run, listings)}
+    if not runs:
+        return {}
+    event_ids = {touch.entry.event_id for run in runs.values() for touch in run if touch.cell is not None}
+    events = {event.event_id: event for event in messages(source.journal, event_ids)}
+    bases = bases_of(touches, shown_contents(chain, shown, cursor))
+    inferred: dict[Data, Listing] = {}
+    for location, run in runs.items():
+        for cell in dict.fromkeys(touch.cell for touch in run if touch.cell is not None):
+            base = bases.get((cell, location))
+            since = base.event_id if base is not None else 0
+            later = [touch for touch in run if touch.entry.event_id > since]
+            directory_events = [event_of(touch, cell, events, moves, listings) for touch in later]
+            files = infer_contents(base.listing if base is not None else None, directory_events)
+            inferred |= {
+                touch.data: Listing(location, files[touch.data.event_id])
+                for touch in later
+                if touch.cell == cell and touch.data not in listings and touch.data.event_id in files
+            }
+    return inferred
+
+
+def directory_touches(chain: Chain, entries: Sequence[Entry], moves: Sequence[Move]) -> Iterator[DirectoryTouch]:
+    """What the events touch, in their order."""
+    cells = dict(contents_with_cells(chain))
+    for entry in entries:
+        scans = entry.scans or (0,) * len(entry.keys.locations)
+        for location, scan in zip(entry.keys.locations, scans, strict=True):
+            data = Data(entry.event_id, location, scan)
+            yield DirectoryTouch(places(entry.event_id, location, moves)[-1], entry, data, cells.get(data))
+
+
+def runs_of(touches: Sequence[DirectoryTouch]) -> dict[str, list[DirectoryTouch]]:
+    """The touches of each directory."""
+    runs: dict[str, list[DirectoryTouch]] = {}
+    for touch in touches:
+        runs.setdefault(touch.location, []).append(touch)
+    return runs
+
+
+def contents_with_cells(chain: Chain) -> Iterator[tuple[Data, PartCell]]:
+    """The contents of tables (partition `""`) and partitions, with their lineages."""
+    for step in chain.steps:
+        for lineage, head in step.heads.items():
+            if head.data is not None:
+                yield head.data, (lineage, "")
+        for (lineage, _), part in step.parts.items():
+            if part is not None:
+                yield part.data, (lineage, part.lineage)
+
+
+def may_be_inferred(run: Sequence[DirectoryTouch], listings: Listings) -> bool:
+    """Whether a content that is not listed comes before one that is."""
+    newest = max((index for index, touch in enumerate(run) if touch.data in listings), default=0)
+    return any(touch.cell is not None and touch.data not in listings for touch in run[:newest])
+
+
+def shown_contents(
+    chain: Chain, shown: Mapping[TableName, ShownTable | None], cursor: EventId
+) -> dict[PartCell, ShownContent]:
+    """What is shown of the chain's tables and partitions, by their lineages. What carries no event is on its way."""
+    observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
+    cells = observed_cells(chain, observed, cursor)
+    contents: dict[PartCell, ShownContent] = {}
+    for name, table in shown.items():
+        seen, lineage = observed[name], cells.names.get(name)
+        if table is None or seen is None or lineage is None:
+            continue
+        for partition, listing in table.listings.items():
+            part = cells.parts.get((lineage, partition)) if partition else None
+            part_lineage = part.lineage if part is not None else partition
+            event_id = seen.parts[partition].event if partition else seen.event
+            if event_id:
+                contents[lineage, part_lineage] = ShownContent(event_id, listing)
+    return contents
+
+
+def bases_of(
+    touches: Sequence[DirectoryTouch], contents: Mapping[PartCell, ShownContent]
+) -> dict[tuple[PartCell, str], ShownContent]:
+    """What is shown of each object, by it and the directory that it had when it was so."""
+    locations: dict[PartCell, str] = {}
+    for touch in touches:
+        if touch.cell is None or touch.cell not in contents:
+            continue
+        if touch.cell not in locations or touch.entry.event_id <= contents[touch.cell].event_id:
+            locations[touch.cell] = touch.location
+    return {(cell, location): contents[cell] for cell, location in locations.items()}
+
+
+def event_of(
+    touch: DirectoryTouch,
+    cell: PartCell,
+    events: Mapping[EventId, Event],
+    moves: Sequence[Move],
+    listings: Listings,
+) -> DirectoryEvent:
+    """The event for the object; of what happens to the directory for another one nothing is said."""
+    entry, data = touch.entry, touch.data
+    if touch.cell != cell:
+        return DirectoryEvent(entry.event_id, entry.event_time, FilesUnknown())
+    change = change_of(events[entry.event_id], entry.keys, data.location, moves) if not data.scan else FilesUnknown()
+    return DirectoryEvent(entry.event_id, entry.event_time, change, listings.get(data))
