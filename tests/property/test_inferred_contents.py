@@ -163,13 +163,16 @@ class Trickster:
     def truncate_without_event(self, choice: int) -> None:
         self.empty(self.any_object(choice)[2])
 
-    def put_without_event(self, choice: int) -> None:
-        """A scan's to find, with a time of its own."""
-        self.now_ns += 2_000_000_000
+    def rewrite_without_event(self, choice: int) -> None:
+        """A file that is there, with a time of its own. Only scans tell of that."""
         location = self.any_object(choice)[2]
-        self.storage.write(join(location, NAMES[choice % 3]), b"?")
-        self.storage.date({join(location, NAMES[choice % 3]): self.now_ns})
-        self.now_ns += 2_000_000_000
+        there = self.storage.list([location])[location].files
+        if there:
+            self.now_ns += 2_000_000_000
+            path = join(location, there[choice % len(there)].path)
+            self.storage.write(path, b"?")
+            self.storage.date({path: self.now_ns})
+            self.now_ns += 2_000_000_000
 
     def truncate_as_statistics(self, choice: int) -> None:
         name, part, location = self.any_object(choice)
@@ -267,7 +270,7 @@ ACTS = (
     "overwrite_without_saying_so",
     "truncate",
     "truncate_without_event",
-    "put_without_event",
+    "rewrite_without_event",
     "rewrite_with_an_empty_alteration",
     "truncate_as_statistics",
     "rewrite_as_statistics",

@@ -50,6 +50,8 @@ class CapturePart(Part):
         """What nobody expected of the work beside capture: it ends capture."""
         self.log = self.source.impatient_log(PATIENCE_SECONDS)
         self.last: EventId | None = None
+        self.pins: str | None = None
+        """How files of the source are kept; None while that is not known."""
 
     def ask(self) -> EventId:
         head = self.log.current()
@@ -68,7 +70,7 @@ class CapturePart(Part):
         return super().problem() or (self.gatherer.problem if self.gatherer is not None else None)
 
     def tell_state(self) -> None:
-        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem())
+        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem(), pins=self.pins)
 
     def take_back(self) -> None:
         self.wiring.control.remove(self.source.places.status_record)
@@ -114,6 +116,7 @@ class CapturePart(Part):
     def capture(self, seam: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `EventRepeated`."""
         source, after = self.source.side(), self.stream.begin.event()
+        self.pins = self.source.kept_by()
         admissions = [target.plug.admission() for target in self.followers()]
 
         def takes(name: TableName) -> bool:
