@@ -49,7 +49,7 @@ def contents(base: Listing | None, *changes: FileChange | tuple[FileChange, List
         DirectoryEvent(number, 1000, *(change if isinstance(change, tuple) else (change, None)))
         for number, change in enumerate(changes, start=1)
     ]
-    return {event_id: [file.path for file in files] for event_id, files in infer_contents(base, events).items()}
+    return {event_id: [file.path for file in found.files] for event_id, found in infer_contents(base, events).items()}
 
 
 def test_what_later_events_added_was_not_there_before() -> None:
@@ -69,6 +69,12 @@ def test_a_listing_between_is_a_content_to_go_on_from() -> None:
 
 def test_equal_listings_tell_of_alterations_between_them() -> None:
     assert contents(listing("a"), FilesKept(), (FilesKept(), listing("a"))) == {1: ["a"]}
+
+
+def test_what_is_inferred_is_kept_where_the_later_listing_is() -> None:
+    kept = replace(listing("a", "b"), pin="file:/pins/3")
+    found = infer_contents(listing(), [DirectoryEvent(1, 1000, adds("a")), DirectoryEvent(2, 1000, adds("b"), kept)])
+    assert found == {1: replace(listing("a"), pin="file:/pins/3")}
 
 
 UNCERTAIN: dict[str, tuple[Listing | None, Sequence[FileChange], Listing | None]] = {

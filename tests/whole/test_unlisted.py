@@ -16,9 +16,9 @@ DAYS = TableName("d1", "days")
 COLUMNS = (Column("x", "int"),)
 
 
-def with_days(habits: ServerHabits = HIVE_3) -> World:
+def with_days(habits: ServerHabits = HIVE_3, *, pins: bool = False) -> World:
     """A live table with two partitions."""
-    world = World(1, habits)
+    world = World(1, habits, pins=pins)
     world.open()
     world.source.create_database(Database("d1"))
     key = (Column("day", "string"),)
@@ -90,3 +90,19 @@ def test_a_name_that_is_used_again_leaves_the_state_between_unknown() -> None:
     drop(world, "2")
     insert(world, "000000_0")
     assert shown_by_one_window(world) == (1, True)
+
+
+def test_files_of_a_state_between_come_from_the_pin_of_the_one_that_was_listed() -> None:
+    world = with_days(pins=True)
+    insert(world, "000000_0")
+    drop(world, "2")
+    insert(world, "000000_0_copy_1")
+    wanted = [world.source_states()[DAYS]]
+    world.capture_all()
+    place = location_of(world.source.the_table(DAYS).partitions["1",]) or ""
+    world.storage.remove([place])
+    known = len(world.windows)
+    world.work()
+    assert world.problems == []
+    assert [world.target_states()[DAYS]] == wanted
+    assert [hop.bridge for window in world.windows[known:] for plan in window.plans for hop in plan.hops] == [False] * 3

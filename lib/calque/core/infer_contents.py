@@ -72,10 +72,11 @@ class DirectoryEvent:
     listing: Listing | None = None
 
 
-def infer_contents(base: Listing | None, events: Sequence[DirectoryEvent]) -> dict[EventId, tuple[File, ...]]:
-    """The files after events on a directory, which come in their order, where no listing says them and they are
-    certain. `base` is the content before the first event, where that is known."""
-    inferred: dict[EventId, tuple[File, ...]] = {}
+def infer_contents(base: Listing | None, events: Sequence[DirectoryEvent]) -> dict[EventId, Listing]:
+    """The contents after events on a directory, which come in their order, where no listing says them and they are
+    certain. Each is a part of a later listing, and kept where that is. `base` is the content before the first event,
+    where that is known."""
+    inferred: dict[EventId, Listing] = {}
     for end, last in enumerate(events):
         start = start_of(events, end) if last.listing is not None else None
         if last.listing is None or start is None:
@@ -102,16 +103,14 @@ def start_of(events: Sequence[DirectoryEvent], end: int) -> int | None:
     return -1
 
 
-def contents_in_run(
-    before: Sequence[File], run: Sequence[DirectoryEvent], listing: Listing
-) -> dict[EventId, tuple[File, ...]]:
+def contents_in_run(before: Sequence[File], run: Sequence[DirectoryEvent], listing: Listing) -> dict[EventId, Listing]:
     """The contents after the events of `run` but the last one, whose listing is given. Empty unless the files before
     and those that the events name are what is listed, each of them once."""
     listed = {file.path: file for file in listing.files}
     if any(file.path not in listed or identity(file) != identity(listed[file.path]) for file in before):
         return {}
     present = {file.path for file in before}
-    contents: dict[EventId, tuple[File, ...]] = {}
+    contents: dict[EventId, Listing] = {}
     for event in run:
         paths = paths_of(event.change)
         if not present.isdisjoint(paths):
@@ -119,7 +118,8 @@ def contents_in_run(
         if any(path not in listed or is_younger(listed[path], event.event_time) for path in paths):
             return {}
         present |= paths
-        contents[event.event_id] = tuple(file for file in listing.files if file.path in present)
+        files = tuple(file for file in listing.files if file.path in present)
+        contents[event.event_id] = Listing(listing.location, files, pin=listing.pin)
     if present != listed.keys():
         return {}
     return {event.event_id: contents[event.event_id] for event in run[:-1]}

@@ -65,11 +65,11 @@ def infer_listings(
             since = base.event_id if base is not None else 0
             later = [touch for touch in run if touch.entry.event_id > since]
             directory_events = [event_of(touch, cell, events, moves, listings) for touch in later]
-            files = infer_contents(base.listing if base is not None else None, directory_events)
+            contents = infer_contents(base.listing if base is not None else None, directory_events)
             inferred |= {
-                touch.data: Listing(location, files[touch.data.event_id])
+                touch.data: contents[touch.data.event_id]
                 for touch in later
-                if touch.cell == cell and touch.data not in listings and touch.data.event_id in files
+                if touch.cell == cell and touch.data not in listings and touch.data.event_id in contents
             }
     return inferred
 
