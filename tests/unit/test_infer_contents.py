@@ -176,7 +176,29 @@ def test_a_rename_keeps_the_files_where_they_are_or_moves_them_all() -> None:
     assert change(goes, "file:/w/d1/u") == FilesUnknown()
 
 
-def test_what_makes_or_removes_an_object_says_nothing() -> None:
+def test_what_makes_an_object_says_all_of_its_files_where_it_lists_them() -> None:
+    created = last(Log().on(T, "CREATE_TABLE", {"files": [f"{PLACE}/a###"]}))
+    assert change(created) == replaces("a")
+    lists = [{"partitionName": f"p={value}", "files": [f"{PLACE}/p={value}/{value}###"]} for value in ("2", "1")]
+    message = {
+        "partitions": [{"p": "1"}, {"p": "2"}],
+        "partitionListJson": [tjson(ONE), tjson(part(P, "2"))],
+        "partitionFiles": lists,
+    }
+    added = last(Log().on(P, "ADD_PARTITION", message))
+    assert change(added, f"{PLACE}/p=1") == replaces("1")
+    assert change(added, f"{PLACE}/p=2") == replaces("2")
+
+
+def test_what_makes_an_object_says_nothing_where_two_share_a_directory() -> None:
+    shared = replace(part(P, "2"), storage=ONE.storage)
+    lists = [{"partitionName": "p=1", "files": [f"{PLACE}/p=1/a###"]}]
+    objects = {"partitions": [{"p": "1"}, {"p": "2"}], "partitionListJson": [tjson(ONE), tjson(shared)]}
+    added = last(Log().on(P, "ADD_PARTITION", {**objects, "partitionFiles": lists}))
+    assert change(added, f"{PLACE}/p=1") == FilesUnknown()
+
+
+def test_what_makes_an_object_and_lists_no_files_says_nothing() -> None:
     assert change(last(Log().create(T))) == FilesUnknown()
     assert change(last(Log().add(P, ONE)), f"{PLACE}/p=1") == FilesUnknown()
     assert change(last(Log().alter_partitions(P, ONE)), f"{PLACE}/p=1") == FilesUnknown()

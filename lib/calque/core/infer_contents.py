@@ -153,7 +153,16 @@ def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move] = (
     try:
         match keys.kind:
             case EventKind.INSERT:
-                return insert_change(decode.insert_of(event), location)
+                insert = decode.insert_of(event)
+                paths = paths_below(location, insert.files)
+                return (
+                    FilesUnknown() if paths is None else FilesReplaced(paths) if insert.replaces else FilesAdded(paths)
+                )
+            case EventKind.CREATE_TABLE:
+                return first_files(location, decode.table_files(event))
+            case EventKind.ADD_PARTITIONS if keys.locations.count(location) == 1:
+                partition = keys.partitions[keys.locations.index(location)]
+                return first_files(location, decode.partition_files(event).get(partition, ()))
             case EventKind.ALTER_TABLE | EventKind.RENAME_TABLE if not keys.facets_only:
                 return alteration_change(event, keys, decode.table_before(event), decode.table_after(event), moves)
             case EventKind.ALTER_PARTITIONS | EventKind.RENAME_PARTITION if not keys.facets_only:
@@ -165,19 +174,23 @@ def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move] = (
         return FilesUnknown()
 
 
-def insert_change(insert: decode.Insert, location: str) -> FileChange:
-    """An empty list is none: some writers send one whatever they wrote."""
+def first_files(location: str, files: Sequence[decode.LoggedFile]) -> FileChange:
+    """What the metastore listed in a new object's directory: no sub-directories, and nothing of external tables."""
+    paths = paths_below(location, files)
+    return FilesUnknown() if paths is None else FilesReplaced(paths)
+
+
+def paths_below(location: str, files: Sequence[decode.LoggedFile]) -> frozenset[str] | None:
+    """The listed data files by their paths below the location; None where some lie elsewhere, and for an empty list:
+    some writers send one whatever they wrote."""
     root = place(location)
     paths: set[str] = set()
-    for file in insert.files:
+    for file in files:
         path = place(file.uri)
         if file.directory or not root.contains(path) or root == path:
-            return FilesUnknown()
+            return None
         paths.add(path.path.removeprefix(root.path).lstrip("/"))
-    data = frozenset(path for path in paths if is_data(path))
-    if not data:
-        return FilesUnknown()
-    return FilesReplaced(data) if insert.replaces else FilesAdded(data)
+    return frozenset(path for path in paths if is_data(path)) or None
 
 
 def alteration_change(
