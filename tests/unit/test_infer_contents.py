@@ -14,7 +14,7 @@ from calque.core.infer_contents import (
     FilesKept,
     FilesReplaced,
     FilesUnknown,
-    change_of,
+    changes_of,
     infer_contents,
 )
 from calque.core.keys import keys_of
@@ -114,7 +114,7 @@ ONE = part(P, "1")
 
 
 def change(event: Event, location: str = PLACE, *moves: Move) -> FileChange:
-    return change_of(event, keys_of(event), location, moves)
+    return changes_of(event, keys_of(event), moves).get(location, FilesUnknown())
 
 
 def last(log: Log) -> Event:

@@ -13,6 +13,7 @@ leaves the states unknown.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -31,6 +32,8 @@ TIME_RESOLUTION_NS = 1_000_000_000
 A file with a later time is younger, or its storage's clock is ahead; then the state stays unknown. Where the storage's
 clock is behind, a file that was replaced shortly after the event may pass. That takes a writer that raises no event, of
 which only scans tell: events that may replace a file are met by themselves, whatever the times say."""
+MOST_FILES = 1_000_000
+"""Of all contents that are inferred from one listing: those of a longer run stay unknown."""
 SIZES = frozenset({"numFiles", "numFilesErasureCoded", "numRows", "rawDataSize", "totalSize"})
 SPARK_STATISTICS = "spark.sql.statistics."
 
@@ -106,6 +109,8 @@ def start_of(events: Sequence[DirectoryEvent], end: int) -> int | None:
 def contents_in_run(before: Sequence[File], run: Sequence[DirectoryEvent], listing: Listing) -> dict[EventId, Listing]:
     """The contents after the events of `run` but the last one, whose listing is given. Empty unless the files before
     and those that the events name are what is listed, each of them once."""
+    if len(run) * len(listing.files) > MOST_FILES:
+        return {}
     listed = {file.path: file for file in listing.files}
     if any(file.path not in listed or identity(file) != identity(listed[file.path]) for file in before):
         return {}
@@ -147,37 +152,53 @@ def paths_of(change: FileChange) -> frozenset[str]:
 # What messages say
 
 
-def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move] = ()) -> FileChange:
-    """What the event says of the files in `location`, one of `keys.locations`; `moves` are directories that renames
-    moved with all that was in them."""
+def changes_of(event: Event, keys: Keys, moves: Sequence[Move] = ()) -> dict[str, FileChange]:
+    """What the event says of the files in each of `keys.locations`; `moves` are directories that renames moved with all
+    that was in them."""
     try:
-        match keys.kind:
-            case EventKind.INSERT:
-                insert = decode.insert_of(event)
-                paths = paths_below(location, insert.files)
-                return (
-                    FilesUnknown() if paths is None else FilesReplaced(paths) if insert.replaces else FilesAdded(paths)
-                )
-            case EventKind.CREATE_TABLE:
-                return first_files(location, decode.table_files(event))
-            case EventKind.ADD_PARTITIONS if keys.locations.count(location) == 1:
-                partition = keys.partitions[keys.locations.index(location)]
-                return first_files(location, decode.partition_files(event).get(partition, ()))
-            case EventKind.ALTER_TABLE | EventKind.RENAME_TABLE if not keys.facets_only:
-                return alteration_change(event, keys, decode.table_before(event), decode.table_after(event), moves)
-            case EventKind.ALTER_PARTITIONS | EventKind.RENAME_PARTITION if not keys.facets_only:
-                before, (after,) = decode.partition_before(event), decode.partitions_after(event)
-                return alteration_change(event, keys, before, after, moves)
-            case _:
-                return FilesUnknown()
+        if keys.kind is EventKind.ADD_PARTITIONS:
+            return added_partitions(event, keys)
+        return {location: change_of(event, keys, location, moves) for location in keys.locations[:1]}
     except (decode.Undecodable, Refused):
-        return FilesUnknown()
+        return {}
 
 
-def first_files(location: str, files: Sequence[decode.LoggedFile]) -> FileChange:
-    """What the metastore listed in a new object's directory: no sub-directories, and nothing of external tables."""
+def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move]) -> FileChange:
+    match keys.kind:
+        case EventKind.INSERT:
+            insert = decode.insert_of(event)
+            return (files_replaced if insert.replaces else files_added)(location, insert.files)
+        case EventKind.CREATE_TABLE:
+            return files_replaced(location, decode.table_files(event))
+        case EventKind.ALTER_TABLE | EventKind.RENAME_TABLE if not keys.facets_only:
+            return alteration_change(event, keys, decode.table_before(event), decode.table_after(event), moves)
+        case EventKind.ALTER_PARTITIONS | EventKind.RENAME_PARTITION if not keys.facets_only:
+            before, (after,) = decode.partition_before(event), decode.partitions_after(event)
+            return alteration_change(event, keys, before, after, moves)
+        case _:
+            return FilesUnknown()
+
+
+def added_partitions(event: Event, keys: Keys) -> dict[str, FileChange]:
+    """What the metastore listed in directories of which each is one partition's: no sub-directories, and nothing of
+    external tables."""
+    listed = decode.partition_files(event)
+    owners = Counter(keys.locations)
+    return {
+        location: files_replaced(location, listed.get(partition, ()))
+        for partition, location in zip(keys.partitions, keys.locations, strict=True)
+        if owners[location] == 1
+    }
+
+
+def files_replaced(location: str, files: Sequence[decode.LoggedFile]) -> FileChange:
     paths = paths_below(location, files)
-    return FilesUnknown() if paths is None else FilesReplaced(paths)
+    return FilesReplaced(paths) if paths is not None else FilesUnknown()
+
+
+def files_added(location: str, files: Sequence[decode.LoggedFile]) -> FileChange:
+    paths = paths_below(location, files)
+    return FilesAdded(paths) if paths is not None else FilesUnknown()
 
 
 def paths_below(location: str, files: Sequence[decode.LoggedFile]) -> frozenset[str] | None:

@@ -151,22 +151,19 @@ def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings
 
 def check_links(why_not_linked: Callable[[str], str], tables: Mapping[TableName, Table], findings: Findings) -> None:
     """Whether the files of some tables can be kept by links while targets need them."""
-    unlinked: dict[str, list[TableName]] = {}
-    sample = sampled(tables)
-    for name, location in sample:
-        if reason := why_not_linked(location):
-            unlinked.setdefault(reason, []).append(name)
-    if sample and not unlinked:
-        what = "Files that the source removes or replaces are kept by hard links until every target has them"
-        findings.add("source", Severity.INFO, what)
-    for reason, names in unlinked.items():
+    sample = [(name, location) for name, location in sampled(tables) if place_of(tables[name]) is not None]
+    reasons = {name: reason for name, location in sample if (reason := why_not_linked(location))}
+    if reasons:
         findings.add(
             "source",
             Severity.INFO,
-            f"Files of {listed(names)} that the source removes or replaces too soon are not kept",
-            reason,
+            f"Files of {listed(reasons)} that the source removes or replaces too soon are not kept",
+            next(iter(reasons.values())),
             "Set [source] pins to a directory on their file system, or pin to copy; else such states are passed over",
         )
+    elif sample:
+        what = "Files that the source removes or replaces are kept by hard links until every target has them"
+        findings.add("source", Severity.INFO, what)
 
 
 def sampled(tables: Mapping[TableName, Table]) -> list[tuple[TableName, str]]:

@@ -3,22 +3,24 @@ states, and from the messages of the events between. Messages are read only wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from calque.core.fold import Chain, PartCell
-from calque.core.infer_contents import DirectoryEvent, FilesUnknown, change_of, infer_contents
+from calque.core.infer_contents import DirectoryEvent, FileChange, FilesUnknown, changes_of, infer_contents
 from calque.core.locate import observed_cells
 from calque.core.moves import Move, places
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide
 from calque.engine.target.observe import ShownTable, as_observed
 from calque.model.files import Listing
-from calque.model.journal import Entry, Event
+from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data
 
 Listings = Mapping[Data, Listing]
+MOST_EVENTS = 1_000
+"""On one directory in a window. Behind a backlog there may be many more; their states are passed over as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,14 @@ def infer_listings(
 ) -> dict[Data, Listing]:
     """Listings of contents of the chain that are not among `listings`, where those and what is shown say them. Files
     are looked for where the last rename left them."""
-    touches = list(directory_touches(chain, entries, moves))
+    cells = dict(contents_with_cells(chain))
+    if all(data in listings for data in cells):
+        return {}
+    touches = list(directory_touches(cells, entries, moves))
     runs = {location: run for location, run in runs_of(touches).items() if may_be_inferred(run, listings)}
     if not runs:
         return {}
-    event_ids = {touch.entry.event_id for run in runs.values() for touch in run if touch.cell is not None}
-    events = {event.event_id: event for event in messages(source.journal, event_ids)}
+    changes = changes_in(source, runs.values(), moves)
     bases = bases_of(touches, shown_contents(chain, shown, cursor))
     inferred: dict[Data, Listing] = {}
     for location, run in runs.items():
@@ -64,8 +68,10 @@ def infer_listings(
             base = bases.get((cell, location))
             since = base.event_id if base is not None else 0
             later = [touch for touch in run if touch.entry.event_id > since]
-            directory_events = [event_of(touch, cell, events, moves, listings) for touch in later]
-            contents = infer_contents(base.listing if base is not None else None, directory_events)
+            contents = infer_contents(
+                base.listing if base is not None else None,
+                [event_of(touch, cell, changes, listings) for touch in later],
+            )
             inferred |= {
                 touch.data: contents[touch.data.event_id]
                 for touch in later
@@ -74,9 +80,27 @@ def infer_listings(
     return inferred
 
 
-def directory_touches(chain: Chain, entries: Sequence[Entry], moves: Sequence[Move]) -> Iterator[DirectoryTouch]:
+def changes_in(
+    source: SourceSide, runs: Iterable[Sequence[DirectoryTouch]], moves: Sequence[Move]
+) -> dict[Data, FileChange]:
+    """What messages say that the touches did."""
+    entries = {
+        touch.entry.event_id: touch.entry
+        for run in runs
+        for touch in run
+        if touch.cell is not None and not touch.data.scan
+    }
+    return {
+        Data(event.event_id, location): change
+        for event in messages(source.journal, entries)
+        for location, change in changes_of(event, entries[event.event_id].keys, moves).items()
+    }
+
+
+def directory_touches(
+    cells: Mapping[Data, PartCell], entries: Sequence[Entry], moves: Sequence[Move]
+) -> Iterator[DirectoryTouch]:
     """What the events touch, in their order."""
-    cells = dict(contents_with_cells(chain))
     for entry in entries:
         scans = entry.scans or (0,) * len(entry.keys.locations)
         for location, scan in zip(entry.keys.locations, scans, strict=True):
@@ -96,17 +120,19 @@ def contents_with_cells(chain: Chain) -> Iterator[tuple[Data, PartCell]]:
     """The contents of tables (partition `""`) and partitions, with their lineages."""
     for step in chain.steps:
         for lineage, head in step.heads.items():
-            if head.data is not None:
+            if head.data is not None and head.data.location:
                 yield head.data, (lineage, "")
         for (lineage, _), part in step.parts.items():
-            if part is not None:
+            if part is not None and part.data.location:
                 yield part.data, (lineage, part.lineage)
 
 
 def may_be_inferred(run: Sequence[DirectoryTouch], listings: Listings) -> bool:
-    """Whether a content that is not listed comes before one that is."""
+    """Whether a content that is not listed comes before one that is, and not too many messages are to be read."""
     newest = max((index for index, touch in enumerate(run) if touch.data in listings), default=0)
-    return any(touch.cell is not None and touch.data not in listings for touch in run[:newest])
+    return len(run) <= MOST_EVENTS and any(
+        touch.cell is not None and touch.data not in listings for touch in run[:newest]
+    )
 
 
 def shown_contents(
@@ -143,15 +169,10 @@ def bases_of(
 
 
 def event_of(
-    touch: DirectoryTouch,
-    cell: PartCell,
-    events: Mapping[EventId, Event],
-    moves: Sequence[Move],
-    listings: Listings,
+    touch: DirectoryTouch, cell: PartCell, changes: Mapping[Data, FileChange], listings: Listings
 ) -> DirectoryEvent:
     """The event for the object; of what happens to the directory for another one nothing is said."""
     entry, data = touch.entry, touch.data
     if touch.cell != cell:
         return DirectoryEvent(entry.event_id, entry.event_time, FilesUnknown())
-    change = change_of(events[entry.event_id], entry.keys, data.location, moves) if not data.scan else FilesUnknown()
-    return DirectoryEvent(entry.event_id, entry.event_time, change, listings.get(data))
+    return DirectoryEvent(entry.event_id, entry.event_time, changes.get(data, FilesUnknown()), listings.get(data))
