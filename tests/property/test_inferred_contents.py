@@ -180,36 +180,37 @@ class Trickster:
     def truncate_as_statistics(self, choice: int) -> None:
         name, part, location = self.any_object(choice)
         self.empty(location)
-        self.alter(name, part, "numFiles", str(choice % 2))
+        self.alter(name, part, numFiles=str(choice % 2))
 
     def rewrite_as_statistics(self, choice: int) -> None:
         name, part, location = self.any_object(choice)
         self.put(location, choice)
-        self.alter(name, part, "numRows", str(choice % 2))
+        self.alter(name, part, numRows=str(choice % 2))
 
     def rewrite_with_an_empty_alteration(self, choice: int) -> None:
         name, part, location = self.any_object(choice)
         self.put(location, choice)
-        self.alter(
-            name, part, "numRows", ((part or self.source.the_table(name).table).parameters or {}).get("numRows", "")
-        )
+        self.alter(name, part)
 
     def rewrite_with_statistics_of_spark(self, choice: int) -> None:
         name, part, location = self.any_object(choice)
         self.empty(location)
         self.put(location, choice)
-        self.alter(name, part, "spark.sql.statistics.totalSize", str(self.written))
+        self.alter(name, part, **{"spark.sql.statistics.totalSize": str(self.written)})
 
     def set_property(self, choice: int) -> None:
-        name, part, _ = self.any_object(choice)
-        self.alter(name, part, "k", str(self.now_ns))
+        """The metastore may count the files at the same time."""
+        name, part, location = self.any_object(choice)
+        files = self.storage.list([location])[location].files
+        counted = {"numFiles": str(len(files)), "totalSize": str(sum(file.size for file in files))}
+        self.alter(name, part, k=str(self.now_ns), **(counted if choice % 3 else {}))
 
-    def alter(self, name: TableName, part: Partition | None, key: str, value: str) -> None:
+    def alter(self, name: TableName, part: Partition | None, **parameters: str) -> None:
         if part is not None:
-            self.source.alter_partition(name, replace(part, parameters={**(part.parameters or {}), key: value}))
+            self.source.alter_partition(name, replace(part, parameters={**(part.parameters or {}), **parameters}))
         else:
             table = self.source.the_table(name).table
-            self.source.alter_table(name, replace(table, parameters={**(table.parameters or {}), key: value}))
+            self.source.alter_table(name, replace(table, parameters={**(table.parameters or {}), **parameters}))
 
     # What it does to objects
 

@@ -57,6 +57,10 @@ def test_what_later_events_added_was_not_there_before() -> None:
     assert found == {1: ["a", "b"], 2: ["a", "b"], 3: ["a", "b", "c", "d"]}
 
 
+def test_what_the_metastore_counted_between_may_agree() -> None:
+    assert contents(listing(), adds("a"), FilesKept((1, 1)), (adds("b"), listing("a", "b"))) == {1: ["a"], 2: ["a"]}
+
+
 def test_an_event_that_names_all_files_needs_no_content_before_it() -> None:
     found = contents(None, FilesUnknown(), replaces("b"), (adds("c"), listing("b", "c")))
     assert found == {2: ["b"]}
@@ -90,6 +94,7 @@ UNCERTAIN: dict[str, tuple[Listing | None, Sequence[FileChange], Listing | None]
     "a file was dated anew": (listing("a", modified_ns=OLD + 1), [FilesKept(), FilesKept()], listing("a")),
     "a named file is gone": (listing(), [adds("a"), adds("b")], listing("b")),
     "a file is named by nobody": (listing(), [adds("a"), adds("b")], listing("a", "b", "c")),
+    "the metastore counted others": (listing(), [adds("a"), FilesKept((2, 2)), adds("b")], listing("a", "b")),
     "a named file is younger than the event": (listing(), [adds("a"), FilesKept()], listing("a", modified_ns=LATE)),
 }
 
@@ -155,12 +160,19 @@ def test_an_alteration_of_the_definition_keeps_the_files() -> None:
         T,
         with_parameters(T, numRows="7"),
         with_parameters(T, transient_lastDdlTime="7"),
+        with_parameters(T, k="v", numRows="7", numFiles="1", totalSize="7"),
         with_parameters(T, k="v", totalSize="7"),
         with_parameters(T, **{"spark.sql.statistics.totalSize": "7"}),
     ],
 )
 def test_an_alteration_of_statistics_may_be_a_writer_s(after: Table) -> None:
     assert change(last(Log().alter(T, after))) == FilesUnknown()
+
+
+def test_an_alteration_of_the_definition_may_count_the_files() -> None:
+    counted = with_parameters(T, k="v", numFiles="2", totalSize="7")
+    assert change(last(Log().alter(T, counted))) == FilesKept((2, 7))
+    assert change(last(Log().alter(T, replace(counted, name="u")))) == FilesKept()
 
 
 def test_a_truncation_and_an_alteration_that_may_be_one_say_nothing() -> None:
@@ -171,6 +183,7 @@ def test_a_truncation_and_an_alteration_that_may_be_one_say_nothing() -> None:
 def test_a_rename_keeps_the_files_where_they_are_or_moves_them_all() -> None:
     stays = last(Log().alter(T, replace(T, name="u")))
     assert change(stays) == FilesKept()
+    assert change(last(Log().rename(T, "u").as_2_3())) == FilesKept()
     there = replace(T, name="u", storage=replace(T.storage, location="file:/w/d1/u") if T.storage else None)
     goes = last(Log().alter(T, there))
     assert change(goes, "file:/w/d1/u") == FilesUnknown()

@@ -34,7 +34,10 @@ clock is behind, a file that was replaced shortly after the event may pass. That
 which only scans tell: events that may replace a file are met by themselves, whatever the times say."""
 MOST_FILES = 1_000_000
 """Of all contents that are inferred from one listing: those of a longer run stay unknown."""
-SIZES = frozenset({"numFiles", "numFilesErasureCoded", "numRows", "rawDataSize", "totalSize"})
+COUNTED = ("numFiles", "totalSize")
+"""The parameters that a metastore writes itself when it alters a definition."""
+SIZES = frozenset({*COUNTED, "numFilesErasureCoded", "numRows", "rawDataSize"})
+RENAMES = frozenset({EventKind.RENAME_TABLE, EventKind.RENAME_PARTITION})
 SPARK_STATISTICS = "spark.sql.statistics."
 
 
@@ -54,7 +57,10 @@ class FilesReplaced:
 
 @dataclass(frozen=True, slots=True)
 class FilesKept:
-    """The event can't have changed any file."""
+    """The event can't have changed any file. `counted` are how many files the metastore counted then, and their bytes,
+    where it did."""
+
+    counted: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +130,18 @@ def contents_in_run(before: Sequence[File], run: Sequence[DirectoryEvent], listi
             return {}
         present |= paths
         files = tuple(file for file in listing.files if file.path in present)
+        if not agrees(event.change, files):
+            return {}
         contents[event.event_id] = Listing(listing.location, files, pin=listing.pin)
     if present != listed.keys():
         return {}
     return {event.event_id: contents[event.event_id] for event in run[:-1]}
+
+
+def agrees(change: FileChange, files: Sequence[File]) -> bool:
+    """Whether the metastore counted these files, if it counted any."""
+    counted = change.counted if isinstance(change, FilesKept) else None
+    return counted is None or counted == (len(files), sum(file.size for file in files))
 
 
 def identity(file: File) -> tuple[str, int, int]:
@@ -217,17 +231,28 @@ def paths_below(location: str, files: Sequence[decode.LoggedFile]) -> frozenset[
 def alteration_change(
     event: Event, keys: Keys, before: Table | Partition, after: Table | Partition, moves: Sequence[Move]
 ) -> FileChange:
-    """An alteration of the definition in one place keeps the files. One that changed nothing but statistics may be what
-    is logged of a truncation, or of a writer that told of no INSERT; 2.3 does not tell truncations apart at all."""
-    was, now = location_of(before), location_of(after)
-    stays = (
-        bool(was and now)
-        and places(event.event_id - 1, was or "", moves)[-1] == places(event.event_id, now or "", moves)[-1]
-    )
-    tells_truncations = "isTruncateOp" in decode.fields(event)
-    if stays and tells_truncations and not keys.replaces and sizes_of(before) == sizes_of(after):
+    """A rename, or an alteration of the definition, in one place keeps the files; 2.3 does not tell the latter from
+    truncations. A metastore may count the files when it alters a definition. Other sizes, and alterations of statistics
+    alone, are a writer's, who perhaps told of no INSERT."""
+    if not stays(event.event_id, before, after, moves):
+        return FilesUnknown()
+    if keys.kind in RENAMES:
         return FilesKept()
-    return FilesUnknown()
+    if keys.replaces or "isTruncateOp" not in decode.fields(event):
+        return FilesUnknown()
+    was, now = sizes_of(before), sizes_of(after)
+    if was == now:
+        return FilesKept()
+    files, size = now.get("numFiles", ""), now.get("totalSize", "")
+    if {**was, **{name: now.get(name) for name in COUNTED}} != now or not (files.isdecimal() and size.isdecimal()):
+        return FilesUnknown()
+    return FilesKept((int(files), int(size)))
+
+
+def stays(event_id: EventId, before: Table | Partition, after: Table | Partition, moves: Sequence[Move]) -> bool:
+    """Whether the directory is the same, or all that was in it moved along."""
+    was, now = location_of(before), location_of(after)
+    return bool(was and now) and places(event_id - 1, was or "", moves)[-1] == places(event_id, now or "", moves)[-1]
 
 
 def sizes_of(thing: Table | Partition) -> dict[str, str]:
