@@ -33,7 +33,7 @@ from calque.model.names import EventId, Span, TableName
 from calque.model.plan import Data
 from support.sources.writers import Directories
 
-NAMES = ("000000_0", "000001_0", "000002_0")
+NAMES = ("000000_0", "000001_0", "sub/000000_0")
 START_NS = 1_700_000_000_000_000_000
 TIMES = (START_NS - 1_000_000_000, START_NS - 2_000_000_000)
 PLAIN, DAYS = ("a", "b"), "days"
@@ -164,7 +164,10 @@ class Trickster:
         self.source.truncate_table(name, [f"p={part.values[0]}"] if part else None)
 
     def truncate_without_event(self, choice: int) -> None:
-        self.empty(self.any_object(choice)[2])
+        """Not of sub-directories: a metastore does not list those of new objects, so nothing tells that they went."""
+        location = self.any_object(choice)[2]
+        if not any("/" in file.path for file in self.storage.list([location])[location].files):
+            self.empty(location)
 
     def rewrite_without_event(self, choice: int) -> None:
         """A file that is there, with a time of its own. Only scans tell of that."""
@@ -311,13 +314,13 @@ def inferred(trickster: Trickster, begin: EventId) -> dict[Data, Listing]:
 
 
 def with_files(trickster: Trickster, event: Event) -> Event:
-    """The event with the files that a metastore lists of new objects."""
+    """The event with the files that a metastore lists of new objects: none in sub-directories."""
     if event.event_type not in ("CREATE_TABLE", "ADD_PARTITION") or event.event_id not in trickster.truths:
         return event
     truth, message = trickster.truths[event.event_id], decode.fields(event)
 
     def listed(location: str) -> list[str]:
-        return [f"{location}/{file.path}###" for file in truth.get(location, ())]
+        return [f"{location}/{file.path}###" for file in truth.get(location, ()) if "/" not in file.path]
 
     if event.event_type == "CREATE_TABLE":
         message["files"] = listed(location_of(decode.table_after(event)) or "")

@@ -12,6 +12,7 @@ from calque.core.infer_contents import (
     FileChange,
     FilesAdded,
     FilesKept,
+    FilesListed,
     FilesReplaced,
     FilesUnknown,
     changes_of,
@@ -20,7 +21,7 @@ from calque.core.infer_contents import (
 from calque.core.keys import keys_of
 from calque.core.moves import Move
 from calque.model.files import File, Listing
-from calque.model.hive import Table
+from calque.model.hive import Partition, Table
 from calque.model.journal import Event
 from support.sources.logs import Log, part, partitioned, plain
 from support.sources.tjson import tjson
@@ -189,29 +190,44 @@ def test_a_rename_keeps_the_files_where_they_are_or_moves_them_all() -> None:
     assert change(goes, "file:/w/d1/u") == FilesUnknown()
 
 
-def test_what_makes_an_object_says_all_of_its_files_where_it_lists_them() -> None:
-    created = last(Log().on(T, "CREATE_TABLE", {"files": [f"{PLACE}/a###"]}))
-    assert change(created) == replaces("a")
-    lists = [{"partitionName": f"p={value}", "files": [f"{PLACE}/p={value}/{value}###"]} for value in ("2", "1")]
+def lists(*names: str) -> FilesListed:
+    return FilesListed(frozenset(names))
+
+
+def adding(*partitions: Partition, files: dict[str, list[str]]) -> Event:
     message = {
-        "partitions": [{"p": "1"}, {"p": "2"}],
-        "partitionListJson": [tjson(ONE), tjson(part(P, "2"))],
-        "partitionFiles": lists,
+        "partitions": [{"p": one.values[0]} for one in partitions],
+        "partitionListJson": [tjson(one) for one in partitions],
+        "partitionFiles": [{"partitionName": name, "files": listed} for name, listed in files.items()],
     }
-    added = last(Log().on(P, "ADD_PARTITION", message))
-    assert change(added, f"{PLACE}/p=1") == replaces("1")
-    assert change(added, f"{PLACE}/p=2") == replaces("2")
+    return last(Log().on(P, "ADD_PARTITION", message))
+
+
+def test_what_makes_an_object_says_which_files_the_metastore_listed() -> None:
+    assert change(last(Log().on(T, "CREATE_TABLE", {"files": [f"{PLACE}/a###"]}))) == lists("a")
+    added = adding(ONE, part(P, "2"), files={"p=2": [], "p=1": [f"{PLACE}/p=1/a###"]})
+    assert change(added, f"{PLACE}/p=1") == lists("a")
+    assert change(added, f"{PLACE}/p=2") == lists()
+
+
+def test_an_external_table_s_empty_list_says_nothing() -> None:
+    external = replace(T, type="EXTERNAL_TABLE")
+    assert change(last(Log().create(replace(T, type="MANAGED_TABLE")))) == lists()
+    assert change(last(Log().create(external))) == FilesUnknown()
+    assert change(adding(ONE, files={}), f"{PLACE}/p=1") == FilesUnknown()
 
 
 def test_what_makes_an_object_says_nothing_where_two_share_a_directory() -> None:
     shared = replace(part(P, "2"), storage=ONE.storage)
-    lists = [{"partitionName": "p=1", "files": [f"{PLACE}/p=1/a###"]}]
-    objects = {"partitions": [{"p": "1"}, {"p": "2"}], "partitionListJson": [tjson(ONE), tjson(shared)]}
-    added = last(Log().on(P, "ADD_PARTITION", {**objects, "partitionFiles": lists}))
+    added = adding(ONE, shared, files={"p=1": [f"{PLACE}/p=1/a###"], "p=2": []})
     assert change(added, f"{PLACE}/p=1") == FilesUnknown()
 
 
-def test_what_makes_an_object_and_lists_no_files_says_nothing() -> None:
-    assert change(last(Log().create(T))) == FilesUnknown()
-    assert change(last(Log().add(P, ONE)), f"{PLACE}/p=1") == FilesUnknown()
+def test_an_alteration_without_the_image_before_it_says_nothing() -> None:
     assert change(last(Log().alter_partitions(P, ONE)), f"{PLACE}/p=1") == FilesUnknown()
+
+
+def test_a_metastore_s_list_says_nothing_of_sub_directories() -> None:
+    assert contents(None, lists("a"), (adds("b"), listing("a", "b"))) == {1: ["a"]}
+    assert contents(None, lists(), (adds("b"), listing("b"))) == {1: []}
+    assert contents(None, lists("a"), (adds("sub/b"), listing("a", "sub/b"))) == {}

@@ -56,6 +56,14 @@ class FilesReplaced:
 
 
 @dataclass(frozen=True, slots=True)
+class FilesListed:
+    """The metastore listed these files of a new object, and none in sub-directories. A later listing without any proves
+    that there were none, but for a truncation without an event, which only scans tell of."""
+
+    paths: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class FilesKept:
     """The event can't have changed any file. `counted` are how many files the metastore counted then, and their bytes,
     where it did."""
@@ -68,7 +76,7 @@ class FilesUnknown:
     """What the event did to files is not said."""
 
 
-FileChange = FilesAdded | FilesReplaced | FilesKept | FilesUnknown
+FileChange = FilesAdded | FilesReplaced | FilesListed | FilesKept | FilesUnknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,7 @@ def start_of(events: Sequence[DirectoryEvent], end: int) -> int | None:
         return None
     for index in range(end - 1, -1, -1):
         event = events[index]
-        if event.listing is not None or isinstance(event.change, FilesReplaced):
+        if event.listing is not None or isinstance(event.change, FilesReplaced | FilesListed):
             return index
         if isinstance(event.change, FilesUnknown):
             return None
@@ -130,7 +138,7 @@ def contents_in_run(before: Sequence[File], run: Sequence[DirectoryEvent], listi
             return {}
         present |= paths
         files = tuple(file for file in listing.files if file.path in present)
-        if not agrees(event.change, files):
+        if not agrees(event.change, files, listing):
             return {}
         contents[event.event_id] = Listing(listing.location, files, pin=listing.pin)
     if present != listed.keys():
@@ -138,10 +146,18 @@ def contents_in_run(before: Sequence[File], run: Sequence[DirectoryEvent], listi
     return {event.event_id: contents[event.event_id] for event in run[:-1]}
 
 
-def agrees(change: FileChange, files: Sequence[File]) -> bool:
-    """Whether the metastore counted these files, if it counted any."""
-    counted = change.counted if isinstance(change, FilesKept) else None
-    return counted is None or counted == (len(files), sum(file.size for file in files))
+def agrees(change: FileChange, files: Sequence[File], listing: Listing) -> bool:
+    """Whether the metastore counted these files, if it counted any; whether it looked wherever the later listing has
+    files, if it listed them."""
+    match change:
+        case FilesKept(counted):
+            return counted is None or counted == (len(files), sum(file.size for file in files))
+        case FilesListed():
+            return not any("/" in file.path for file in listing.files)
+        case FilesAdded() | FilesReplaced() | FilesUnknown():
+            return True
+        case _:
+            assert_never(change)
 
 
 def identity(file: File) -> tuple[str, int, int]:
@@ -155,7 +171,7 @@ def is_younger(file: File, event_time: int) -> bool:
 
 def paths_of(change: FileChange) -> frozenset[str]:
     match change:
-        case FilesAdded(paths) | FilesReplaced(paths):
+        case FilesAdded(paths) | FilesReplaced(paths) | FilesListed(paths):
             return paths
         case FilesKept() | FilesUnknown():
             return frozenset()
@@ -169,6 +185,8 @@ def paths_of(change: FileChange) -> frozenset[str]:
 def changes_of(event: Event, keys: Keys, moves: Sequence[Move] = ()) -> dict[str, FileChange]:
     """What the event says of the files in each of `keys.locations`; `moves` are directories that renames moved with all
     that was in them."""
+    if keys.transactional:
+        return {}
     try:
         if keys.kind is EventKind.ADD_PARTITIONS:
             return added_partitions(event, keys)
@@ -180,10 +198,15 @@ def changes_of(event: Event, keys: Keys, moves: Sequence[Move] = ()) -> dict[str
 def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move]) -> FileChange:
     match keys.kind:
         case EventKind.INSERT:
+            # An empty list says nothing: some writers send one whatever they wrote.
             insert = decode.insert_of(event)
-            return (files_replaced if insert.replaces else files_added)(location, insert.files)
+            paths = paths_below(location, insert.files)
+            if not paths:
+                return FilesUnknown()
+            return FilesReplaced(paths) if insert.replaces else FilesAdded(paths)
         case EventKind.CREATE_TABLE:
-            return files_replaced(location, decode.table_files(event))
+            files = decode.table_files(event)
+            return files_listed(location, files) if files or is_managed(event) else FilesUnknown()
         case EventKind.ALTER_TABLE | EventKind.RENAME_TABLE if not keys.facets_only:
             return alteration_change(event, keys, decode.table_before(event), decode.table_after(event), moves)
         case EventKind.ALTER_PARTITIONS | EventKind.RENAME_PARTITION if not keys.facets_only:
@@ -194,30 +217,29 @@ def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move]) ->
 
 
 def added_partitions(event: Event, keys: Keys) -> dict[str, FileChange]:
-    """What the metastore listed in directories of which each is one partition's: no sub-directories, and nothing of
-    external tables."""
+    """What the metastore listed in directories of which each is one partition's. It names no partition whose directory
+    it did not list (4.2: those of external tables)."""
     listed = decode.partition_files(event)
     owners = Counter(keys.locations)
     return {
-        location: files_replaced(location, listed.get(partition, ()))
+        location: files_listed(location, listed[partition])
         for partition, location in zip(keys.partitions, keys.locations, strict=True)
-        if owners[location] == 1
+        if owners[location] == 1 and partition in listed
     }
 
 
-def files_replaced(location: str, files: Sequence[decode.LoggedFile]) -> FileChange:
-    paths = paths_below(location, files)
-    return FilesReplaced(paths) if paths is not None else FilesUnknown()
+def is_managed(event: Event) -> bool:
+    """Whether the table's directory was listed: 4.2 leaves out those of external tables, and names no files of them."""
+    return decode.table_after(event).type == "MANAGED_TABLE"
 
 
-def files_added(location: str, files: Sequence[decode.LoggedFile]) -> FileChange:
+def files_listed(location: str, files: Sequence[decode.LoggedFile]) -> FileChange:
     paths = paths_below(location, files)
-    return FilesAdded(paths) if paths is not None else FilesUnknown()
+    return FilesListed(paths) if paths is not None else FilesUnknown()
 
 
 def paths_below(location: str, files: Sequence[decode.LoggedFile]) -> frozenset[str] | None:
-    """The listed data files by their paths below the location; None where some lie elsewhere, and for an empty list:
-    some writers send one whatever they wrote."""
+    """The data files by their paths below the location; None where some lie elsewhere."""
     root = place(location)
     paths: set[str] = set()
     for file in files:
@@ -225,7 +247,7 @@ def paths_below(location: str, files: Sequence[decode.LoggedFile]) -> frozenset[
         if file.directory or not root.contains(path) or root == path:
             return None
         paths.add(path.path.removeprefix(root.path).lstrip("/"))
-    return frozenset(path for path in paths if is_data(path)) or None
+    return frozenset(path for path in paths if is_data(path))
 
 
 def alteration_change(
