@@ -6,7 +6,6 @@ that say so and with events that don't. After each of its calls the truth is not
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +16,6 @@ from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core import decode
 from calque.core.fold import Unfoldable, fold, groups
 from calque.core.image import EVENT
 from calque.core.layout import join
@@ -28,7 +26,6 @@ from calque.engine.window.prepare import moves_in
 from calque.engine.window.unlisted_contents import infer_listings
 from calque.model.files import File, Listing
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
-from calque.model.journal import Event
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import Data
 from support.sources.writers import Directories
@@ -294,7 +291,7 @@ DRAWN = st.builds(Act, st.sampled_from(ACTS), st.integers(0, 419), st.sampled_fr
 def inferred(trickster: Trickster, begin: EventId) -> dict[Data, Listing]:
     """What is inferred in a window from event `begin` to the end, by a target that shows what was there then."""
     journal = MemoryJournal()
-    journal.append(rows_of_events([with_files(trickster, event) for event in trickster.source.events()]))
+    journal.append(rows_of_events(trickster.source.events()))
     log, reader = MemoryLog(trickster.source), MemoryReader(trickster.source)
     side = SourceSide("hq", log, reader, journal, MemoryEvidence(), trickster.storage)
     entries = [
@@ -311,25 +308,6 @@ def inferred(trickster: Trickster, begin: EventId) -> dict[Data, Listing]:
         shown = {name: marked(trickster.looks[begin].get(name), begin) for name in chain.tables}
         found |= infer_listings(side, chain, group, moves_in(side, group), trickster.evidence, shown, begin)
     return found
-
-
-def with_files(trickster: Trickster, event: Event) -> Event:
-    """The event with the files that a metastore lists of new objects: none in sub-directories."""
-    if event.event_type not in ("CREATE_TABLE", "ADD_PARTITION") or event.event_id not in trickster.truths:
-        return event
-    truth, message = trickster.truths[event.event_id], decode.fields(event)
-
-    def listed(location: str) -> list[str]:
-        return [f"{location}/{file.path}###" for file in truth.get(location, ()) if "/" not in file.path]
-
-    if event.event_type == "CREATE_TABLE":
-        message["files"] = listed(location_of(decode.table_after(event)) or "")
-    else:
-        message["partitionFiles"] = [
-            {"partitionName": f"p={part.values[0]}", "files": listed(location_of(part) or "")}
-            for part in decode.partitions_after(event)
-        ]
-    return replace(event, message=json.dumps(message), message_format="json-0.2")
 
 
 def marked(table: ShownTable | None, event_id: EventId) -> ShownTable | None:
