@@ -69,6 +69,9 @@ class RecordedDirectories:
     def remove(self, location: str) -> None:
         self.removed.append(location)
 
+    def files(self, location: str) -> Sequence[str]:  # noqa: ARG002 - data are nobody's here
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class World:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from calque.adapters.files.pins import StoredPins
+from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.storage import MemoryStorage
@@ -35,10 +36,11 @@ class Case:
         return {file.path: self.storage.read(f"{pin}/{file.path}") or b"" for file in files}
 
 
-@pytest.fixture(params=["hardlink", "copy", "memory"])
+@pytest.fixture(params=["auto", "hardlink", "copy", "memory"])
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     storage: Storage = MemoryStorage() if request.param == "memory" else FileStorage()
-    pins = StoredPins(storage, f"file:{tmp_path}/pins", links=request.param == "hardlink")
+    links, copies = request.param in ("auto", "hardlink"), request.param != "auto"
+    pins = StoredPins(storage, f"file:{tmp_path}/pins", links=links, copies=copies)
     found = Case(storage, pins, f"file:{tmp_path}/source", storage.write)
     found.write(f"{found.root}/t/f", b"1")
     found.write(f"{found.root}/t/sub/ü g", b"22")
@@ -118,3 +120,29 @@ def test_a_link_shares_what_is_written_in_place_and_size_and_time_tell(tmp_path:
     assert (tmp_path / "t" / "f").samefile(Path(pin.removeprefix("file:")) / "f")
     (tmp_path / "t" / "f").write_bytes(b"22")
     assert storage.list([pin])[pin].files != listing.files
+
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="there is no second file system")
+def test_where_no_link_can_be_made_nothing_is_kept_unless_files_may_be_copied(tmp_path: Path) -> None:
+    storage = FileStorage()
+    with TemporaryDirectory(dir=SHARED_MEMORY) as other:
+        location, root = f"file:{tmp_path}/t", f"file:{other}/pins"
+        storage.write(f"{location}/f", b"1")
+        listing = storage.list([location])[location]
+        assert not StoredPins(storage, root, links=True, copies=False).keep(7, listing)
+        assert list(Path(other).rglob("f")) == []
+        assert StoredPins(storage, root, links=True).keep(7, listing)
+        assert why_not_linked(location, root) == f"{location} is on another file system than {root}"
+        assert list(Path(other).rglob("_calque_probe_*")) == []
+
+
+def test_whether_links_can_be_made_is_tried_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    assert why_not_linked(f"file:{tmp_path}/t", f"{tmp_path}/state/pins") == ""
+    assert why_not_linked("hdfs://nn/t", f"{tmp_path}/pins") == "hdfs://nn/t is on no file system of this machine"
+    assert why_not_linked(f"{tmp_path}/t", "s3a://b/pins") == "s3a://b/pins is on no file system of this machine"
+    assert why_not_linked(f"{tmp_path}/gone", f"{tmp_path}/pins") == f"No such file or directory: {tmp_path}/gone"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]

@@ -116,7 +116,7 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "metastore": ("thrift://127.0.0.1:9083",),
             "poll": 0.25,
             "connections": 4,
-            "pin": "none",
+            "pin": "auto",
             "pins": "",
             "pin_bytes": 10_000_000_000,
             "pin_age": 86400.0,

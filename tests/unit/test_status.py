@@ -74,7 +74,7 @@ def told_before(wiring: Wiring, **changes: object) -> None:
 def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring) -> None:
     document = snapshot(wiring)
     assert document["source"] == {"name": "hq", "head": None, "reachable": False}
-    assert document["capture"] == {"state": "stopped", "last_error": None}
+    assert document["capture"] == {"state": "stopped", "last_error": None, "pins": None}
     assert document["journal"] == {"last": None, "oldest": None, "gaps": [], "last_error": None}
     target = document["targets"]["dr"]
     assert (target["state"], target["position"], target["lag_events"]) == ("stopped", None, 0)
@@ -154,6 +154,7 @@ def test_several_processes_over_one_state_folder_are_told_apart(
                 SourcePlaces().status_record,
                 "running",
                 "The journal can't be written. No space. Make room.",
+                pins="hardlink",
             )
             document = snapshot(wiring)
     finally:
@@ -162,6 +163,7 @@ def test_several_processes_over_one_state_folder_are_told_apart(
     assert document["capture"] == {
         "state": "running",
         "last_error": "The journal can't be written. No space. Make room.",
+        "pins": "hardlink",
     }
     assert document["targets"]["dr"]["state"] == "stopped"
     show(document)

@@ -14,9 +14,9 @@ from support.worlds.worlds import World
 GOOD, BAD = TableName("d1", "good"), TableName("d1", "bad")
 
 
-def with_tables() -> World:
+def with_tables(*, pins: bool = False) -> World:
     """A world with two live tables."""
-    world = World(1)
+    world = World(1, pins=pins)
     world.open()
     world.source.create_database(Database("d1"))
     for name in (GOOD, BAD):
@@ -113,3 +113,34 @@ def test_how_long_a_directory_was_missing_is_counted_anew_for_another_event() ->
     world.capture_all()
     world.capture_all()
     assert (dict(before), dict(world.evidence.evidence([world.source.current()]))) == ({}, {})
+
+
+def test_files_are_pinned_before_their_listing_proves_anything() -> None:
+    world = with_tables(pins=True)
+    pins, place = world.source_side.pins, place_of(world, GOOD)
+    assert pins is not None
+    world.storage.write(f"{place}/f", b"1")
+    world.storage.write(f"{place}/young", b"2")
+    world.storage.date({f"{place}/young": world.clock.now + 3_600_000_000_000})
+    world.source.insert(GOOD, [f"{place}/f"])
+    event_id = world.source.current()
+    world.capture_all()
+    assert world.evidence.evidence([event_id]) == {}
+    world.storage.remove([place])
+    world.capture_all()
+    assert world.storage.contents(pins.at(event_id, place)) == [("f", b"1"), ("young", b"2")]
+
+
+def test_files_that_stay_as_they_are_are_pinned_once() -> None:
+    world = with_tables(pins=True)
+    place = place_of(world, GOOD)
+    world.storage.write(f"{place}/young", b"2")
+    world.storage.date({f"{place}/young": world.clock.now + 3_600_000_000_000})
+    copied: list[str] = []
+    world.storage.before = lambda call, about: copied.append(about) if call == "copy" else None
+    world.source.insert(GOOD, [f"{place}/young"])
+    for _ in range(3):
+        world.capture_all()
+    world.storage.write(f"{place}/other", b"3")
+    world.capture_all()
+    assert copied == [f"{place}/young", f"{place}/other", f"{place}/young"]

@@ -59,8 +59,15 @@ def look(config: Config) -> Findings:
     wiring = Wiring(config)
     source_wiring = wiring.only_source()
     side = source_wiring.side()
-    weak = source_wiring.plug.keys.allow_weak_log
-    source = Source(source_wiring.server(), side.log, side.catalog, side.storage, allow_weak_log=weak)
+    keys = source_wiring.plug.keys
+    source = Source(
+        source_wiring.server(),
+        side.log,
+        side.catalog,
+        side.storage,
+        allow_weak_log=keys.allow_weak_log,
+        why_not_linked=source_wiring.why_not_linked if keys.pin == "auto" else None,
+    )
     findings = check(source, [target_of(wiring, name) for name in config.targets], unsupported(config))
     try:
         state_probe(config.state)

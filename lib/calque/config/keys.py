@@ -51,7 +51,7 @@ class Source(Section):
     metastore: Metastores
     poll: PositiveDuration = 0.25
     connections: Annotated[int, Field(ge=1, le=256)] = 4
-    pin: Literal["none", "hardlink", "copy"] = "none"
+    pin: Literal["auto", "none", "hardlink", "copy"] = "auto"
     pins: OptionalLocation = ""
     pin_bytes: Size = 10 * 10**9
     pin_age: PositiveDuration = 86400.0

@@ -47,7 +47,7 @@ def document(wiring: Wiring, log: EventLog) -> Document:
     capture = capture_record(wiring, source.places)
     return {
         "source": {"name": source.plug.name, "head": head, "reachable": head is not None},
-        "capture": {"state": capture["state"], "last_error": capture["last_error"]},
+        "capture": {"state": capture["state"], "last_error": capture["last_error"], "pins": capture.get("pins")},
         "journal": of_journal(wiring, source),
         "targets": {name: of_target(wiring, name, head, log) for name in wiring.config.targets},
         "processes": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from calque.engine.sides.journal_reads import newest
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.engine.sweep.retention import Limits, keep
+from calque.errors import CalqueError
 from calque.model.names import EventId, Span, TableName
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
     from calque.engine.sides.sides import SourceSide
     from calque.wiring.target import TargetWiring
+
+LOG = logging.getLogger(__name__)
 
 
 class CapturePart(Part):
@@ -50,6 +54,8 @@ class CapturePart(Part):
         """What nobody expected of the work beside capture: it ends capture."""
         self.log = self.source.impatient_log(PATIENCE_SECONDS)
         self.last: EventId | None = None
+        self.pins: str | None = None
+        """How files of the source are kept; None while that is not known."""
 
     def ask(self) -> EventId:
         head = self.log.current()
@@ -68,7 +74,7 @@ class CapturePart(Part):
         return super().problem() or (self.gatherer.problem if self.gatherer is not None else None)
 
     def tell_state(self) -> None:
-        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem())
+        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem(), pins=self.pins)
 
     def take_back(self) -> None:
         self.wiring.control.remove(self.source.places.status_record)
@@ -125,6 +131,7 @@ class CapturePart(Part):
         capture = Capture(source, after, gatherer, seam)
         gatherer.resume(after, capture.last())
         self.go_on("evidence", lambda _: gatherer.run())
+        self.go_on("pins", lambda _: self.try_pins())
         self.scan(source, admissions, after)
         self.keep(source)
         self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
@@ -153,6 +160,15 @@ class CapturePart(Part):
         """Do the work beside capture, until `close`."""
         self.beside.append(BackgroundThread(name, work, self.end_with))
         self.beside[-1].begin()
+
+    def try_pins(self) -> None:
+        """See once how files of the source can be kept."""
+        try:
+            self.pins = self.source.kept_by()
+        except CalqueError as error:
+            LOG.warning("how files of the source are kept is not known: %s", error)
+        else:
+            LOG.info("files of the source are kept for targets that lag by: %s", self.pins)
 
     def keep(self, source: SourceSide) -> None:
         """Let go, beside capture, of what is past its retention."""

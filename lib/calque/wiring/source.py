@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.scans import DeltaScans
-from calque.adapters.files.pins import StoredPins
+from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.system import FileSystemSet
 from calque.adapters.kafka.topic import Topic
 from calque.adapters.metastore.catalog import HiveReader
@@ -96,9 +96,25 @@ class SourceWiring:
         keys = self.plug.keys
         if keys.pin == "none":
             return None
-        root = keys.pins or f"{self.folder.section.path}/{self.places.pins}"
         storage = self.runtime.storage(self._systems())
-        return self.runtime.guard.pins(StoredPins(storage, root, links=keys.pin == "hardlink"))
+        links, copies = keys.pin != "copy", keys.pin != "auto"
+        return self.runtime.guard.pins(StoredPins(storage, self._pins_root(), links=links, copies=copies))
+
+    def why_not_linked(self, location: str) -> str:
+        """Why `pin = "auto"` can't keep the files of a directory by links; empty where it can."""
+        return why_not_linked(location, self._pins_root())
+
+    def kept_by(self) -> str:
+        """What `pin` comes to where the source's databases lie by default: `hardlink`, `copy` or `none`."""
+        pin = self.plug.keys.pin
+        if pin != "auto":
+            return pin
+        database = self.side().catalog.database("default")
+        location = database.location if database is not None else None
+        return "hardlink" if location and not self.why_not_linked(location) else "none"
+
+    def _pins_root(self) -> str:
+        return self.plug.keys.pins or f"{self.folder.section.path}/{self.places.pins}"
 
     def scans(self) -> Scans | None:
         """None where the configuration scans nothing."""

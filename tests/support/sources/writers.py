@@ -66,6 +66,10 @@ class Directories:
     def remove(self, location: str) -> None:
         self.storage.remove([location])
 
+    def files(self, location: str) -> Sequence[str]:
+        listed = self.storage.list([location])[location].files
+        return [join(location, file.path) for file in listed if "/" not in file.path]
+
 
 class Noting:
     """A metastore each of whose calls is followed by a look."""

@@ -2,7 +2,8 @@
 
 Links cost nothing, and share what they name: whoever writes over a file in place changes the kept one too. Its size or
 time tells that, and it is not taken for the listed one any more. Where no link can be made (another file system) files
-are copied, with their times where the storage can: without it they are never taken for the listed ones.
+are copied or, with `pin = "auto"`, not kept. A copy has its source's time where the storage can: without it a copy is
+never taken for the listed file.
 """
 
 # ruff: noqa: PTH103, PTH107, PTH116, PTH120
@@ -13,6 +14,8 @@ import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from calque.core.layout import join, place
 from calque.model.files import File, Listing
@@ -21,10 +24,11 @@ from calque.ports import CopyTask, Storage
 
 
 class StoredPins:
-    """Below `root`, on any storage. With `links` files of this machine are linked where that can be."""
+    """Below `root`, on any storage. With `links` files of this machine are linked where that can be, with `copies`
+    others are copied."""
 
-    def __init__(self, storage: Storage, root: str, *, links: bool = False) -> None:
-        self._storage, self._root, self._links = storage, root, links
+    def __init__(self, storage: Storage, root: str, *, links: bool = False, copies: bool = True) -> None:
+        self._storage, self._root, self._links, self._copies = storage, root, links, copies
 
     def keep(self, event_id: EventId, listing: Listing) -> bool:
         pin = self._pin(event_id, listing.location)
@@ -39,7 +43,7 @@ class StoredPins:
                 CopyTask(join(listing.location, file.path), join(pin, file.path), file.size, file.modified_ns)
                 for file in unlinked_files
             ]
-            is_kept = not any(copy.problem for copy in self._storage.copy(tasks)) if tasks else True
+            is_kept = not tasks or (self._copies and not any(copy.problem for copy in self._storage.copy(tasks)))
         finally:
             if not is_kept:
                 self._storage.remove([pin])
@@ -62,6 +66,27 @@ class StoredPins:
     def _pin(self, event_id: EventId, location: str) -> str:
         name = hashlib.blake2b(str(place(location)).encode(), digest_size=12).hexdigest()
         return join(self._root, f"{event_id}/{name}")
+
+
+def why_not_linked(location: str, root: str) -> str:
+    """Why files in `location`, a directory, can't have links below `root`, a directory that may not exist yet; empty
+    where they can. Nothing is written at `location`, so what links to other users' files need is not tried."""
+    source, target = place(location), place(root)
+    for each, where in ((location, source), (root, target)):
+        if where.scheme != "file":
+            return f"{each} is on no file system of this machine"
+    parent = Path(target.path)
+    while not parent.exists():
+        parent = parent.parent
+    try:
+        if os.stat(source.path).st_dev != os.stat(parent).st_dev:
+            return f"{location} is on another file system than {root}"
+        with TemporaryDirectory(dir=parent, prefix="_calque_probe_") as probe:
+            Path(probe, "file").touch()
+            os.link(f"{probe}/file", f"{probe}/link")
+    except OSError as error:
+        return f"{error.strerror or error}: {error.filename or location}"
+    return ""
 
 
 def linked(location: str, pin: str, file: File) -> bool:

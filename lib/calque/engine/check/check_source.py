@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
@@ -35,6 +35,8 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
         check_locations(tables, findings)
         if any(policy.data == "copy" for policy in policies):
             check_readable(source.storage, tables, findings)
+            if source.why_not_linked is not None:
+                check_links(source.why_not_linked, tables, findings)
     except (Unavailable, Refused) as error:
         findings.refused("source", error)
         return {}
@@ -122,11 +124,8 @@ def place_of(table: Table) -> Place | None:
 
 def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings: Findings) -> None:
     """Whether some tables' directories are there, can be listed, and are what the metastore says."""
-    locations = [
-        (name, location) for name, table in tables.items() if not is_view(table) and (location := location_of(table))
-    ]
     missing_names, timeline_names = [], []
-    for name, location in locations[:: max(len(locations) // SAMPLE, 1)][:SAMPLE]:
+    for name, location in sampled(tables):
         try:
             if not storage.exists(location):
                 missing_names.append(name)
@@ -148,3 +147,28 @@ def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings
             f"The directories of {listed(timeline_names)} are those of Hudi tables, and the metastore does not say so"
         )
         findings.add("source", Severity.WARNING, what, REASONS[HUDI], EXCLUDE)
+
+
+def check_links(why_not_linked: Callable[[str], str], tables: Mapping[TableName, Table], findings: Findings) -> None:
+    """Whether the files of some tables can be kept by links while targets need them."""
+    sample = [(name, location) for name, location in sampled(tables) if place_of(tables[name]) is not None]
+    reasons = {name: reason for name, location in sample if (reason := why_not_linked(location))}
+    if reasons:
+        findings.add(
+            "source",
+            Severity.INFO,
+            f"Files of {listed(reasons)} that the source removes or replaces too soon are not kept",
+            next(iter(reasons.values())),
+            "Set [source] pins to a directory on their file system, or pin to copy; else such states are passed over",
+        )
+    elif sample:
+        what = "Files that the source removes or replaces are kept by hard links until every target has them"
+        findings.add("source", Severity.INFO, what)
+
+
+def sampled(tables: Mapping[TableName, Table]) -> list[tuple[TableName, str]]:
+    """Some tables with their directories."""
+    locations = [
+        (name, location) for name, table in tables.items() if not is_view(table) and (location := location_of(table))
+    ]
+    return locations[:: max(len(locations) // SAMPLE, 1)][:SAMPLE]

@@ -13,11 +13,15 @@ from calque.ports.services import MetastoreInfo
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """`why_not_linked` says why the files of a directory can't be kept by links, empty where they can; None where they
+    need not be."""
+
     server: MetastoreInfo
     log: EventLog
     catalog: CatalogReader
     storage: Storage
     allow_weak_log: bool = False
+    why_not_linked: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

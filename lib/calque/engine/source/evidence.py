@@ -12,7 +12,7 @@ from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.stable_listings import UnsureDirectories, list_what_can_be
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.model.files import Evidence, agree
+from calque.model.files import Evidence, Listing, agree
 from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import OURS, EventId, Span, TableName
 
@@ -41,6 +41,8 @@ class EvidenceGatherer:
         self.source, self.takes, self.tell = source, takes, tell
         self.pending: dict[ObjectKey, PendingListing] = {}
         self.unsure = UnsureDirectories()
+        self.pinned: dict[tuple[EventId, str], Listing] = {}
+        """What is kept of pending events, by their directories."""
         self.upto: EventId = 0
         self.considered: EventId = 0
         self.changed = threading.Condition()
@@ -144,6 +146,7 @@ class EvidenceGatherer:
             return []
         locations = sorted({item.location for item in todo.values()})
         first, refused = list_what_can_be(self.source.storage, locations)
+        self.pin(todo.values(), first)
         second, more = list_what_can_be(self.source.storage, sorted(first)) if first else ({}, {})
         self.give_up(todo, refused | more)
         now_ns = self.source.clock.elapsed_ns()
@@ -155,7 +158,6 @@ class EvidenceGatherer:
             and second[item.location].is_settled(item.read_ns)
             and self.unsure.is_certain(second[item.location], now_ns)
         }
-        self.pin(settled.values())
         if not settled or not self.wait_for(self.source.log.current()):
             return []
         with self.changed:
@@ -173,21 +175,25 @@ class EvidenceGatherer:
                 if item.location in refused and self.pending.get(key) == item:
                     del self.pending[key]
 
-    def pin(self, settled: Iterable[Evidence]) -> None:
-        """Keep the files before anybody replaces them; evidence without a pin is evidence all the same."""
+    def pin(self, items: Iterable[PendingListing], listings: Mapping[str, Listing]) -> None:
+        """Keep the files before anybody replaces them, whether or not their listing proves anything yet; evidence
+        without a pin is evidence all the same."""
         if self.source.pins is None:
             return
-        for evidence in settled:
-            listing = evidence.listing
-            if listing.missing or listing.version is not None:
+        due = {(item.event_id, item.location): listings[item.location] for item in items if item.location in listings}
+        self.pinned = {key: listing for key, listing in self.pinned.items() if due.get(key) == listing}
+        for (event_id, location), listing in due.items():
+            if (event_id, location) in self.pinned or listing.missing or listing.version is not None:
                 continue
             try:
-                is_kept = self.source.pins.keep(evidence.event_id, listing)
+                is_kept = self.source.pins.keep(event_id, listing)
             except (Unavailable, Refused) as error:
-                LOG.warning("evidence: %s is not pinned: %s", listing.location, error)
+                LOG.warning("evidence: %s is not pinned: %s", location, error)
             else:
-                if not is_kept:
-                    LOG.info("evidence: %s changed before it was pinned", listing.location)
+                if is_kept:
+                    self.pinned[event_id, location] = listing
+                else:
+                    LOG.debug("evidence: %s is not pinned", location)
 
     def locations(self) -> set[str]:
         """Directories of events whose files are not known yet."""

@@ -18,6 +18,7 @@ from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.observe import ShownTable, as_observed, observe
 from calque.engine.window.recognise import recognise
+from calque.engine.window.unlisted_contents import infer_listings
 from calque.model.files import Listing
 from calque.model.journal import Entry, TableShape
 from calque.model.names import EventId, TableName
@@ -116,6 +117,9 @@ def prepare(
         if newest_mark({name: shown[name]}) > positions.shown(name):
             raise Unfoldable(name, event_id, "a window that died brought it there from a table that is to be read")
     listings = evidence_of(source, chain, lost, moves)
+    if side.policy.data != "none":
+        inferred = infer_listings(source, chain, entries, moves, listings, shown, positions.shown)
+        listings |= {data: listing for data, listing in inferred.items() if not is_lost(listing, lost)}
     if side.policy.start is not None:
         recognise(side, chain, shown, listings)
     prepared = planned(side, chain, shown, listings, positions.shown, follows)

@@ -12,7 +12,7 @@ class ServerHabits:
     `spelled_names`: CREATE_TABLE is logged with names as the client spelled them. `truncate_pairs`: truncating writes
     a second, ordinary alteration behind each. `empty_truncate`: truncating a plain table with an empty list of
     partitions is logged. `own_managed_place`: managed tables lie in the warehouse wherever their database does.
-    `lists_external`: ADD_PARTITION has a list of files (here always empty) for external tables too.
+    `lists_external`: CREATE_TABLE and ADD_PARTITION have lists of files for external tables too.
     `facet_events`: column statistics, defaults and checks are logged. `statistics_follow`: column statistics of
     partitions stay when their table is renamed."""
 

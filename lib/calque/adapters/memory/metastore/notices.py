@@ -80,8 +80,13 @@ def database_dropped(database: Database, habits: ServerHabits) -> Notice:
     return Notice("DROP_DATABASE", database.name, "", body)
 
 
-def table_created(table: Table) -> Notice:
-    return Notice("CREATE_TABLE", table.database, table.name, {**of(table), "files": []})
+def table_created(table: Table, files: Sequence[str]) -> Notice:
+    return Notice("CREATE_TABLE", table.database, table.name, {**of(table), "files": encoded_files(files)})
+
+
+def encoded_files(paths: Sequence[str]) -> list[str]:
+    """Without checksums, which local storage has none of."""
+    return [f"{path}###" for path in paths]
 
 
 def table_altered(before: Table, after: Table, habits: ServerHabits, *, truncates: bool = False) -> Notice:
@@ -101,15 +106,19 @@ def table_dropped(table: Table) -> Notice:
     return Notice("DROP_TABLE", table.database, table.name, of(table))
 
 
-def partitions_added(table: Table, partitions: Sequence[Partition], habits: ServerHabits) -> Notice:
-    listed_partitions = partitions if table.type == "MANAGED_TABLE" or habits.lists_external else ()
+def partitions_added(
+    table: Table, partitions: Sequence[Partition], files: Sequence[Sequence[str]], habits: ServerHabits
+) -> Notice:
+    """`files` lie in the directories of the partitions."""
+    lists = table.type == "MANAGED_TABLE" or habits.lists_external
     body = {
         **of(table),
         "partitions": [key_values(table, partition) for partition in partitions],
         "partitionListJson": [tjson(partition) for partition in partitions],
         "partitionFiles": [
-            {"partitionName": partition_name(key_names(table), partition.values), "files": []}
-            for partition in listed_partitions
+            {"partitionName": partition_name(key_names(table), partition.values), "files": encoded_files(paths)}
+            for partition, paths in zip(partitions, files, strict=True)
+            if lists
         ],
     }
     return Notice("ADD_PARTITION", table.database, table.name, body)

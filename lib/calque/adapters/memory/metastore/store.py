@@ -47,6 +47,9 @@ class Directories(Protocol):
 
     def remove(self, location: str) -> None: ...
 
+    def files(self, location: str) -> Sequence[str]:
+        """The data files that lie directly in it, by their full paths."""
+
 
 class NoDirectories:
     """Nobody cares about data."""
@@ -56,6 +59,9 @@ class NoDirectories:
     def move(self, source: str, target: str) -> None: ...
 
     def remove(self, location: str) -> None: ...
+
+    def files(self, location: str) -> Sequence[str]:  # noqa: ARG002
+        return ()
 
 
 @dataclass(slots=True)
@@ -156,7 +162,8 @@ class MemoryMetastore:
             if not is_view(created):
                 self.directories.make(str(location_of(created)))
             self._tables[name] = StoredTable(created, self._tables_made)
-            self._write(notices.table_created(self._as_logged(created, table)))
+            logged = self._as_logged(created, table)
+            self._write(notices.table_created(logged, self._listed(logged, location_of(created))))
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False) -> None:
         with self._lock:
@@ -232,7 +239,7 @@ class MemoryMetastore:
             for partition in added.values():
                 if location := location_of(partition):
                     self.directories.make(location)
-            self._write(notices.partitions_added(stored.table, tuple(added.values()), self.habits))
+            self._write_added(stored.table, tuple(added.values()))
 
     def append_partition(self, name: TableName, values: Sequence[str]) -> Partition:
         with self._lock:
@@ -310,7 +317,7 @@ class MemoryMetastore:
                 del origin.partitions[before.values]
                 origin.statistics.pop(before.values, None)
                 destination.partitions[after.values] = after
-            self._write(notices.partitions_added(destination.table, moved_partitions, self.habits))
+            self._write_added(destination.table, moved_partitions)
             for partition in matching:
                 self._write(notices.partitions_dropped(origin.table, [partition]))
             return tuple(moved_partitions)
@@ -546,6 +553,15 @@ class MemoryMetastore:
             return
         for before, after in changes:
             self._write(notices.partition_altered(table, before, after, self.habits))
+
+    def _write_added(self, table: Table, partitions: Sequence[Partition]) -> None:
+        files = [self._listed(table, location_of(partition)) for partition in partitions]
+        self._write(notices.partitions_added(table, partitions, files, self.habits))
+
+    def _listed(self, table: Table, location: str | None) -> Sequence[str]:
+        """The files that an event lists of a new directory; 4 lists none of external tables."""
+        lists = table.type == "MANAGED_TABLE" or self.habits.lists_external
+        return self.directories.files(location) if location and lists and not is_view(table) else ()
 
     def _write_truncated(self, table: Table, partitions: Sequence[Partition]) -> None:
         if not self.habits.truncate_pairs:

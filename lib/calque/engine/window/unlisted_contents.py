@@ -1,0 +1,180 @@
+"""Contents of a group's states that have no evidence: inferred from what the target shows, from the evidence of other
+states, and from the messages of the events between. Messages are read only where they can say something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from calque.core.fold import Chain, PartCell
+from calque.core.infer_contents import DirectoryEvent, FileChange, FilesUnknown, changes_of, infer_contents
+from calque.core.locate import observed_cells
+from calque.core.moves import Move, places
+from calque.engine.sides.journal_reads import messages
+from calque.engine.sides.sides import SourceSide
+from calque.engine.target.observe import ShownTable, as_observed
+from calque.model.files import Listing
+from calque.model.journal import Entry
+from calque.model.names import EventId, TableName
+from calque.model.plan import Data
+
+Listings = Mapping[Data, Listing]
+MOST_EVENTS = 1_000
+"""On one directory in a window. Behind a backlog there may be many more; their states are passed over as a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryTouch:
+    """An event on the directory that lies at `location` after all moves. Its content is `data` then, of the object
+    `cell`; None where the chain has no such state."""
+
+    location: str
+    entry: Entry
+    data: Data
+    cell: PartCell | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContent:
+    """An object's files at the target, and the event that it is marked with."""
+
+    event_id: EventId
+    listing: Listing
+
+
+def infer_listings(
+    source: SourceSide,
+    chain: Chain,
+    entries: Sequence[Entry],
+    moves: Sequence[Move],
+    listings: Listings,
+    shown: Mapping[TableName, ShownTable | None],
+    shown_event: Callable[[TableName], EventId],
+) -> dict[Data, Listing]:
+    """Listings of contents of the chain that are not among `listings`, where those and what is shown say them. Files
+    are looked for where the last rename left them."""
+    cells = {data: cell for data, cell in contents_with_cells(chain) if data not in chain.renamed}
+    if all(data in listings for data in cells):
+        return {}
+    carrying = {move.event_id for move in moves}
+    changing_entries = [entry for entry in entries if entry.event_id not in carrying]
+    touches = list(directory_touches(cells, changing_entries, moves))
+    runs = {location: run for location, run in runs_of(touches).items() if may_be_inferred(run, listings)}
+    if not runs:
+        return {}
+    changes = changes_in(source, runs.values(), moves)
+    bases = bases_of(touches, shown_contents(chain, shown, shown_event))
+    inferred: dict[Data, Listing] = {}
+    for location, run in runs.items():
+        for cell in dict.fromkeys(touch.cell for touch in run if touch.cell is not None):
+            base = bases.get((cell, location))
+            since = base.event_id if base is not None else 0
+            later = [touch for touch in run if touch.entry.event_id > since]
+            contents = infer_contents(
+                base.listing if base is not None else None,
+                [event_of(touch, cell, changes, listings) for touch in later],
+            )
+            inferred |= {
+                touch.data: contents[touch.data.event_id]
+                for touch in later
+                if touch.cell == cell and touch.data not in listings and touch.data.event_id in contents
+            }
+    return inferred
+
+
+def changes_in(
+    source: SourceSide, runs: Iterable[Sequence[DirectoryTouch]], moves: Sequence[Move]
+) -> dict[Data, FileChange]:
+    """What messages say that the touches did."""
+    entries = {
+        touch.entry.event_id: touch.entry
+        for run in runs
+        for touch in run
+        if touch.cell is not None and not touch.data.scan
+    }
+    return {
+        Data(event.event_id, location): change
+        for event in messages(source.journal, entries)
+        for location, change in changes_of(event, entries[event.event_id].keys, moves).items()
+    }
+
+
+def directory_touches(
+    cells: Mapping[Data, PartCell], entries: Sequence[Entry], moves: Sequence[Move]
+) -> Iterator[DirectoryTouch]:
+    """What the events touch, in their order."""
+    for entry in entries:
+        scans = entry.scans or (0,) * len(entry.keys.locations)
+        for location, scan in zip(entry.keys.locations, scans, strict=True):
+            data = Data(entry.event_id, location, scan)
+            yield DirectoryTouch(places(entry.event_id, location, moves)[-1], entry, data, cells.get(data))
+
+
+def runs_of(touches: Sequence[DirectoryTouch]) -> dict[str, list[DirectoryTouch]]:
+    """The touches of each directory."""
+    runs: dict[str, list[DirectoryTouch]] = {}
+    for touch in touches:
+        runs.setdefault(touch.location, []).append(touch)
+    return runs
+
+
+def contents_with_cells(chain: Chain) -> Iterator[tuple[Data, PartCell]]:
+    """The contents of tables (partition `""`) and partitions, with their lineages."""
+    for step in chain.steps:
+        for lineage, head in step.heads.items():
+            if head.data is not None and head.data.location:
+                yield head.data, (lineage, "")
+        for (lineage, _), part in step.parts.items():
+            if part is not None and part.data.location:
+                yield part.data, (lineage, part.lineage)
+
+
+def may_be_inferred(run: Sequence[DirectoryTouch], listings: Listings) -> bool:
+    """Whether a content that is not listed comes before one that is, and not too many messages are to be read."""
+    newest = max((index for index, touch in enumerate(run) if touch.data in listings), default=0)
+    return len(run) <= MOST_EVENTS and any(
+        touch.cell is not None and touch.data not in listings for touch in run[:newest]
+    )
+
+
+def shown_contents(
+    chain: Chain, shown: Mapping[TableName, ShownTable | None], shown_event: Callable[[TableName], EventId]
+) -> dict[PartCell, ShownContent]:
+    """What is shown of the chain's tables and partitions, by their lineages. What carries no event is on its way."""
+    observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
+    cells = observed_cells(chain, observed, shown_event)
+    contents: dict[PartCell, ShownContent] = {}
+    for name, table in shown.items():
+        seen, lineage = observed[name], cells.names.get(name)
+        if table is None or seen is None or lineage is None:
+            continue
+        for partition, listing in table.listings.items():
+            part = cells.parts.get((lineage, partition)) if partition else None
+            part_lineage = part.lineage if part is not None else partition
+            event_id = seen.parts[partition].event if partition else seen.event
+            if event_id:
+                contents[lineage, part_lineage] = ShownContent(event_id, listing)
+    return contents
+
+
+def bases_of(
+    touches: Sequence[DirectoryTouch], contents: Mapping[PartCell, ShownContent]
+) -> dict[tuple[PartCell, str], ShownContent]:
+    """What is shown of each object, by it and the directory that it had when it was so."""
+    locations: dict[PartCell, str] = {}
+    for touch in touches:
+        if touch.cell is None or touch.cell not in contents:
+            continue
+        if touch.cell not in locations or touch.entry.event_id <= contents[touch.cell].event_id:
+            locations[touch.cell] = touch.location
+    return {(cell, location): contents[cell] for cell, location in locations.items()}
+
+
+def event_of(
+    touch: DirectoryTouch, cell: PartCell, changes: Mapping[Data, FileChange], listings: Listings
+) -> DirectoryEvent:
+    """The event for the object; of what happens to the directory for another one nothing is said."""
+    entry, data = touch.entry, touch.data
+    if touch.cell != cell:
+        return DirectoryEvent(entry.event_id, entry.event_time, FilesUnknown())
+    return DirectoryEvent(entry.event_id, entry.event_time, changes.get(data, FilesUnknown()), listings.get(data))
