@@ -302,11 +302,12 @@ def inferred(trickster: Trickster, begin: EventId) -> dict[Data, Listing]:
     found: dict[Data, Listing] = {}
     for group in groups(entries):
         try:
-            chain = fold(group)
+            moves = moves_in(side, group)
+            chain = fold(group, carrying=frozenset(move.event_id for move in moves))
         except Unfoldable:
             continue
         shown = {name: marked(trickster.looks[begin].get(name), begin) for name in chain.tables}
-        found |= infer_listings(side, chain, group, moves_in(side, group), trickster.evidence, shown, begin)
+        found |= infer_listings(side, chain, group, moves, trickster.evidence, shown, lambda _: begin)
     return found
 
 

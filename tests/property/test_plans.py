@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from calque.core.edges import EdgeRules
-from calque.core.fold import Chain, fold, groups, same_run
+from calque.core.fold import Chain, ColumnChanges, fold, groups, same_run
 from calque.core.locate import ObservedPart, ObservedTable
 from calque.core.plan import HOP_BYTES, ChainSearch, Solution, kept_stops, solve, visitable_states
 from calque.core.problem import Problem, problem_of
@@ -108,7 +108,7 @@ WIDEN, WIDEN_ALL = (3, 0, 1), (3, 0, 2)
 
 
 def chain_of(case: Case, group: list[Entry]) -> Chain:
-    return fold(group, case.cascaded)
+    return fold(group, ColumnChanges(case.cascaded))
 
 
 def follow(target: Target, reader: Reader, hops: Sequence[Hop]) -> None:

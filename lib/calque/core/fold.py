@@ -27,7 +27,7 @@ class Step:
 
     `cascades` are lineages all of whose partitions got the table's columns; `columns` those whose own columns changed
     without them; `doubtful` those whose partitions' columns are not known from this step until the next one that
-    cascades them.
+    cascades or settles them; `settled` those of which they are known again.
     """
 
     events: tuple[EventId, ...]
@@ -37,6 +37,7 @@ class Step:
     cascades: frozenset[LineageId] = frozenset()
     columns: frozenset[LineageId] = frozenset()
     doubtful: frozenset[LineageId] = frozenset()
+    settled: frozenset[LineageId] = frozenset()
 
     @property
     def event_id(self) -> EventId:
@@ -71,6 +72,16 @@ class Chain:
         """The names that show such a table after event `upto`."""
         last = {name: is_there for event_id, name, is_there in self.arrivals if event_id <= upto}
         return {name for name, is_there in last.items() if is_there}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """What column changes of tables did to the partitions: `cascaded` are the events of the last ones that changed all.
+    Of the events `untold` that is not known, and they have the partitions that were there: their columns are known
+    again when all of these were altered or dropped."""
+
+    cascaded: frozenset[EventId] = frozenset()
+    untold: Mapping[EventId, frozenset[str]] = field(default_factory=dict)
 
 
 class Unfoldable(Exception):
@@ -137,19 +148,18 @@ def same_run(one: Entry, next_: Entry) -> bool:
 
 def fold(
     entries: Sequence[Entry],
-    cascaded: frozenset[EventId] = frozenset(),
+    column_changes: ColumnChanges | None = None,
     carrying: frozenset[EventId] = frozenset(),
     follows: Callable[[TableName], bool] = lambda _: True,
 ) -> Chain:
-    """The chain of one group. `cascaded` are the column changes known to have changed all partitions; that another one
-    did not is known only when neither one of these nor a drop of the table follows it. `carrying` are the renames
-    that leave contents as they were. `follows` says which names the target shows as they were before: of what
-    others show, nothing is known but where renames take it, and so of a table that a rename without a name before
-    brings.
+    """The chain of one group. That a column change did not cascade is known only when neither one that did nor a drop
+    of the table follows it. `carrying` are the renames that leave contents as they were. `follows` says which names the
+    target shows as they were before: of what others show, nothing is known but where renames take it, and so of a
+    table that a rename without a name before brings.
 
     Raises `Unfoldable` where an event's effect can't be told from its keys.
     """
-    folding = _FoldState(cascaded, carrying, follows)
+    folding = _FoldState(column_changes or ColumnChanges(), carrying, follows)
     names: set[TableName | None] = set()
     previous: Entry | None = None
     for entry in entries:
@@ -198,10 +208,10 @@ class _FoldState:
     """The state while folding: current cells, and the step being written."""
 
     def __init__(
-        self, cascaded: frozenset[EventId], carrying: frozenset[EventId], follows: Callable[[TableName], bool]
+        self, column_changes: ColumnChanges, carrying: frozenset[EventId], follows: Callable[[TableName], bool]
     ) -> None:
         self.chain = Chain(())
-        self.cascaded, self.carrying, self.follows = cascaded, carrying, follows
+        self.column_changes, self.carrying, self.follows = column_changes, carrying, follows
         self.foreign: set[TableName] = set()
         """Names that show a table of which nothing is known."""
         self.names: dict[TableName, LineageId | None] = {}
@@ -216,6 +226,9 @@ class _FoldState:
         self.undecided: dict[LineageId, list[int]] = {}
         """Steps that changed columns and are not known to have cascaded; nothing after them says more."""
         self.doubtful: dict[int, set[LineageId]] = {}
+        self.doubted: dict[LineageId, set[str]] = {}
+        """Partitions whose columns an untold change may have changed."""
+        self.settled: set[LineageId] = set()
 
     def end_step(self) -> None:
         names, heads, parts = NO_NAMES, NO_HEADS, NO_PARTS
@@ -231,7 +244,12 @@ class _FoldState:
                 cascades, columns = frozenset(self.cascades), frozenset(self.columns)
                 self.cascades.clear()
                 self.columns.clear()
-            self.chain.steps.append(Step(tuple(self.events), names, heads, parts, cascades, columns))
+            settled = NONE
+            if self.settled:
+                settled = frozenset(self.settled)
+                self.settled.clear()
+            step = Step(tuple(self.events), names, heads, parts, cascades, columns, settled=settled)
+            self.chain.steps.append(step)
         self.events.clear()
 
     def mark_doubtful(self) -> None:
@@ -361,11 +379,16 @@ class _FoldState:
         self.chain.shapes[lineage] = shape
 
     def change_columns(self, lineage: LineageId, event_id: EventId) -> None:
-        if event_id in self.cascaded:
+        if event_id in self.column_changes.cascaded:
             self.doubt(lineage)
+            self.doubted.pop(lineage, None)
             self.cascades.add(lineage)
             return
         self.columns.add(lineage)
+        if partitions := self.column_changes.untold.get(event_id):
+            self.doubted.setdefault(lineage, set()).update(partitions)
+            self.doubtful.setdefault(len(self.chain.steps), set()).add(lineage)
+            return
         if lineage not in self.chain.complete or any(part for cell, part in self.parts.items() if cell[0] == lineage):
             self.undecided.setdefault(lineage, []).append(len(self.chain.steps))
 
@@ -373,6 +396,15 @@ class _FoldState:
         """Nothing will say any more what the lineage's earlier column changes did."""
         for index in self.undecided.pop(lineage, ()):
             self.doubtful.setdefault(index, set()).add(lineage)
+
+    def settle(self, lineage: LineageId, partition: str) -> None:
+        """An event says all of a partition, or that it is gone."""
+        doubted_parts = self.doubted.get(lineage)
+        if doubted_parts is not None:
+            doubted_parts.discard(partition)
+            if not doubted_parts:
+                del self.doubted[lineage]
+                self.settled.add(lineage)
 
     def add_partitions(self, table: TableName, entry: Entry) -> None:
         lineage, event_id = self.present(table, entry), entry.event_id
@@ -395,6 +427,7 @@ class _FoldState:
                 version = part.version
             else:
                 facets.pop((lineage, partition), None)
+                self.settle(lineage, partition)
             self.set_part(lineage, partition, Part(part.lineage, version, data, part.incarnation, event_id))
 
     def drop_partitions(self, table: TableName, entry: Entry) -> None:
@@ -478,6 +511,7 @@ class _FoldState:
         self.changed_parts[lineage, partition] = part
 
     def remove_part(self, lineage: LineageId, partition: str) -> None:
+        self.settle(lineage, partition)
         self.chain.facets.pop((lineage, partition), None)
         self.parts[lineage, partition] = None
         self.changed_parts[lineage, partition] = None

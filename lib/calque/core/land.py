@@ -33,8 +33,8 @@ def landing(
 ) -> Chain:
     """The chain. `locations` are the source's directories by partition (`""`: a plain table's own); `target_table` is
     the target's table, `target_partitions` all of its partitions. Versions are (exact_at, index of the partition in
-    `partitions`); the table's index is -1. Where another table takes the name, the source had none of that name
-    at `absent_at`, if that is known."""
+    `partitions`); the table's index is -1. With `absent_at` it is another table than the target's: at that event the
+    source had none of its name."""
     chain = Chain((name,), events=1)
     if target_table is not None:
         chain.names[name] = OLD
@@ -43,7 +43,8 @@ def landing(
         if target_table is not None:
             chain.steps.append(Step((exact_at,), names={name: None}))
         return chain
-    same_table = target_table if target_table and same_incarnation(target_table, table, imaging) else None
+    goes_on = target_table is not None and absent_at is None and same_incarnation(target_table, table, imaging)
+    same_table = target_table if goes_on else None
     lineage = OLD if same_table else NEW
     chain.shapes[lineage] = shape_of(table)
     data = Data(exact_at, locations[""]) if "" in locations else None

@@ -82,7 +82,7 @@ def visitable_states(problem: Problem) -> set[int]:
     for index in range(problem.last + 1):
         if index:
             stage = problem.stages[index - 1]
-            doubtful |= stage.doubtful
+            doubtful = (doubtful | stage.doubtful) - stage.settled
             for touch in stage.touches:
                 lineage = touch.lineage
                 if touch.named is not None:
@@ -126,7 +126,7 @@ def overwritten(stage: Stage) -> tuple[LineageId, str, bool] | None:
     if len(stage.touches) != 1:
         return None
     (touch,) = stage.touches
-    if touch.was_named is None or touch.was_named != touch.named or touch.cascade or stage.doubtful:
+    if touch.was_named is None or touch.was_named != touch.named or touch.cascade or stage.doubtful or stage.settled:
         return None
     if len(touch.parts) + (touch.head is not None) != 1:
         return None

@@ -75,11 +75,12 @@ class LineageChange:
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A step in values. `doubtful` lineages have partitions whose columns are not known from here on, until a step
-    that cascades them."""
+    that cascades or settles them."""
 
     event_id: EventId
     touches: tuple[LineageChange, ...]
     doubtful: frozenset[LineageId] = frozenset()
+    settled: frozenset[LineageId] = frozenset()
 
 
 ContentOf = Callable[[LineageId, str, Data | None], tuple[Content, int]]
@@ -139,7 +140,7 @@ def stages_of(chain: Chain, takes: Callable[[TableName], bool], content_of: Cont
                     lineage in step.columns,
                 )
             )
-        stages.append(Stage(step.event_id, tuple(touches), step.doubtful))
+        stages.append(Stage(step.event_id, tuple(touches), step.doubtful, step.settled))
     return first, stages
 
 

@@ -49,7 +49,7 @@ def main(uri: str, folder: str) -> None:
     began = time.monotonic()
     target.create_database(DATABASE)
     entries = [entry for entry in source.journal.entries(Span(0, upto)) if entry.keys.table is not None]
-    advance(source, side, entries, Positions(0), upto, frozenset(), interpret=carry_out)
+    advance(source, side, entries, Positions(0), upto, None, interpret=carry_out)
     told |= {"applied": peak(), "apply_seconds": time.monotonic() - began}
     told["partitions"] = len(side.catalog.partition_names(TABLE))
     print(json.dumps(told))

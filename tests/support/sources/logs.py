@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from calque.core.fold import Chain, Step, fold, groups
+from calque.core.fold import Chain, ColumnChanges, Step, fold, groups
 from calque.core.keys import entry_of
 from calque.model.hive import Column, Partition, SerDe, Storage, Table
 from calque.model.journal import Entry, Event
@@ -127,7 +127,7 @@ class Log:
     def chain(self, *cascaded: EventId) -> Chain:
         """The chain of the log's only group."""
         [group] = groups(self.entries())
-        return fold(group, frozenset(cascaded))
+        return fold(group, ColumnChanges(frozenset(cascaded)))
 
 
 def values_of(partitions: Sequence[Partition]) -> list[dict[str, str]]:

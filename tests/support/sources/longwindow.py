@@ -52,7 +52,7 @@ def main(location: str) -> None:
     journal.entries(Span(0, 2))
     before = peak()
     entries = journal.entries(Span(0, upto))
-    advance(source, side, entries, Positions(0), upto, frozenset(), interpret=carry_out)
+    advance(source, side, entries, Positions(0), upto, None, interpret=carry_out)
     print(json.dumps({"bytes": (peak() - before) * 2**20, "partitions": len(side.catalog.partition_names(TABLE))}))
 
 

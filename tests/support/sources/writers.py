@@ -165,6 +165,10 @@ class Writer:
         used = {location_of(partition) for partition in self.partitions_of(table)}
         return [value for value in VALUES if (value,) not in there and natural(table, value) not in used]
 
+    def is_empty(self, location: str) -> bool:
+        """Whether a metastore would move a partition there: nothing may lie there already."""
+        return bool(self.storage.list([location])[location].missing)
+
     def fresh(self) -> str:
         self.values += 1
         return str(self.values)
@@ -351,7 +355,8 @@ class Writer:
     def rename_partition(self) -> None:
         if found := self.any_partition():
             table, row = found
-            if free := self.free_values(table):
+            free = [value for value in self.free_values(table) if self.is_empty(natural(table, value))]
+            if free:
                 self.source.rename_partition(name_of(table), row.values, replace(row, values=(self.rng.choice(free),)))
 
     def drop_partitions(self) -> None:

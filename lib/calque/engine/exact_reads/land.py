@@ -31,8 +31,8 @@ def land(
     last_absence: Callable[[], EventId | None] = lambda: None,
 ) -> GroupOutcome:
     """Take one table from what the target shows to what was read; one that is not ours where that was asked for. Of a
-    table that was compared `page` partitions are held at a time. Where another table takes the place of the target's,
-    `last_absence` says at which event between the two the source had none, if it had.
+    table that was compared `page` partitions are held at a time. Where that takes a bridge, `last_absence` says at
+    which event in between the source had none of that name, if it had.
     Raises `NotOurReplica`, `Unreachable`, `Refused`."""
     applied = AppliedChanges()
     for _ in range(ATTEMPTS):
@@ -41,7 +41,10 @@ def land(
                 take_over(side, exact)
             except Conflict:
                 continue
-        prepared = prepare_landing(side, exact, last_absence)
+        prepared = prepare_landing(side, exact)
+        if exact.only is None and any(hop.bridge for hop in prepared.solution.plan.hops):
+            absent_at = last_absence()
+            prepared = prepared if absent_at is None else prepare_landing(side, exact, absent_at)
         created = prepared.shown[exact.name] is None and exact.table is not None
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
@@ -81,7 +84,7 @@ def mend_lake(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> 
         mend(side, exact.table, shown.table)
 
 
-def prepare_landing(side: TargetSide, exact: ExactTable, last_absence: Callable[[], EventId | None]) -> PreparedGroup:
+def prepare_landing(side: TargetSide, exact: ExactTable, absent_at: EventId | None = None) -> PreparedGroup:
     name = exact.name
     try:
         shown = observe(side, [name], {}, with_files=False)
@@ -106,7 +109,6 @@ def prepare_landing(side: TargetSide, exact: ExactTable, last_absence: Callable[
     locations = {partition: listing.location for partition, listing in exact.listings.items()}
     if side.policy.data == "none":
         locations = {partition: location_of(value) or "" for partition, value in exact.partitions.items()}
-    replaces = target_table is not None and exact.table is not None and not goes_on(side, exact, target_table)
     shared_files = SharedFileCheck(side.storage, side)
     chain = landing(
         name,
@@ -117,7 +119,7 @@ def prepare_landing(side: TargetSide, exact: ExactTable, last_absence: Callable[
         side.imaging,
         shared_files.as_found(target_table.table) if target_table else None,
         {key: shared_files.as_found(part) for key, part in target_table.partitions.items()} if target_table else {},
-        last_absence() if replaces else None,
+        absent_at,
     )
     listings = {Data(exact.exact_at, listing.location): listing for listing in exact.listings.values()}
     return planned(side, chain, shown, listings, lambda _: ANY_MARK, side.admission.takes)

@@ -1,16 +1,17 @@
 """Did a column change change the partitions too? The log does not say: one older partition does.
 
 A partition has its own columns until an event on it, or a change with CASCADE, gives it others. So the columns that one
-partition has now, beside those it had before the window, name the last change that cascaded.
+partition has after the changes, beside those it had before them, name the last change that cascaded. What it has then
+is in the before-image of the first alteration that follows, or in an insert; the source says it while none follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from calque.core import decode
-from calque.core.fold import Unfoldable
+from calque.core.fold import ColumnChanges
 from calque.core.image import canonical
 from calque.engine.sides.journal_reads import messages, wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -27,31 +28,40 @@ PATIENCE_SECONDS = 5.0
 
 def cascaded(
     source: SourceSide, side: TargetSide, entries: Sequence[Entry], aside: Collection[TableName] = ()
-) -> frozenset[EventId]:
-    """The ids among the group's column changes that changed all partitions: the last one of each table that did. Of
-    tables that stood under names that are `aside` nothing is asked.
-
-    Changes before that one may have cascaded or not, and so may those of a table that the group drops (`core.fold`
-    marks both). Raises `Unfoldable` when it can't be told: no partition stood before the changes and was left alone
-    since, or the one that did fits several outcomes.
-    """
+) -> ColumnChanges:
+    """What the group's column changes did to partitions. Of tables that stood under names that are `aside` nothing is
+    asked."""
     if not any(entry.keys.columns_changed for entry in entries):
-        return frozenset()
+        return ColumnChanges()
     changed = [life for life in lives(entries) if life.changes and life.now is not None and life.before not in aside]
-    cascades = (last_cascade(source, side, life, entries[-1].event_id) for life in changed)
-    return frozenset(event_id for event_id in cascades if event_id is not None)
+    cascades: set[EventId] = set()
+    untold: dict[EventId, frozenset[str]] = {}
+    for life in changed:
+        target_partitions = partitions_at_target(side, life)
+        try:
+            cascade = last_cascade(source, side, life, target_partitions, entries[-1].event_id)
+        except CascadeUntold:
+            untold |= {change.event_id: standing(life, target_partitions, change.event_id) for change in life.changes}
+        else:
+            cascades |= {cascade} if cascade is not None else set()
+    return ColumnChanges(frozenset(cascades), untold)
+
+
+class CascadeUntold(Exception):
+    """Nothing says what a table's column changes did to its partitions: none stood before them and says its columns
+    after them, or the one that does fits several outcomes."""
 
 
 @dataclass(slots=True)
 class TableLife:
     """One table through the group's events. `before` and `now` are its names before and after them: None for a table
-    that was created, or dropped. `touched` has the newest event that names each partition; `had_partitions` says that
-    one was named before a column change."""
+    that was created, or dropped. `touched` has the events that name each partition, in order; `had_partitions` says
+    that one was named before a column change."""
 
     before: TableName | None
     now: TableName | None
     changes: list[Entry] = field(default_factory=list)
-    touched: dict[str, Entry] = field(default_factory=dict)
+    touched: dict[str, list[Entry]] = field(default_factory=dict)
     had_partitions: bool = False
 
 
@@ -69,7 +79,8 @@ def lives(entries: Sequence[Entry]) -> list[TableLife]:
             by_name[was] = TableLife(None if keys.kind is EventKind.CREATE_TABLE else was, was)
             table_lives.append(by_name[was])
         life = by_name.pop(was)
-        life.touched |= dict.fromkeys((*keys.partitions, *keys.others), entry)
+        for partition in (*keys.partitions, *keys.others):
+            life.touched.setdefault(partition, []).append(entry)
         if keys.columns_changed:
             life.changes.append(entry)
             life.had_partitions |= bool(life.touched)
@@ -79,55 +90,111 @@ def lives(entries: Sequence[Entry]) -> list[TableLife]:
     return table_lives
 
 
-def last_cascade(source: SourceSide, side: TargetSide, life: TableLife, upto: EventId) -> EventId | None:
-    """The last of the table's column changes that changed all partitions; None when none did."""
-    name, newest = life.now, life.changes[-1]
+def partitions_at_target(side: TargetSide, life: TableLife) -> Sequence[str]:
+    """Of the table before the group; none of a table that the target never had, whose partitions are read with it."""
+    if life.before is None or not side.admission.takes(life.before):
+        return ()
+    return side.catalog.partition_names(side.admission.name_at_target(life.before))
+
+
+def standing(life: TableLife, target_partitions: Sequence[str], event_id: EventId) -> frozenset[str]:
+    """The partitions that were there at the event."""
+    partitions = {*target_partitions}
+    for partition, events in life.touched.items():
+        before = [entry for entry in events if entry.event_id < event_id]
+        if before and (before[-1].keys.kind is EventKind.DROP_PARTITIONS or partition in before[-1].keys.others):
+            partitions.discard(partition)
+        elif before:
+            partitions.add(partition)
+    return frozenset(partitions)
+
+
+def last_cascade(
+    source: SourceSide, side: TargetSide, life: TableLife, target_partitions: Sequence[str], upto: EventId
+) -> EventId | None:
+    """The last of the table's column changes that changed all partitions; None when none did. Changes before that one
+    may have cascaded or not. Raises `CascadeUntold`."""
+    name = life.now
     assert name is not None
     if life.before is not None and not side.admission.takes(life.before):
-        return None  # The target never had it: its partitions are read with it.
-    target_partitions = side.catalog.partition_names(side.admission.name_at_target(life.before)) if life.before else ()
+        return None
     if not target_partitions and not life.had_partitions:
         return None
     events = messages(source.journal, [change.event_id for change in life.changes])
     after = {event.event_id: columns_of(decode.table_after(event)) for event in events}
     witness = most_telling(witnesses(source, side, life, target_partitions), after.values())
     if witness is None:
-        raise Unfoldable(name, newest.event_id, "its columns changed, and all its partitions after that")
-    current_columns = columns_of(read_bracketed(source, name, witness.partition, upto))
+        raise CascadeUntold
+    current_columns = columns_at(source, name, witness.partition, upto) if witness.has is None else witness.has
     outcomes: list[EventId | None] = [
         change.event_id for change in life.changes if after[change.event_id] == current_columns
     ]
     if current_columns == witness.had:
         outcomes.append(None)
     if len(outcomes) != 1:
-        raise Unfoldable(name, newest.event_id, "its columns changed, and which partitions with them is not known")
+        raise CascadeUntold
     return outcomes[0]
 
 
 @dataclass(frozen=True, slots=True)
 class WitnessPartition:
-    """A partition that stood before the first column change and that no event names since, with its columns then."""
+    """A partition that stood before the first column change and that no event names until after the last, with its
+    columns before them, and those after them where the event that names it then says them."""
 
     partition: str
     had: object
+    has: object = None
 
 
 def witnesses(
     source: SourceSide, side: TargetSide, life: TableLife, target_partitions: Sequence[str]
 ) -> Iterator[WitnessPartition]:
-    """Those that no event of the group names, as the target shows them; then those that an earlier event shows."""
+    """Those that no event of the group names, as the target shows them; then those of which events say more."""
+    first, last = life.changes[0].event_id, life.changes[-1].event_id
+
+    def at_target(partitions: Sequence[str]) -> Mapping[str, Partition]:
+        if life.before is None or not partitions:
+            return {}
+        return side.catalog.partitions(side.admission.name_at_target(life.before), partitions)
+
     older = [partition for partition in target_partitions if partition not in life.touched][:LOOKED_AT]
-    if older:
-        assert life.before is not None
-        for partition, definition in side.catalog.partitions(side.admission.name_at_target(life.before), older).items():
-            yield WitnessPartition(partition, columns_of(definition))
-    for partition, entry in life.touched.items():
-        keys = entry.keys
-        if entry.event_id < life.changes[0].event_id and keys.kind in SHOWING and partition in keys.partitions:
-            event = source.journal.events([entry.event_id])[entry.event_id]
-            yield WitnessPartition(
-                partition, columns_of(decode.partitions_after(event)[keys.partitions.index(partition)])
-            )
+    for partition, definition in at_target(older).items():
+        yield WitnessPartition(partition, columns_of(definition))
+    standing = {*target_partitions}
+    for partition, events in life.touched.items():
+        earlier = [entry for entry in events if entry.event_id < first]
+        later = [entry for entry in events if entry.event_id > last]
+        if len(earlier) + len(later) < len(events):
+            continue
+        has = columns_before(source, later[0], partition) if later else None
+        if later and has is None:
+            continue
+        if earlier:
+            had = columns_shown(source, earlier[-1], partition)
+        else:
+            definition_there = at_target([partition]).get(partition) if partition in standing else None
+            had = columns_of(definition_there) if definition_there is not None else None
+        if had is not None:
+            yield WitnessPartition(partition, had, has)
+
+
+def columns_before(source: SourceSide, entry: Entry, partition: str) -> object:
+    """The columns that a partition had before an event, where that says it: an alteration of it alone does, and an
+    insert, which changes none."""
+    keys = entry.keys
+    if keys.kind is EventKind.INSERT:
+        return columns_shown(source, entry, partition)
+    if entry.event_type != "ALTER_PARTITION" or partition not in (keys.others or keys.partitions):
+        return None
+    return columns_of(decode.partition_before(source.journal.events([entry.event_id])[entry.event_id]))
+
+
+def columns_shown(source: SourceSide, entry: Entry, partition: str) -> object:
+    """The columns that an event gave a partition; None where it does not say."""
+    if entry.keys.kind not in SHOWING or partition not in entry.keys.partitions:
+        return None
+    event = source.journal.events([entry.event_id])[entry.event_id]
+    return columns_of(decode.partitions_after(event)[entry.keys.partitions.index(partition)])
 
 
 def most_telling(candidates: Iterable[WitnessPartition], after: Collection[object]) -> WitnessPartition | None:
@@ -146,20 +213,22 @@ SHOWING = frozenset(
 """Kinds of events that carry the partitions they name."""
 
 
-def read_bracketed(source: SourceSide, name: TableName, partition: str, upto: EventId) -> Partition:
-    """The partition at the source, while no event after `upto` can have changed its columns. Raises `Unfoldable`."""
+def columns_at(source: SourceSide, name: TableName, partition: str, upto: EventId) -> object:
+    """The partition's columns after event `upto`: the source's, or what the first event says that may have changed them
+    since. Raises `CascadeUntold`."""
     definition = source.catalog.partitions(name, [partition]).get(partition)
     current = source.log.current()
     try:
         wait_for_journal(source, current, PATIENCE_SECONDS)
     except Unavailable:
-        raise Unfoldable(
-            name, upto, "its columns changed, and capture is too far behind to say what came after"
-        ) from None
+        raise CascadeUntold from None
     later = source.journal.entries(Span(upto, current)) if current > upto else ()
-    if definition is None or any(may_change(entry, name, partition) for entry in later):
-        raise Unfoldable(name, upto, "its columns changed, and it went on changing")
-    return definition
+    change = next((entry for entry in later if may_change(entry, name, partition)), None)
+    if change is not None and (columns := columns_before(source, change, partition)) is not None:
+        return columns
+    if definition is None or change is not None:
+        raise CascadeUntold
+    return columns_of(definition)
 
 
 def may_change(entry: Entry, name: TableName, partition: str) -> bool:

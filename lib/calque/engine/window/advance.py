@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from calque.core.facets import Changes
-from calque.core.fold import names_in
+from calque.core.fold import ColumnChanges, names_in
 from calque.engine.apply import AppliedChanges, Applier, DefinitionSource
 from calque.engine.apply.definitions import EventImages
 from calque.engine.apply.facet_sources import changes_of
@@ -59,7 +59,7 @@ def advance(
     entries: Sequence[Entry],
     positions: Positions,
     upto: EventId,
-    cascaded: frozenset[EventId],
+    column_changes: ColumnChanges | None,
     applied: AppliedChanges | None = None,
     accept: Callable[[ReadyPlan], None] = lambda _: None,
     lost: set[Lost] | None = None,
@@ -78,7 +78,7 @@ def advance(
     applied = applied or AppliedChanges()
     cursor = positions.by_all(names_in(entries))
     for _ in range(ATTEMPTS):
-        ready = ready_of(prepare(source, side, entries, positions, upto, cascaded, frozenset(lost)), cursor)
+        ready = ready_of(prepare(source, side, entries, positions, upto, column_changes, frozenset(lost)), cursor)
         accept(ready)
         try:
             return interpret(source, side, ready, applied, cursor if tried else None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from calque.core.edges import EdgeRules
-from calque.core.fold import Chain, LineageId, Unfoldable, defining, fold, groups
+from calque.core.fold import Chain, ColumnChanges, LineageId, Unfoldable, defining, fold, groups
 from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
@@ -95,7 +95,7 @@ def prepare(
     entries: Sequence[Entry],
     positions: Positions,
     upto: EventId,
-    cascaded: frozenset[EventId] = frozenset(),
+    column_changes: ColumnChanges | None = None,
     lost: frozenset[Lost] = frozenset(),
 ) -> PreparedGroup:
     """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
@@ -107,7 +107,7 @@ def prepare(
     def follows(name: TableName) -> bool:
         return name not in positions.aside and side.admission.takes(name)
 
-    chain = replace(fold(entries, cascaded, frozenset(move.event_id for move in moves), follows), events=events)
+    chain = replace(fold(entries, column_changes, frozenset(move.event_id for move in moves), follows), events=events)
     names = [name for name in chain.tables if follows(name)]
     looked_for = touched_partitions(entries)
     shown = observe(side, names, looked_for, side.policy.data != "none")
