@@ -1,0 +1,90 @@
+"""A busy source that renames: no table that a target has is read again, and none vanishes that the source never lacked.
+
+The second target takes one of the two databases, so that tables cross the edge of its policy. What goes is counted from
+the metastores' own logs, beside what calque says of itself. `CALQUE_RENAMES` is how much the writer does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.messages import Fault
+from calque.config import load
+from calque.control.status import snapshot
+from calque.core.keys import entry_of
+from calque.model.journal import Event, EventKind
+from calque.model.names import EventId, TableName
+from calque.model.policy import Policy
+from calque.sandbox import Metastore
+from calque.wiring.wiring import Wiring
+from support.services.deployments import NUMBERS, Deployment
+
+STEPS = int(os.environ.get("CALQUE_RENAMES", "50"))
+AT_FIRST = (*("create_database",) * 8, *("create_table",) * 8, *("add_partitions",) * 8)
+RENAMES = ("rename_table", "rename_table", "swap", "rename_chain", "rename_partition", "add_partitions", "insert_files")
+GOES = frozenset({EventKind.RENAME_TABLE, EventKind.DROP_TABLE})
+
+
+class WithEdge(Deployment):
+    """The second target takes the first database alone, under another name."""
+
+    def policy(self, name: str, index: int) -> Policy:
+        first, _ = self.databases
+        warehouse = f"file://{self.root}/wh_{name}"
+        if index == 0:
+            return super().policy(name, index)
+        return Policy(name, "hq", include=(f"{first}.*",), rename={first: f"{first}_edge"}, warehouse=warehouse)
+
+    def work(self, operations: Iterable[str]) -> None:
+        for operation in operations:
+            try:
+                self.writer.run(operation)
+            except Fault as fault:
+                self.writer.done.append(f"refused: {fault}")
+
+
+@pytest.fixture
+def deployment(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[WithEdge]:
+    targets = {"dr": servers["target"], "edge": servers["target"]}
+    deployment = WithEdge(tmp_path, next(NUMBERS), servers["source"], targets, seed=8)
+    yield deployment
+    deployment.close()
+
+
+def departures(server: Metastore, after: EventId, names: Mapping[TableName, TableName]) -> Counter[TableName]:
+    """How often each of the names went since the event, by what it stands for."""
+    log, events = HiveLog(Client(server.uri)), list[Event]()
+    while page := log.read(events[-1].event_id if events else after, 1000):
+        events += page
+    gone = (entry.keys.other or entry.keys.table for entry in map(entry_of, events) if entry.keys.kind in GOES)
+    return Counter(names[name] for name in gone if name is not None and name in names)
+
+
+def test_renames_cost_no_read_of_what_is_there_and_no_moment_without_a_table(
+    deployment: WithEdge, servers: Mapping[str, Metastore]
+) -> None:
+    deployment.noted = deployment.source.current()
+    deployment.work(AT_FIRST)
+    deployment.start()
+    deployment.settle()
+    source, target_server = servers["source"], servers["target"]
+    source_start, target_start = deployment.source.current(), HiveLog(Client(target_server.uri)).current()
+    deployment.work(deployment.rng.choice(RENAMES) for _ in range(STEPS))
+    deployment.settle()
+    deployment.check_equal()
+    status = snapshot(Wiring(load(deployment.config)))
+    for target in deployment.targets:
+        shown = status["targets"][target.name]
+        assert (shown["rereads"], shown["bridges"]) == ({"hole": 0, "gap": 0, "operator": 0}, 0), deployment.tail()
+        names = {name for name in target.proof.history.states if target.admission.takes(name)}
+        at_target = departures(
+            target_server, target_start, {target.admission.name_at_target(name): name for name in names}
+        )
+        assert not at_target - departures(source, source_start, {name: name for name in names})
