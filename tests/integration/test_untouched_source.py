@@ -24,6 +24,7 @@ def deployed(shared: Shared, root: Path) -> Deployment:
     deployment = Deployment(root, next(NUMBERS), servers["source-3"], targets, seed=5)
     deployment.writer.source = deployment.source
     text = deployment.config.read_text()
+    text = text.replace("\npoll", '\npin = "none"\npoll')
     deployment.config.write_text(text.replace("\nwarehouse", '\ndata = "none"\nwarehouse'))
     return deployment
 
