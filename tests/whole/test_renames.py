@@ -177,3 +177,21 @@ def test_a_table_that_was_made_anew_while_it_waits_to_be_read_crosses_no_bridge(
     world.settle()
     assert is_partitioned(table_of(world, A))
     check_nothing_was_crossed(world)
+
+
+def test_a_table_of_the_same_second_that_comes_to_a_name_shares_no_directory_with_the_one_that_had_it() -> None:
+    world = World(1, policy=Policy("dr", "hq", include=("d1.*",), warehouse="file:/target"))
+    for database in ("d1", "x"):
+        world.source.create_database(Database(database))
+    for name in (A, OUTSIDE):
+        create(world, name, partitioned=True)
+    made = {table_of(world, name).create_time for name in (A, OUTSIDE)}
+    assert len(made) == 1
+    world.open()
+    world.settle()
+    rename(world, A, B)
+    rename(world, OUTSIDE, A)
+    world.settle()
+    places = [location_of(world.target_store.the_table(name).table) for name in (A, B)]
+    assert len({*places}) == 2, places
+    check_nothing_was_crossed(world)

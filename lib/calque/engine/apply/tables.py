@@ -12,6 +12,7 @@ from calque.core.layout import external_location, join, natural_location
 from calque.engine.apply.context import HopContext, claim_of
 from calque.engine.apply.hidden_table import begin, hidden_name
 from calque.engine.files.iceberg_metadata import make_ready
+from calque.engine.files.path_ownership import leave
 from calque.engine.files.stage import ContentLost, StagedFiles, StageRequest, stage_version
 from calque.engine.target.armed_tables import disarmed, is_armed
 from calque.engine.target.observe import ShownTable, event_of
@@ -97,6 +98,8 @@ def alter_table(context: HopContext, operation: AlterTable) -> None:
     shown = context.shown_table(was)
     placed = switched_content(context, table, head, shown) if operation.switch else None
     definition = altered(context, table, shown, head, placed)
+    if was != table and shown.incarnation().startswith("r"):
+        leave_natural_path(context, was, shown)
     context.call(
         context.side.catalog.alter_table,
         context.name_at_target(was),
@@ -110,6 +113,13 @@ def alter_table(context: HopContext, operation: AlterTable) -> None:
         context.shows_files(table, "", placed)
     change = "rename_table" if was != table else "alter_table"
     context.record(table, "", context.shown_table(table).incarnation(), head.since, change, placed)
+
+
+def leave_natural_path(context: HopContext, was: TableName, shown: ShownTable) -> None:
+    policy, target_name = context.side.policy, context.name_at_target(was)
+    natural = natural_location(policy.warehouse, target_name.database, target_name.table)
+    if policy.data != "none" and location_of(shown.table) == natural:
+        leave(context.side, natural)
 
 
 def disarm(context: HopContext) -> None:

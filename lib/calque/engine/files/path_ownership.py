@@ -11,6 +11,8 @@ from calque.model.names import OURS, TableName
 
 OWNER = f"{OURS}_owner."
 """How the name of the hidden directory begins that says whose a natural path is."""
+LEFT = f"{OWNER}left"
+"""The one that says that its table has another name by now: nobody takes the path again."""
 
 
 def comes_from_source(side: TargetSide, natural: str, at_target: TableName) -> bool:
@@ -34,6 +36,12 @@ def above_of(side: TargetSide, natural: str) -> Iterator[str]:
             return
         yield str(above)
         path = path.rpartition("/")[0]
+
+
+def leave(side: TargetSide, natural: str) -> None:
+    """The table that has the path as its own goes to another name, and keeps its directory. One that was made in the
+    same second, and comes to the old name, would take it for its own."""
+    side.storage.make_directories([f"{natural}/{LEFT}"])
 
 
 def has_owner(side: TargetSide, location: str, ignored_mark: str = "") -> bool:

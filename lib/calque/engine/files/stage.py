@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calque.core.layout import join, staged_name, versioned_location
 from calque.engine.files import delta_versions
-from calque.engine.files.path_ownership import OWNER, comes_from_source, contested, lies_in_another
+from calque.engine.files.path_ownership import LEFT, OWNER, comes_from_source, contested, lies_in_another
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import File, Listing
 from calque.model.names import EventId, TableName
@@ -143,10 +143,10 @@ def may_take(side: TargetSide, request: StageRequest, location: str, target_list
         return False
     if request.shown and not is_whole(target_listing, request.listing):
         return False
-    return target_listing.missing or (
-        (request.grows or fits(side, target_listing, request.listing))
-        and mark_of(request) in side.storage.children(location)
-    )
+    if target_listing.missing:
+        return True
+    marks = side.storage.children(location) if request.grows or fits(side, target_listing, request.listing) else ()
+    return mark_of(request) in marks and LEFT not in marks
 
 
 def lost(side: TargetSide, request: StageRequest, target_listing: Listing) -> bool:
