@@ -9,7 +9,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from calque.core.digest import digest_of, sealed
-from calque.errors import Broken, EventsForgotten, Refused
+from calque.errors import Broken, EventsForgotten, Refused, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.names import EventId
@@ -28,8 +28,15 @@ def first_and_last(rows: pa.Table) -> tuple[EventId, EventId]:
     return ids[0], ids[-1]
 
 
-def check_continues(last: EventId | None, first: EventId, journal: str) -> None:
-    """`Broken` unless rows that begin at `first` continue a journal that ends at `last`."""
+def check_continues(last: EventId | None, first: EventId, journal: str, given_up: EventId = 0) -> None:
+    """`Broken` unless rows that begin at `first` continue a journal that ends at `last`; `Unavailable` where it may
+    have come that far by an append of the caller's, up to event `given_up`, that was not answered."""
+    if last is not None and first <= last <= given_up:
+        raise Unavailable(
+            f"The journal {journal} has events up to {last} already",
+            "An append that was given up has arrived after all",
+            "The journal's end is looked at anew",
+        )
     if last is not None and first != last + 1:
         raise Broken(
             f"The journal {journal} ends at event {last} and can't be continued at event {first}",

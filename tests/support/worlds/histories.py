@@ -30,6 +30,7 @@ from calque.engine.apply.functions import same_function
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.names import EventId, TableName
+from calque.model.plan import Hop, Rebuild
 from calque.model.policy import Policy
 from support.sources.writers import OPERATIONS, RARER
 from support.worlds.worlds import ABSENT, OPERATOR, Backup, State, World, computed
@@ -406,16 +407,24 @@ def incarnations(world: World) -> dict[State, State]:
 
 def holes(world: World) -> list[str]:
     """Bridges where the files of every state that they pass over are known, and tables that were read again though the
-    target had them. Where drops are not followed, what is kept has to make room for the next table of its name."""
-    if world.policy.drops == "keep":
-        return []
+    target had them. Where drops are not followed, a table that is read may have to take a kept one's place."""
+    keeps = world.policy.drops == "keep"
     crossed = [
         f"{plan.tables} crosses a bridge: {plan.hops}"
         for window in world.windows
         for plan in window.plans
-        if any(hop.bridge for hop in plan.hops) and not plan.unvisitable
+        if any(hop.bridge and not (keeps and is_read(hop)) for hop in plan.hops)
+        and not plan.unvisitable
+        and not (keeps and world.reread & set(plan.tables))
     ]
+    if keeps:
+        return crossed
     return crossed + [f"{name} was read again: {reason}" for name, reason in sorted(world.read_again.items())]
+
+
+def is_read(hop: Hop) -> bool:
+    """Whether it brings a table that an exact read found: the mark says so."""
+    return isinstance(hop.operation, Rebuild) and hop.operation.head.incarnation.startswith("r")
 
 
 # Drawing stories

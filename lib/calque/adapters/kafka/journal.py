@@ -58,8 +58,8 @@ class KafkaJournal:
         self._recent = RecentRows()
         self._first: tuple[int, int, CountedUpTo, EventId] | None = None
         self._schema_id: int | None = None
-        self._unsure: EventId = 0
-        """The last event of appends of which nobody knows how much is there: some of it may still come."""
+        self._given_up: EventId = 0
+        """The last event of appends that were not answered: some of them may still come."""
         self._tail = TopicTail(topic, topic.name, 0, in_sequence, self._recent.keep, self._recent.clear)
         self._past = PastReader(topic, topic.name, in_sequence, self._tail.truths)
 
@@ -77,14 +77,7 @@ class KafkaJournal:
             return
         first, last = first_and_last(rows)
         with self._lock:
-            end = self._tail.look().mark
-            if first <= (end or 0) <= self._unsure:
-                raise Unavailable(
-                    f"The journal {self._topic.name} has events up to {end} already",
-                    "An append that was given up has arrived after all",
-                    "The journal's end is looked at anew",
-                )
-            check_continues(end, first, self._topic.name)
+            check_continues(self._tail.look().mark, first, self._topic.name, self._given_up)
             encode, schema = self._encoding()
             values = (
                 Value(row["event_id"], (row["event_id"],) * 2, encode(storable(row)), schema) for row in to_rows(rows)
@@ -92,11 +85,10 @@ class KafkaJournal:
             try:
                 is_all_counted = self._tail.append(values)
             except Unavailable:
-                self._unsure = max(self._unsure, last)
+                self._given_up = max(self._given_up, last)
                 raise
             if not is_all_counted:
-                if first > self._unsure:
-                    check_continues(self._tail.look().mark, first, self._topic.name)
+                check_continues(self._tail.look().mark, first, self._topic.name, self._given_up)
                 raise Unavailable(
                     f"Another process appends to the journal {self._topic.name} at the same time",
                     f"Not all of events {first} to {last} that were written just now count",

@@ -79,7 +79,7 @@ def check_conflicts(
             target.where,
             Severity.WARNING,
             f"{len(armed_names)} tables can take the source's files along: {listed(armed_names)}",
-            "somebody made them managed, or set parameters like external.table.purge: dropping one deletes the files, "
+            "Somebody made them managed, or set parameters like external.table.purge: dropping one deletes the files, "
             "renaming one moves them",
             "Have them written anew with `calque repair`, and keep users of the target from altering replicas",
         )
@@ -97,7 +97,7 @@ def check_files_at_source(target: Target, tables: Mapping[TableName, Table], fin
             Severity.ERROR,
             f"{len(inner_names)} tables of the source lie in the warehouse {target.policy.warehouse}: "
             f"{listed(inner_names)}",
-            "the target's databases and calque's own directories are made there, and nothing is to be written at the "
+            "The target's databases and calque's own directories are made there, and nothing is to be written at the "
             "source",
             "Choose another directory for it, if only for these",
         )
@@ -105,7 +105,7 @@ def check_files_at_source(target: Target, tables: Mapping[TableName, Table], fin
         target.where,
         Severity.INFO,
         "Its tables lie where the source has them",
-        "calque has nothing written there, but the target's metastore truncates and drops for its own users where it "
+        "Nothing of calque's writes there, but the target's metastore truncates and drops for its own users where it "
         "is allowed to",
         "Let the target's metastore and its users read the source's files, not write them",
     )
