@@ -176,6 +176,80 @@ def test_histories_that_once_broke_a_law_keep_it(name: str) -> None:
     assert differences(world) == []
 
 
+BRIDGED = {
+    "a partition that is renamed while its table's facets are read": Story(
+        replace(PLAIN, data="none", rename={}),
+        3,
+        AT_FIRST,
+        (
+            Write("add_partitions", 55),
+            Capture(),
+            Read(Meanwhile(((5, Write("rename_partition", 1), False),))),
+        ),
+        seen=True,
+    ),
+    "a table that is made anew while its facets are read": Story(
+        PLAIN,
+        3,
+        AT_FIRST,
+        (
+            Capture(),
+            Read(
+                Meanwhile(
+                    (
+                        *((calls, Write("create_table", 0), False) for calls in (1, 1, 3)),
+                        (1, Write("drop_and_create", 2), False),
+                    )
+                )
+            ),
+        ),
+        seen=True,
+    ),
+    "a table that was quarantined and made anew": Story(
+        PLAIN,
+        3,
+        AT_FIRST,
+        (
+            Capture(),
+            Window(),
+            *(Write("exchange_partition", 0), Write("drop_database_cascade", 0), Capture(), Window()),
+            *(Write("make_acid", 126), Write("create_again", 2), Capture(), Window()),
+            *(Write("add_partitions", 2), Capture(), Window()),
+        ),
+        seen=True,
+        settled=True,
+        patient=False,
+    ),
+    "tables that are swapped through a name outside the policy": Story(
+        replace(PLAIN, exclude=("*.tmp",)),
+        3,
+        AT_FIRST,
+        (Write("drop_table", 0), Capture(), Window(), Write("swap", 0), Capture(), Window()),
+        seen=True,
+        settled=True,
+    ),
+    "swapped tables, and files that an exchange of partitions took along": Story(
+        PLAIN,
+        3,
+        AT_FIRST,
+        (
+            *(Capture(), Window(), Write("drop_table", 0), Capture(), Read()),
+            *(Write("insert_partition", 0), Write("swap", 0), Write("exchange_partition", 0), Capture(), Window()),
+        ),
+        seen=True,
+        settled=True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRIDGED)
+def test_histories_that_once_crossed_a_bridge_without_a_hole_cross_none(name: str) -> None:
+    world = play(BRIDGED[name])
+    assert world.problems == []
+    assert differences(world) == []
+    assert holes(world) == []
+
+
 def test_a_partition_that_was_renamed_twice_keeps_its_incarnation_over_a_bridge() -> None:
     """Nobody knows the files that it had in between."""
     rename, move = Write("rename_partition", 320), Write("move_partition", 0)

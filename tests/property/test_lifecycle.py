@@ -118,6 +118,21 @@ def test_what_is_kept_of_a_table_agrees_with_its_state(calls: list[tuple[TableNa
             assert state is not State.WAITING or one in tables.positions
 
 
+@given(CHANGES)
+def test_setting_a_table_aside_changes_nothing_of_what_it_shows(calls: list[tuple[TableName, int, int]]) -> None:
+    tables = TableStates()
+    shown: dict[TableName, int | None] = {}
+    for name, call, event in calls:
+        ask(tables, name, call, event)
+        state, status = tables.state(name), tables.rows.get(name)
+        if call in (0, 11) and status is not None and state in ASIDE:
+            assert status.shows == shown.get(name)
+        for one in NAMES:
+            shown[one] = tables.shown_or_none(one)
+            if tables.state(one) is State.LIVE:
+                assert shown[one] == tables.positions.get(one, tables.cursor)
+
+
 @given(CHANGES, st.integers(0, 40))
 def test_a_new_process_knows_every_table_as_users_were_told_of_it(
     calls: list[tuple[TableName, int, int]], cursor: int

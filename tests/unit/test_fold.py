@@ -597,6 +597,22 @@ def test_a_way_out_of_the_policy_and_back_is_one_lineage_all_the_time() -> None:
     ]
 
 
+@pytest.mark.parametrize(("back", "arrived"), [("a", set()), ("b", {"d1.b"})])
+def test_a_table_that_comes_back_under_another_name_than_it_left_is_read(back: str, arrived: set[str]) -> None:
+    """What the target showed of it went with its name."""
+    inside, outside = plain("a"), plain("a", "other")
+    log = Log().rename(inside, "a", "other").rename(outside, back, "d1")
+    chain = fold(log.entries(), follows=lambda name: name.database == "d1")
+    assert {str(name) for name in chain.arrived(2)} == arrived
+    assert told(chain)[0][0] == "d1.a is gone"
+
+
+def test_a_table_that_was_made_and_left_comes_back_under_any_name() -> None:
+    log = Log().create(plain("a")).rename(plain("a"), "a", "other").rename(plain("a", "other"), "b", "d1")
+    chain = fold(log.entries(), follows=lambda name: name.database == "d1")
+    assert chain.arrivals == []
+
+
 def test_a_table_that_comes_from_outside_the_policy_was_there_and_is_not_whole() -> None:
     chain = Log().rename(plain("a", "other"), "a", "d1").chain()
     assert chain.names == {name("d1.a"): None, name("other.a"): 1}

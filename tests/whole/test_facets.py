@@ -379,11 +379,12 @@ def test_a_repair_makes_facets_those_of_the_source() -> None:
     assert compared(world) == ()
 
 
-def test_a_table_that_is_renamed_while_its_facets_are_read_is_read_again() -> None:
+def test_facets_of_a_table_that_is_renamed_while_they_are_read_come_from_where_it_is_then() -> None:
     world = begun()
-    create(world, ORDERS)
+    create(world, ORDERS, "1", "2")
     create(world, LINES)
     world.source.add_constraints([key()])
+    world.source.update_statistics(ORDERS, [longs(1)], ("1",))
     window(world)
     reread(world, ORDERS)
     tables = [world.source.the_table(name).table for name in (ORDERS, LINES)]
@@ -396,9 +397,13 @@ def test_a_table_that_is_renamed_while_its_facets_are_read_is_read_again() -> No
             world.source.alter_table(LINES, replace(lines, name="orders"))
 
     world.between = swap
+    world.read()
+    assert names(world, ORDERS) == {"pk"}
+    assert statistics(world, ORDERS, "1") == {"x": longs(1)}
     world.settle()
     assert (names(world, ORDERS), names(world, TableName("d1_dr", "swapped"))) == (set(), {"pk"})
     assert compared(world) == ()
+    assert [bridge for found in world.windows for bridge in found.bridges()] == []
 
 
 # Deaths

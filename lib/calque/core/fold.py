@@ -214,6 +214,9 @@ class _FoldState:
         self.column_changes, self.carrying, self.follows = column_changes, carrying, follows
         self.foreign: set[TableName] = set()
         """Names that show a table of which nothing is known."""
+        self.left: dict[LineageId, TableName] = {}
+        """Tables that went to names that the target does not show, and from where. One that comes to another name from
+        there can't be had from what the target showed: all of it went with the old name."""
         self.names: dict[TableName, LineageId | None] = {}
         self.heads: dict[LineageId, Head] = {}
         self.parts: dict[PartCell, Part | None] = {}
@@ -344,6 +347,13 @@ class _FoldState:
         was = entry.keys.other
         assert was is not None
         lineage = self.present(was, entry)
+        if self.follows(was):
+            if not self.follows(table) and lineage not in self.chain.complete:
+                self.left[lineage] = was
+        elif self.follows(table) and self.left.get(lineage, table) != table:
+            self.name(was, None)
+            self.arrive(table, None, entry.event_id)
+            return
         if self.names.get(table) is not None:
             raise Unfoldable(table, entry.event_id, "a table was renamed onto it while it existed")
         self.chain.names.setdefault(table, None)

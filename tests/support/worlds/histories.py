@@ -415,11 +415,12 @@ def holes(world: World) -> list[str]:
         for plan in window.plans
         if any(hop.bridge and not (keeps and is_read(hop)) for hop in plan.hops)
         and not plan.unvisitable
-        and not (keeps and world.reread & set(plan.tables))
+        and not world.lost_files.intersection(plan.tables)
+        and not (keeps and world.reread.intersection(plan.tables))
     ]
     if keeps:
         return crossed
-    return crossed + [f"{name} was read again: {reason}" for name, reason in sorted(world.read_again.items())]
+    return crossed + [f"{name} was read again: {reason}" for name, reason in sorted(world.read_again)]
 
 
 def is_read(hop: Hop) -> bool:

@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from calque.adapters.files.pins import StoredPins
@@ -47,6 +49,7 @@ from calque.adapters.memory.storage import MemoryStorage
 from calque.core import lifecycle
 from calque.core.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
 from calque.core.land import is_ahead
+from calque.core.layout import join
 from calque.core.rows import rows_of_events
 from calque.engine.apply.context import EARLY
 from calque.engine.capture.capture import Capture
@@ -56,11 +59,13 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.window.long_copies import PATIENCE
 from calque.engine.window.play import ARRIVED
+from calque.engine.window.prepare import FILES_UNKNOWN
 from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
-from calque.model.names import EventId, TableName
+from calque.model.journal import EventKind
+from calque.model.names import EventId, Span, TableName
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
 from calque.ports import Scans
@@ -72,6 +77,7 @@ State = Any
 ABSENT: State = None
 OPERATOR = "the test wants it"
 """Why tables are read that an operator would name."""
+FILES = re.compile(rf"{FILES_UNKNOWN} (\d+)")
 OF_QUARANTINED = ("it was dropped at the source", "it was renamed at the source")
 """Why tables are read that were quarantined."""
 
@@ -345,8 +351,11 @@ class World:
         """Tables that left the windows after they had been shown: their chains have holes."""
         self.first_reads: set[TableName] = set()
         """Those that renames brought."""
-        self.read_again: dict[TableName, str] = {}
-        """Those of them that were to be read, and why; but for what was quarantined, and what an operator wanted."""
+        self.read_again: set[tuple[TableName, str]] = set()
+        """Those of them that were to be read, and why; but for what was quarantined, what an operator wanted, and what
+        `lost_files` has."""
+        self.lost_files: set[TableName] = set()
+        """Those of them that were to be read because files of an event were gone."""
         log = MemoryLog(self.source, before=self.called)
         reader = MemoryReader(self.source, before=self.called)
         self.gaps = MemoryGaps()
@@ -515,11 +524,31 @@ class World:
         self.first_reads |= {name for name, row in rows if row.reason == ARRIVED}
         aside = {name: row for name, row in rows if row.state in lifecycle.ASIDE and row.shows is not None}
         self.reread |= aside.keys()
-        self.read_again |= {
-            name: row.reason
-            for name, row in aside.items()
-            if row.state in lifecycle.UNREAD and row.reason not in (OPERATOR, *OF_QUARANTINED)
-        }
+        for name, row in rows:
+            if row.state not in lifecycle.UNREAD or row.reason in (OPERATOR, *OF_QUARANTINED):
+                continue
+            if (hole := FILES.search(row.reason)) is not None and self.is_lost(int(hole[1])):
+                self.lost_files.add(name)
+            elif name in aside:
+                self.read_again.add((name, row.reason))
+
+    def is_lost(self, event_id: EventId) -> bool:
+        """Whether files of the event were never seen, are not where they were, or went along in an exchange of
+        partitions, of which the log says nothing but an addition and a drop."""
+        listings = self.evidence.evidence([event_id]).values()
+        if not listings or any(
+            self.storage.tree(listing.location).get(join(listing.location, file.path)) != (file.size, file.modified_ns)
+            for listing in listings
+            for file in listing.files
+        ):
+            return True
+        later = self.journal.entries(Span(event_id, self.capture.last()))
+        return any(
+            (one.keys.kind, other.keys.kind) == (EventKind.ADD_PARTITIONS, EventKind.DROP_PARTITIONS)
+            and one.keys.partitions == other.keys.partitions
+            and one.keys.table != other.keys.table
+            for one, other in pairwise(later)
+        )
 
     def open(self) -> None:
         while True:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from calque.core.compare import Difference, TableSide
 from calque.core.decode import Undecodable
 from calque.core.facets import Changes, Rows, by_name, columns_of, compare_columns, compare_constraint, constraint_image
+from calque.core.later_names import LaterNames
 from calque.core.limits import batches
 from calque.engine.apply.context import AppliedChanges, HopContext
 from calque.engine.apply.definitions import ReadImages
@@ -20,15 +21,13 @@ from calque.engine.apply.facets import (
     write_constraints,
 )
 from calque.engine.apply.statistics import write_statistics
-from calque.engine.sides.journal_reads import messages, touching
+from calque.engine.sides.journal_reads import entries_in, messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import ExactTable
 from calque.engine.target.observe import ShownTable
-from calque.errors import Unavailable
 from calque.model.facets import ForeignKey, Statistics
 from calque.model.files import Listing
 from calque.model.hive import is_view
-from calque.model.journal import EventKind
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.plan import CreateTable, Data, FacetEvent, GroupPlan, HiddenBuild
 from calque.ports import CatalogReader, Journal
@@ -64,26 +63,51 @@ def copy_facets(
     """Write the facets of a table that has just landed, a batch of partitions at a time: of all that were read, or of
     `partitions`.
 
-    They are read later than the table: what events change of them meanwhile, the windows write again. Raises
-    `Unavailable` where names came to mean others meanwhile."""
+    They are read later than the table: what events change of them meanwhile, the windows write again; what got another
+    name meanwhile is read by that. Raises `Unavailable`."""
     if exact.table is None or is_view(exact.table):
         return
     context = HopContext(side, ReadImages(exact), no_files, {}, applied)
     new = any(isinstance(hop.operation, CreateTable | HiddenBuild) for hop in landing.hops)
-    columns = [column.name for column in columns_of(exact.table)]
-    of_table = source.catalog.table_statistics(exact.name, columns)
-    if of_table or not new:
-        if not look(context, exact.name):
+    names: Sequence[str] = list(exact.partitions) if partitions is None else partitions
+    source_names, upto = LaterNames(exact.name), exact.exact_at
+    while True:
+        copy_facets_of(source, context, exact, source_names, names, new)
+        span = Span(upto, source.log.current())
+        later_names, upto, new = source_names.after(entries_in(source, span)), span.upto, False
+        if later_names == source_names:
             return
-        copy_columns(context, exact.name, {"": of_table}, [""], new)
-    for names in batches(list(exact.partitions) if partitions is None else partitions, AT_ONCE):
-        statistics = source.catalog.partition_statistics(exact.name, columns, names)
-        if (statistics or not new) and look(context, exact.name):
-            copy_columns(context, exact.name, statistics, names, new)
-    copy_constraints(source, context, exact.name, new)
-    later = touching(source, exact.name, Span(exact.exact_at, source.log.current()))
-    if any(entry.keys.kind in NAMING for entry in later):
-        raise Unavailable(f"{exact.name} was renamed, or made anew, while its facets were read", "", "It is read again")
+        if later_names.table == source_names.table:
+            names = [name for name in names if later_names.partition(name) != source_names.partition(name)]
+        source_names = later_names
+
+
+def copy_facets_of(
+    source: SourceSide,
+    context: HopContext,
+    exact: ExactTable,
+    source_names: LaterNames,
+    partitions: Sequence[str],
+    new: bool,
+) -> None:
+    """Of the table, and of `partitions`, by what they are called at the source now."""
+    assert exact.table is not None
+    name, source_name = exact.name, source_names.table
+    columns = [column.name for column in columns_of(exact.table)]
+    of_table = source.catalog.table_statistics(source_name, columns) if source_name else {}
+    if of_table or not new:
+        if not look(context, name):
+            return
+        copy_columns(context, name, {"": of_table}, [""], new)
+    for names in batches(partitions, AT_ONCE):
+        first_names = {now: first for first in names if (now := source_names.partition(first)) is not None}
+        statistics: Mapping[str, Statistics] = {}
+        if source_name and first_names:
+            read = source.catalog.partition_statistics(source_name, columns, list(first_names))
+            statistics = {first_names[now]: rows for now, rows in read.items()}
+        if (statistics or not new) and look(context, name):
+            copy_columns(context, name, statistics, names, new)
+    copy_constraints(source, context, name, source_name, new)
 
 
 def look(context: HopContext, name: TableName) -> bool:
@@ -92,17 +116,6 @@ def look(context: HopContext, name: TableName) -> bool:
         target_table = context.side.catalog.table(context.name_at_target(name))
         context.shown[name] = ShownTable(target_table) if target_table is not None else None
     return context.shown[name] is not None
-
-
-NAMING = frozenset(
-    {
-        EventKind.CREATE_TABLE,
-        EventKind.DROP_TABLE,
-        EventKind.RENAME_TABLE,
-        EventKind.RENAME_PARTITION,
-        EventKind.UNKNOWN,
-    }
-)
 
 
 def copy_columns(
@@ -122,17 +135,24 @@ def copy_columns(
     write_statistics(context, table, {}, {}, write_columns(context, table, changes, target_statistics))
 
 
-def copy_constraints(source: SourceSide, context: HopContext, table: TableName, new: bool) -> None:
-    """All constraints of the table, and the foreign keys of others that waited for it."""
+def copy_constraints(
+    source: SourceSide, context: HopContext, table: TableName, source_name: TableName | None, new: bool
+) -> None:
+    """All constraints of the table, and the foreign keys of others that waited for it; `source_name` is what it is
+    called at the source now."""
     catalog, admission = context.side.catalog, context.side.admission
     target_constraints = {} if new else by_name(catalog.constraints(context.name_at_target(table)))
-    source_constraints = by_name(source.catalog.constraints(table))
+    source_constraints = by_name(source.catalog.constraints(source_name)) if source_name else {}
     write_constraints(context, table, {**dict.fromkeys(target_constraints), **source_constraints}, target_constraints)
     others: dict[TableName, list[ForeignKey]] = {}
-    for row in source.catalog.foreign_keys_to(table):
+    for row in source.catalog.foreign_keys_to(source_name) if source_name else ():
         others.setdefault(table_name(row.database, row.table), []).append(row)
     for child, rows in others.items():
-        if child != table and admission.takes(child) and catalog.table(admission.name_at_target(child)) is not None:
+        if (
+            child != source_name
+            and admission.takes(child)
+            and catalog.table(admission.name_at_target(child)) is not None
+        ):
             shown = by_name(catalog.constraints(admission.name_at_target(child)))
             for name, key in by_name(rows).items():
                 image = constraint_image(key, child, admission)

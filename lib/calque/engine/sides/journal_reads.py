@@ -55,14 +55,17 @@ PAGE = 20_000
 
 def touching(source: SourceSide, name: TableName, span: Span) -> list[Entry]:
     """Events of the span on the table; waits until the journal has them all, and looks through it page by page."""
+    return [entry for entry in entries_in(source, span) if name in (entry.keys.table, entry.keys.other)]
+
+
+def entries_in(source: SourceSide, span: Span) -> Iterator[Entry]:
+    """Events of the span, page by page, as soon as the journal has them all."""
     if span.upto < span.after:
         raise Unavailable("The log went back while a table was read", f"From {span.after} to {span.upto}", "Read again")
-    if not len(span):
-        return []
-    wait_for_journal(source, span.upto)
-    pages = (Span(after, min(after + PAGE, span.upto)) for after in range(span.after, span.upto, PAGE))
-    entries = (entry for page in pages for entry in source.journal.entries(page))
-    return [entry for entry in entries if name in (entry.keys.table, entry.keys.other)]
+    if len(span):
+        wait_for_journal(source, span.upto)
+    for after in range(span.after, span.upto, PAGE):
+        yield from source.journal.entries(Span(after, min(after + PAGE, span.upto)))
 
 
 def wait_for_journal(source: SourceSide, event_id: EventId, seconds: float = 60.0) -> None:

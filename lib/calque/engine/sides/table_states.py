@@ -88,6 +88,13 @@ class TableStates:
             return status.shows or 0
         return self.positions.get(name, self.cursor)
 
+    def shown_or_none(self, name: TableName) -> EventId | None:
+        """The event that the target shows of a table, whatever its state; None where it shows nothing of it."""
+        status = self.rows.get(name)
+        if status is None:
+            return None
+        return status.shows if status.state in ASIDE else self.shown(name)
+
     def passed_by(self) -> set[TableName]:
         """Tables that windows leave as they are for now, though they show a state of the source."""
         return self.copied.keys() | self.paused
@@ -157,7 +164,7 @@ class TableStates:
     ) -> None:
         """The table must be read exactly; it shows what it shows until then, if anything."""
         self.note_reread(name, reason, event_id, cause)
-        shows = self.shown(name) if name in self.rows else None
+        shows = self.shown_or_none(name)
         self.positions.pop(name, None)
         self._change(name, Change.READ_IS_NEEDED, shows, reason, event_id, why)
 
@@ -240,8 +247,8 @@ class TableStates:
         self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN
     ) -> None:
         """Set the table aside; it shows what it showed."""
-        before = self.rows.get(name)
-        shows = self.positions.pop(name, before.shows if before is not None else None)
+        shows = self.shown_or_none(name)
+        self.positions.pop(name, None)
         self._change(name, Change.IS_QUARANTINED, shows, reason, event_id, why)
 
     # Pauses

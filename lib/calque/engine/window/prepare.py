@@ -131,8 +131,23 @@ def prepare(
         if last > upto and lacks_something(prepared.problem):
             raise TargetIsAhead(last)
     if prepared.solution.missing:
-        raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}")
+        why = why_unreachable(prepared)
+        raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}{why}")
     return replace(prepared, looked_for=looked_for)
+
+
+def why_unreachable(prepared: PreparedGroup) -> str:
+    """Which holes the way to the window's end has, as the end of a sentence."""
+    chain, unvisitable = prepared.problem.chain, prepared.solution.plan.unvisitable
+    known_contents = prepared.listings.keys() | chain.renamed.keys()
+    unlisted_events = sorted({data.event_id for data in contents_of(chain) if data not in known_contents})
+    if unlisted_events:
+        return f": {FILES_UNKNOWN} {unlisted_events[0]} are not known"
+    return f": {COLUMNS_UNKNOWN} {unvisitable[0]} is not known" if unvisitable else ""
+
+
+FILES_UNKNOWN = "the files of event"
+COLUMNS_UNKNOWN = "what partitions' columns were after event"
 
 
 def renamed_listings(prepared: PreparedGroup, moves: Sequence[Move]) -> Listings:
