@@ -415,7 +415,7 @@ def holes(world: World) -> list[str]:
         for plan in window.plans
         if any(hop.bridge and not (keeps and is_read(hop)) for hop in plan.hops)
         and not plan.unvisitable
-        and not world.lost_files.intersection(plan.tables)
+        and not world.unknown_states.intersection(plan.tables)
         and not (keeps and world.reread.intersection(plan.tables))
     ]
     if keeps:

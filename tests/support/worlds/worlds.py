@@ -59,7 +59,7 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.window.long_copies import PATIENCE
 from calque.engine.window.play import ARRIVED
-from calque.engine.window.prepare import FILES_UNKNOWN
+from calque.engine.window.prepare import COLUMNS_UNKNOWN, FILES_UNKNOWN
 from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.gaps import Gap, GapCause
@@ -77,7 +77,7 @@ State = Any
 ABSENT: State = None
 OPERATOR = "the test wants it"
 """Why tables are read that an operator would name."""
-FILES = re.compile(rf"{FILES_UNKNOWN} (\d+)")
+FILES, COLUMNS = (re.compile(rf"{begin} (\d+)") for begin in (FILES_UNKNOWN, COLUMNS_UNKNOWN))
 OF_QUARANTINED = ("it was dropped at the source", "it was renamed at the source")
 """Why tables are read that were quarantined."""
 
@@ -353,9 +353,10 @@ class World:
         """Those that renames brought."""
         self.read_again: set[tuple[TableName, str]] = set()
         """Those of them that were to be read, and why; but for what was quarantined, what an operator wanted, and what
-        `lost_files` has."""
-        self.lost_files: set[TableName] = set()
-        """Those of them that were to be read because files of an event were gone."""
+        `unknown_states` has."""
+        self.unknown_states: set[TableName] = set()
+        """Those of them that were to be read because files of an event were gone, or because nothing says what a change
+        of columns did to partitions."""
         log = MemoryLog(self.source, before=self.called)
         reader = MemoryReader(self.source, before=self.called)
         self.gaps = MemoryGaps()
@@ -527,8 +528,9 @@ class World:
         for name, row in rows:
             if row.state not in lifecycle.UNREAD or row.reason in (OPERATOR, *OF_QUARANTINED):
                 continue
-            if (hole := FILES.search(row.reason)) is not None and self.is_lost(int(hole[1])):
-                self.lost_files.add(name)
+            files, columns = FILES.search(row.reason), COLUMNS.search(row.reason)
+            if (files and self.is_lost(int(files[1]))) or (columns and self.changes_columns(int(columns[1]))):
+                self.unknown_states.add(name)
             elif name in aside:
                 self.read_again.add((name, row.reason))
 
@@ -542,13 +544,17 @@ class World:
             for file in listing.files
         ):
             return True
-        later = self.journal.entries(Span(event_id, self.capture.last()))
+        later = self.journal.entries(Span(event_id - 1, self.capture.last()))
         return any(
             (one.keys.kind, other.keys.kind) == (EventKind.ADD_PARTITIONS, EventKind.DROP_PARTITIONS)
             and one.keys.partitions == other.keys.partitions
             and one.keys.table != other.keys.table
             for one, other in pairwise(later)
         )
+
+    def changes_columns(self, event_id: EventId) -> bool:
+        (entry,) = self.journal.entries(Span(event_id - 1, event_id))
+        return entry.keys.columns_changed
 
     def open(self) -> None:
         while True:
