@@ -48,11 +48,11 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
 
 
 def test_what_is_kept_stays_when_the_files_are_removed_and_others_come(case: Case) -> None:
-    assert case.pins.keep(7, case.listing())
+    assert case.pins.keep(7, f"{case.root}/t", case.listing())
     case.storage.remove([f"{case.root}/t"])
     case.write(f"{case.root}/t/f", b"other")
     assert case.content(7) == {"f": b"1", "sub/ü g": b"22"}
-    assert case.pins.keep(8, case.listing())
+    assert case.pins.keep(8, f"{case.root}/t", case.listing())
     assert (case.content(8), list(case.pins.events())) == ({"f": b"other"}, [7, 8])
     assert case.pins.usage(7)[0] == 3
     case.pins.release([7, 9])
@@ -61,7 +61,7 @@ def test_what_is_kept_stays_when_the_files_are_removed_and_others_come(case: Cas
 
 def test_kept_files_are_the_listed_ones_in_size_and_time(case: Case) -> None:
     listing = case.listing()
-    assert case.pins.keep(7, listing)
+    assert case.pins.keep(7, listing.location, listing)
     pin = case.pins.at(7, f"{case.root}/t")
     assert case.storage.list([pin])[pin].files == listing.files
 
@@ -69,17 +69,17 @@ def test_kept_files_are_the_listed_ones_in_size_and_time(case: Case) -> None:
 def test_nothing_is_kept_where_a_file_is_not_the_listed_one_any_more(case: Case) -> None:
     listing = case.listing()
     case.write(f"{case.root}/t/f", b"longer")
-    assert not case.pins.keep(7, listing)
+    assert not case.pins.keep(7, listing.location, listing)
     assert case.content(7) == {}
     case.storage.remove([f"{case.root}/t/f"])
-    assert not case.pins.keep(7, listing)
+    assert not case.pins.keep(7, listing.location, listing)
 
 
 def test_keeping_again_after_a_crash_keeps_what_is_listed_now(case: Case) -> None:
-    assert case.pins.keep(7, case.listing())
+    assert case.pins.keep(7, f"{case.root}/t", case.listing())
     case.storage.remove([f"{case.root}/t"])
     case.write(f"{case.root}/t/g", b"2")
-    assert case.pins.keep(7, case.listing())
+    assert case.pins.keep(7, f"{case.root}/t", case.listing())
     assert case.content(7) == {"g": b"2"}
 
 
@@ -98,7 +98,7 @@ def ledger_at(event_id: int | None) -> MemoryLedger:
 
 def test_pins_go_when_every_target_shows_their_event_or_the_limits_are_reached(case: Case) -> None:
     for event_id in (5, 6, 7, 8):
-        assert case.pins.keep(event_id, case.listing())
+        assert case.pins.keep(event_id, f"{case.root}/t", case.listing())
     wide = Limits(10**9, 10**9)
     assert release(case.pins, [ledger_at(9), ledger_at(None)], wide, 0) == []
     assert release(case.pins, [ledger_at(9), ledger_at(5)], wide, 0) == [5]
@@ -115,7 +115,7 @@ def test_a_link_shares_what_is_written_in_place_and_size_and_time_tell(tmp_path:
     (tmp_path / "t" / "f").write_bytes(b"1")
     location = f"file:{tmp_path}/t"
     listing = storage.list([location])[location]
-    assert pins.keep(7, listing)
+    assert pins.keep(7, listing.location, listing)
     pin = pins.at(7, location)
     assert (tmp_path / "t" / "f").samefile(Path(pin.removeprefix("file:")) / "f")
     (tmp_path / "t" / "f").write_bytes(b"22")
@@ -132,9 +132,9 @@ def test_where_no_link_can_be_made_nothing_is_kept_unless_files_may_be_copied(tm
         location, root = f"file:{tmp_path}/t", f"file:{other}/pins"
         storage.write(f"{location}/f", b"1")
         listing = storage.list([location])[location]
-        assert not StoredPins(storage, root, links=True, copies=False).keep(7, listing)
+        assert not StoredPins(storage, root, links=True, copies=False).keep(7, listing.location, listing)
         assert list(Path(other).rglob("f")) == []
-        assert StoredPins(storage, root, links=True).keep(7, listing)
+        assert StoredPins(storage, root, links=True).keep(7, listing.location, listing)
         assert why_not_linked(location, root) == f"{location} is on another file system than {root}"
         assert list(Path(other).rglob("_calque_probe_*")) == []
 

@@ -1,5 +1,6 @@
 """A busy source that renames: no table that a target has is read again, and none vanishes that the source never lacked.
 
+The run is suspended while a burst is written, so that a window has several events and nobody has looked in between.
 The second target takes one of the two databases, so that tables cross the edge of its policy. What goes is counted from
 the metastores' own logs, beside what calque says of itself. `CALQUE_RENAMES` is how much the writer does.
 """
@@ -7,8 +8,10 @@ the metastores' own logs, beside what calque says of itself. `CALQUE_RENAMES` is
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,7 +29,9 @@ from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
 
-STEPS = int(os.environ.get("CALQUE_RENAMES", "50"))
+STEPS = int(os.environ.get("CALQUE_RENAMES", "60"))
+BURST = 6
+"""Operations that are written while nobody looks."""
 AT_FIRST = (*("create_database",) * 8, *("create_table",) * 8, *("add_partitions",) * 8)
 RENAMES = ("rename_table", "rename_table", "swap", "rename_chain", "rename_partition", "add_partitions", "insert_files")
 GOES = frozenset({EventKind.RENAME_TABLE, EventKind.DROP_TABLE})
@@ -41,6 +46,15 @@ class WithEdge(Deployment):
         if index == 0:
             return super().policy(name, index)
         return Policy(name, "hq", include=(f"{first}.*",), rename={first: f"{first}_edge"}, warehouse=warehouse)
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def work(self, operations: Iterable[str]) -> None:
         for operation in operations:
@@ -70,15 +84,17 @@ def departures(server: Metastore, after: EventId) -> Counter[TableName]:
 def test_renames_cost_no_read_of_what_is_there_and_no_moment_without_a_table(
     deployment: WithEdge, servers: Mapping[str, Metastore]
 ) -> None:
-    # Nobody looks between the writer's calls, so that many come within one window.
+    # The writer's calls are not looked at one by one.
     deployment.writer.source = deployment.source
     deployment.work(AT_FIRST)
     deployment.start()
     deployment.settle()
     source, target_server = servers["source"], servers["target"]
     source_start, target_start = deployment.source.current(), HiveLog(Client(target_server.uri)).current()
-    deployment.work(deployment.rng.choice(RENAMES) for _ in range(STEPS))
-    deployment.settle()
+    for _ in range(0, STEPS, BURST):
+        with deployment.suspended():
+            deployment.work(deployment.rng.choice(RENAMES) for _ in range(BURST))
+        deployment.settle()
     deployment.check_equal()
     status = snapshot(Wiring(load(deployment.config)))
     gone_at_source, gone_at_target = departures(source, source_start), departures(target_server, target_start)

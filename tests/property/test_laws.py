@@ -160,6 +160,26 @@ FOUND = {
         settled=True,
         patient=False,
     ),
+    "a partition that is renamed to what another one of its event was called": Story(
+        PLAIN,
+        3,
+        AT_FIRST,
+        (
+            *(Capture(), Window(), Write("create_table", 0), Capture()),
+            Window(
+                100,
+                Meanwhile(
+                    (
+                        (1, Write("add_partitions", 21), False),
+                        (1, Write("rename_partition", 1), False),
+                        (1, Write("rename_partition", 638), False),
+                    )
+                ),
+            ),
+        ),
+        seen=True,
+        settled=True,
+    ),
     "a dropped database is not made again": Story(
         PLAIN,
         3,
@@ -227,6 +247,30 @@ BRIDGED = {
         (Write("drop_table", 0), Capture(), Window(), Write("swap", 0), Capture(), Window()),
         seen=True,
         settled=True,
+    ),
+    "a large table that was quarantined and made anew": Story(
+        PLAIN,
+        3,
+        AT_FIRST,
+        (
+            *(Write("create_table", 0), Write("make_acid", 0), Write("create_again", 0), Capture()),
+            Window(100, Meanwhile(((1, Write("add_partitions", 0), False),))),
+        ),
+        seen=True,
+        settled=True,
+        batch=1,
+    ),
+    "a table whose database at the target is dropped while its files are copied": Story(
+        replace(PLAIN, rename={"d1": "m", "d2.c": "m.c2"}),
+        3,
+        AT_FIRST,
+        (
+            *(Capture(), Window(), Write("create_table", 0), Write("drop_database_cascade", 1), Capture()),
+            Window(50, Meanwhile(((1, Write("create_table", 0), False), (1, Write("add_partitions", 0), False)))),
+        ),
+        seen=True,
+        settled=True,
+        patient=False,
     ),
     "swapped tables, and files that an exchange of partitions took along": Story(
         PLAIN,

@@ -268,7 +268,7 @@ def test_listings_and_pins_of_ids_that_come_again_are_gone(site: Site) -> None:
     site.world.storage.write("file:/t/f", b"1")
     listing = site.world.storage.list(["file:/t"])["file:/t"]
     site.source.evidence.append([Evidence(12, listing)], 12)
-    assert pins.keep(12, listing)
+    assert pins.keep(12, listing.location, listing)
     site.restore(saved)
     site.seam.mend()
     assert (site.source.evidence.evidence([12]), list(pins.events())) == ({}, [])

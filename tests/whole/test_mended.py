@@ -130,10 +130,10 @@ def test_nothing_is_forgotten_because_a_target_showed_it_in_another_history() ->
     pins = world.source_side.pins
     assert pins is not None
     world.storage.write("file:/t/f", b"1")
-    assert pins.keep(0, world.storage.list(["file:/t"])["file:/t"])
+    assert pins.keep(0, "file:/t", world.storage.list(["file:/t"])["file:/t"])
     world.ledger.publish(replace(epoch, event_id=9), [], [])
     limits = Limits(10**9, 10**9)
-    pins.keep(5, world.storage.list(["file:/t"])["file:/t"])
+    pins.keep(5, "file:/t", world.storage.list(["file:/t"])["file:/t"])
     assert 5 not in release(pins, [world.ledger], limits, 0, gap=1)
     assert 5 in release(pins, [world.ledger], limits, 0)
 

@@ -61,7 +61,7 @@ def test_pins_and_scans_do_not_wait_for_a_target_that_starts_again_anyway() -> N
     add(world, "t0", "new")
     world.capture_all()
     last = world.capture.last()
-    pins.keep(last, listing)
+    pins.keep(last, listing.location, listing)
     scans.append([Scan(last, 0, TableName("d1", "t0"), TableShape.PARTITIONED, {"": Listing("file:/t", ())})])
     epoch = world.ledger.last_epoch()
     assert epoch is not None

@@ -306,8 +306,8 @@ class ForwardingPins:
     def __init__(self, pins: Pins, intercept: Interceptor = direct) -> None:
         self._pins, self._intercept = pins, intercept
 
-    def keep(self, event_id: EventId, listing: Listing) -> bool:
-        return self._intercept("keep", self._pins.keep, event_id, listing)
+    def keep(self, event_id: EventId, location: str, listing: Listing) -> bool:
+        return self._intercept("keep", self._pins.keep, event_id, location, listing)
 
     def at(self, event_id: EventId, location: str) -> str:
         return self._intercept("at", self._pins.at, event_id, location)

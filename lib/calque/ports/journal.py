@@ -83,11 +83,12 @@ class EvidenceStore(Protocol):
 class Pins(Protocol):
     """Files of the source as they were at an event, kept until every target has them."""
 
-    def keep(self, event_id: EventId, listing: Listing) -> bool:
-        """Keep exactly the listed files; False, and nothing kept, where one is not there any more or is another."""
+    def keep(self, event_id: EventId, location: str, listing: Listing) -> bool:
+        """Keep exactly the listed files, as what the event names at `location`, wherever they lie by now; False, and
+        nothing kept, where one is not there any more or is another."""
 
     def at(self, event_id: EventId, location: str) -> str:
-        """The directory that keeps what was listed in `location` for the event; empty where none does."""
+        """The directory that keeps what the event names at `location`; empty where none does."""
 
     def events(self) -> Sequence[EventId]:
         """Those of which something is kept, ascending."""

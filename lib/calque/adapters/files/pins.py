@@ -30,8 +30,8 @@ class StoredPins:
     def __init__(self, storage: Storage, root: str, *, links: bool = False, copies: bool = True) -> None:
         self._storage, self._root, self._links, self._copies = storage, root, links, copies
 
-    def keep(self, event_id: EventId, listing: Listing) -> bool:
-        pin = self._pin(event_id, listing.location)
+    def keep(self, event_id: EventId, location: str, listing: Listing) -> bool:
+        pin = self._pin(event_id, location)
         if self._storage.exists(pin):
             self._storage.remove([pin])
         is_kept = False

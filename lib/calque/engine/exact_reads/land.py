@@ -16,10 +16,10 @@ from calque.engine.source.exact_read import ExactTable
 from calque.engine.target.observe import NotOurReplica, ShownTable, every_partition, observe, read_files
 from calque.engine.target.recovered_rows import ADOPT, PAGE, READ, as_it_is, whole
 from calque.engine.window.advance import GroupOutcome, outcome, perform
-from calque.engine.window.prepare import ANY_MARK, ATTEMPTS, PreparedGroup, Unreachable, planned, ready_of
+from calque.engine.window.prepare import ANY_MARK, ATTEMPTS, PreparedGroup, Unreachable, newest_mark, planned, ready_of
 from calque.model.hive import is_partitioned, location_of
 from calque.model.ledger import ObjectRow
-from calque.model.names import EventId
+from calque.model.names import EventId, TableName
 from calque.model.plan import Data
 from calque.ports import Conflict
 
@@ -44,7 +44,8 @@ def land(
         prepared = prepare_landing(side, exact)
         if exact.only is None and any(hop.bridge for hop in prepared.solution.plan.hops):
             absent_at = last_absence()
-            prepared = prepared if absent_at is None else prepare_landing(side, exact, absent_at)
+            if absent_at is not None and newest_mark(prepared.shown) < absent_at:
+                prepared = prepare_landing(side, exact, absent_at)
         created = prepared.shown[exact.name] is None and exact.table is not None
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
@@ -58,6 +59,17 @@ def land(
             applied.objects += as_landed(side, exact, prepared.shown[exact.name], page)
         return outcome(prepared, applied, exact.exact_at)
     raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
+
+
+def land_absence(side: TargetSide, name: TableName, absent_at: EventId) -> AppliedChanges:
+    """Have the target show that the source had no table of the name at the event, unless it shows a newer one."""
+    try:
+        shown = observe(side, [name], {}, with_files=False)
+    except NotOurReplica:
+        return AppliedChanges()
+    if shown[name] is None or newest_mark(shown) >= absent_at:
+        return AppliedChanges()
+    return land(side, ExactTable(name, absent_at)).applied
 
 
 def as_landed(side: TargetSide, exact: ExactTable, shown: ShownTable | None, page: int) -> Sequence[ObjectRow]:
@@ -93,7 +105,7 @@ def prepare_landing(side: TargetSide, exact: ExactTable, absent_at: EventId | No
             raise
         shown = {name: None}
     target_table = shown[name]
-    if target_table is not None and is_partitioned(target_table.table):
+    if target_table is not None and exact.table is not None and is_partitioned(target_table.table):
         if exact.only is None:
             target_table.partitions.update(every_partition(side, target_table.table))
         else:

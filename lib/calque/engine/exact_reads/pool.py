@@ -17,7 +17,7 @@ from calque.engine.apply.databases import Databases
 from calque.engine.apply.facet_sources import copy_facets
 from calque.engine.exact_reads.build_in_batches import BATCH, build
 from calque.engine.exact_reads.compare_in_pages import compare_pages
-from calque.engine.exact_reads.land import land
+from calque.engine.exact_reads.land import land, land_absence
 from calque.engine.exact_reads.progress import ReadProgress
 from calque.engine.files.stage import ContentLost
 from calque.engine.policy.retained import RetainedReplicas
@@ -225,15 +225,19 @@ class ReaderPool:
     def read_and_land(self, name: TableName) -> ReadOutcome:
         self.tables.begin_reading(name)
         with_files, names = self.side.policy.data != "none", None
+        dropped = AppliedChanges()
         try:
             exact = read_exact(self.source, name, with_files, self.batch)
         except TableIsLarge:
             self.databases.ensure(name)
             self.retained.bring(name)
             self.tables.begin_copying(name)
+            if (absent_at := self.last_absence(name, self.source.log.current())) is not None:
+                dropped = land_absence(self.side, name, absent_at)
             built = build(self.source, self.side, name, self.batch, self.reads.built)
             if built is not None:
                 advanced = built.advanced
+                advanced.applied.objects[:0] = dropped.objects
                 copy_facets(self.source, self.side, built.exact, advanced.plan, advanced.applied, built.partitions)
                 self.reads.landed(name, len(built.partitions), advanced.applied.bytes)
                 return ReadOutcome(name, built.exact.exact_at, advanced)
@@ -250,6 +254,7 @@ class ReaderPool:
             self.retained.bring(name)
             self.tables.begin_copying(name)
         landed = land(self.side, exact, self.batch, lambda: self.last_absence(name, exact.exact_at))
+        landed.applied.objects[:0] = dropped.objects
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied, names)
         self.reads.landed(name, len(names), landed.applied.bytes)
         return ReadOutcome(name, exact.exact_at, landed)

@@ -26,7 +26,11 @@ ENDS_PARTITIONS = frozenset({EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITI
 
 @dataclass(frozen=True, slots=True)
 class PendingListing:
+    """What event `event_id` names at `named`, and where it lies after the renames since: under the name that it left
+    there may be another content of the same event."""
+
     event_id: EventId
+    named: str
     location: str
     read_ns: int
 
@@ -42,7 +46,7 @@ class EvidenceGatherer:
         self.pending: dict[ObjectKey, PendingListing] = {}
         self.unsure = UnsureDirectories()
         self.pinned: dict[tuple[EventId, str], Listing] = {}
-        """What is kept of pending events, by their directories."""
+        """What is kept of pending events, by the directories that they name."""
         self.upto: EventId = 0
         self.considered: EventId = 0
         self.changed = threading.Condition()
@@ -89,7 +93,7 @@ class EvidenceGatherer:
             return
         for partition, location in zip(keys.partitions or ("",), keys.locations, strict=False):
             if location:
-                self.pending[table, partition] = PendingListing(entry.event_id, location, read_ns)
+                self.pending[table, partition] = PendingListing(entry.event_id, location, location, read_ns)
 
     def carry(self, entry: Entry, table: TableName) -> bool:
         """Whether the rename keeps contents: then what is pending goes on under the new name, where it lies now."""
@@ -151,7 +155,7 @@ class EvidenceGatherer:
         self.give_up(todo, refused | more)
         now_ns = self.source.clock.elapsed_ns()
         settled = {
-            key: Evidence(item.event_id, second[item.location])
+            key: Evidence(item.event_id, replace(second[item.location], location=item.named))
             for key, item in todo.items()
             if item.location in second
             and agree(first[item.location], second[item.location])
@@ -180,13 +184,13 @@ class EvidenceGatherer:
         without a pin is evidence all the same."""
         if self.source.pins is None:
             return
-        due = {(item.event_id, item.location): listings[item.location] for item in items if item.location in listings}
+        due = {(item.event_id, item.named): listings[item.location] for item in items if item.location in listings}
         self.pinned = {key: listing for key, listing in self.pinned.items() if due.get(key) == listing}
         for (event_id, location), listing in due.items():
             if (event_id, location) in self.pinned or listing.missing or listing.version is not None:
                 continue
             try:
-                is_kept = self.source.pins.keep(event_id, listing)
+                is_kept = self.source.pins.keep(event_id, location, listing)
             except (Unavailable, Refused) as error:
                 LOG.warning("evidence: %s is not pinned: %s", location, error)
             else:

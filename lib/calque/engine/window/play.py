@@ -215,6 +215,8 @@ class WindowPlayer:
         LOG.info("%s: %s leaves the window at event %d: %s", self.side.policy.target, names[0], upto, long)
 
         def work() -> GroupOutcome:
+            for name in self.admitted(entries):
+                self.databases.ensure(name)
             changes = cascaded(self.source, self.side, entries, positions.aside)
             lost = self.lost_of(names)
             parts = (self.source, self.side, entries, positions, upto, changes)

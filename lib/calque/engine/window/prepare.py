@@ -255,15 +255,10 @@ def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: 
     for data in contents:
         if data.scan:
             continue
-        locations = places(data.event_id, data.location, moves)
-        listing = next(
-            (evidence[data.event_id, place] for place in reversed(locations) if (data.event_id, place) in evidence),
-            None,
-        )
+        listing = evidence.get((data.event_id, data.location))
         if listing is not None:
-            listing = replace(
-                listing, location=locations[-1], pin=pin_of(source, data.event_id, listing.location, lost)
-            )
+            location = places(data.event_id, data.location, moves)[-1]
+            listing = replace(listing, location=location, pin=pin_of(source, data.event_id, data.location, lost))
             if not is_lost(listing, lost):
                 listings[data] = listing
     return listings
