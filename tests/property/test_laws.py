@@ -272,6 +272,20 @@ BRIDGED = {
         settled=True,
         patient=False,
     ),
+    "a partition that goes to another name and back while it is copied": Story(
+        PLAIN,
+        3,
+        AT_FIRST,
+        (
+            *(Capture(), Window(), Write("create_table", 0), Capture()),
+            Window(100, Meanwhile(((1, Write("add_partitions", 0), False),))),
+            Window(100, Meanwhile(((1, Write("rename_partition", 0), False),))),
+            Capture(),
+            Window(100, Meanwhile(((1, Write("rename_partition", 0), False),))),
+        ),
+        seen=True,
+        settled=True,
+    ),
     "swapped tables, and files that an exchange of partitions took along": Story(
         PLAIN,
         3,

@@ -14,6 +14,7 @@ from calque.core.fold import Unfoldable, names_in, names_of
 from calque.core.keys import why_unknown
 from calque.core.kinds import ACID, REASONS
 from calque.core.lifecycle import ASIDE, BEHIND, UNREAD, State
+from calque.core.moves import may_move
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.files.stage import ContentLost, Lost
@@ -80,8 +81,9 @@ class WindowPlayer:
         self.reads, self.retries, self.faults, self.origins = reads, retries, faults, origins
         self.attempts, self.begin, self.pool = attempts, begin, pool
         self.interpret, self.spread, self.large = interpret, spread, large
-        self.lost: dict[TableName, set[Lost]] = {}
-        """Files of a group, by its first table, that could not be copied since it last arrived at a window's end."""
+        self.lost: dict[TableName, tuple[EventId, set[Lost]]] = {}
+        """Files of a group, by its first table, that could not be copied since it last arrived at a window's end; and
+        the group's last rename by then: the next one may bring them back."""
         self.fetched = prefetched_messages(source.journal, ())
         self.wholes: dict[EventId, list[Entry]] = {}
         """Of a spread window, by its first event: the groups that are wanted whole after all."""
@@ -218,7 +220,7 @@ class WindowPlayer:
             for name in self.admitted(entries):
                 self.databases.ensure(name)
             changes = cascaded(self.source, self.side, entries, positions.aside)
-            lost = self.lost_of(names)
+            lost = self.lost_of(names, entries)
             parts = (self.source, self.side, entries, positions, upto, changes)
             return advance(*parts, lost=lost, interpret=self.interpret, tried=True)
 
@@ -331,13 +333,16 @@ class WindowPlayer:
                 group.ready.shown.clear()
                 return advanced
         changes = cascaded(self.source, self.side, entries, positions.aside)
-        lost = self.lost_of(self.admitted(entries))
+        lost = self.lost_of(self.admitted(entries), entries)
         parts = (self.source, self.side, entries, positions, end, changes, applied, accept, lost)
         return advance(*parts, interpret=self.interpret, tried=tried)
 
-    def lost_of(self, names: Sequence[TableName]) -> set[Lost]:
-        """Files that could not be copied since the tables last arrived at a window's end."""
-        return self.lost.setdefault(names[0], set())
+    def lost_of(self, names: Sequence[TableName], entries: Sequence[Entry]) -> set[Lost]:
+        """Files that could not be copied since the tables last arrived at a window's end, or were renamed."""
+        renamed_at = max((entry.event_id for entry in entries if may_move(entry)), default=0)
+        if names[0] not in self.lost or self.lost[names[0]][0] < renamed_at:
+            self.lost[names[0]] = renamed_at, set()
+        return self.lost[names[0]][1]
 
     def whole(self, group: Group, upto: EventId) -> Sequence[Entry]:
         """All entries of a group of which the gist is here: the window is read once for all that ask."""
