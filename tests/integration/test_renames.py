@@ -12,6 +12,8 @@ import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -22,18 +24,22 @@ from calque.adapters.metastore.messages import Fault
 from calque.config import load
 from calque.control.status import snapshot
 from calque.core.keys import entry_of
+from calque.model.hive import Column, Partition, SerDe, Storage, Table, location_of
 from calque.model.journal import Event, EventKind
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
+from support.sources.writers import INPUT, OUTPUT, SERDE
 
-STEPS = int(os.environ.get("CALQUE_RENAMES", "60"))
+STEPS = int(os.environ.get("CALQUE_RENAMES", "30"))
 BURST = 6
 """Operations that are written while nobody looks."""
 AT_FIRST = (*("create_database",) * 8, *("create_table",) * 8, *("add_partitions",) * 8)
 RENAMES = ("rename_table", "rename_table", "swap", "rename_chain", "rename_partition", "add_partitions", "insert_files")
+KEYS = (Column("p", "string"),)
+PAIRED: Mapping[str, tuple[Column, ...]] = {"plain_1": (), "plain_2": (), "parts_1": KEYS, "parts_2": KEYS}
 GOES = frozenset({EventKind.RENAME_TABLE, EventKind.DROP_TABLE})
 
 
@@ -55,6 +61,31 @@ class WithEdge(Deployment):
             yield
         finally:
             self.process.send_signal(signal.SIGCONT)
+
+    def rename(self, old: TableName, new: TableName) -> None:
+        table = self.source.the_table(old).table
+        self.source.alter_table(old, replace(table, database=new.database, name=new.table))
+
+    def swap(self, one: TableName, other: TableName) -> None:
+        through = TableName(one.database, "through")
+        for old, new in ((one, through), (other, one), (through, other)):
+            self.rename(old, new)
+
+    def create_pairs(self) -> None:
+        """In each database two plain tables and two partitioned ones, all with files."""
+        storage = Storage((Column("x", "int"),), None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+        for database, (table, keys) in product(self.databases, PAIRED.items()):
+            name = TableName(database, table)
+            self.source.create_table(
+                Table(table, database, "me", storage=storage, partition_keys=keys, parameters={}, type="MANAGED_TABLE")
+            )
+            location = location_of(self.source.the_table(name).table) or ""
+            if keys:
+                part = Partition(("1",), *name, storage=replace(storage, location=f"{location}/p=1"), parameters={})
+                self.writer.put_file(f"{location}/p=1")
+                self.source.add_partitions(name, [part])
+            else:
+                self.source.insert(name, [self.writer.put_file(location)])
 
     def work(self, operations: Iterable[str]) -> None:
         for operation in operations:
@@ -87,10 +118,21 @@ def test_renames_cost_no_read_of_what_is_there_and_no_moment_without_a_table(
     # The writer's calls are not looked at one by one.
     deployment.writer.source = deployment.source
     deployment.work(AT_FIRST)
+    deployment.create_pairs()
     deployment.start()
     deployment.settle()
     source, target_server = servers["source"], servers["target"]
     source_start, target_start = deployment.source.current(), HiveLog(Client(target_server.uri)).current()
+    inside, outside = deployment.databases
+    for left, one, right, other in (
+        (inside, "plain_1", inside, "plain_2"),
+        (inside, "parts_1", inside, "parts_2"),
+        (inside, "plain_1", outside, "plain_1"),
+        (outside, "parts_1", inside, "parts_1"),
+    ):
+        with deployment.suspended():
+            deployment.swap(TableName(left, one), TableName(right, other))
+        deployment.settle()
     for _ in range(0, STEPS, BURST):
         with deployment.suspended():
             deployment.work(deployment.rng.choice(RENAMES) for _ in range(BURST))
