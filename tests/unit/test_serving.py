@@ -87,6 +87,7 @@ def test_metrics_tell_what_is_in_memory_and_what_windows_did() -> None:
         bridges=(Bridge("sales.x", 8, 10),),
         parts=(Parts("sales.x", 8, 10), Parts("sales.y", 8, 9)),
         rereads=(Reread("sales.z", 9, RereadCause.GAP, "gap 1"),),
+        disarmed=("sales.w",),
     )
     meters.window("dr", window, 0.3)
     meters.window("dr", Window(Span(10, 10)), 0.01)
@@ -110,6 +111,7 @@ def test_metrics_tell_what_is_in_memory_and_what_windows_did() -> None:
         'calque_parts_total{target="dr"}': 2,
         'calque_rereads_total{cause="hole",target="dr"}': 0,
         'calque_rereads_total{cause="gap",target="dr"}': 1,
+        'calque_disarmed_total{target="dr"}': 1,
         'calque_window_seconds_count{target="dr"}': 2,
         'calque_window_seconds_bucket{le="0.2",target="dr"}': 1,
     }

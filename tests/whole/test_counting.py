@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from calque.core.lifecycle import State
 from calque.core.rows import rows_of_events
 from calque.model.journal import Event
 from calque.model.ledger import Reread, RereadCause, count_rereads
 from calque.model.names import TableName
 from calque.model.requests import Action, Request
-from support.worlds.gapped import add, create, world_of
+from support.worlds.gapped import POLICY, add, create, world_of
 from support.worlds.histories import differences
 from support.worlds.worlds import World
 
@@ -112,3 +114,16 @@ def test_a_table_with_an_event_that_can_not_be_folded_says_why_and_that_it_is_to
         f"event {event_id} (A_NEW_TYPE) can't be folded, as calque does not know events of this type; "
         "nothing is to be done"
     )
+
+
+def test_a_change_of_a_user_that_endangers_the_files_of_the_source_is_taken_back_and_told_of_once() -> None:
+    world = world_of(policy=replace(POLICY, data="none"))
+    at_target = world.side.admission.name_at_target(T0)
+    table = world.target_store.the_table(at_target).table
+    purged = {**(table.parameters or {}), "external.table.purge": "true"}
+    world.target_store.alter_table(at_target, replace(table, parameters=purged))
+    for value in ("new", "newer"):
+        add(world, "t0", value)
+        world.settle()
+    assert [epoch.disarmed for epoch in world.ledger.epochs()][-2:] == [("d1.t0",), ()]
+    assert differences(world) == []

@@ -168,7 +168,7 @@ def row_of(epoch: Epoch) -> dict[str, Any]:
 
 def rest_of(epoch: Epoch) -> dict[str, Any]:
     """The fields that a list leaves out."""
-    names = ("events", "calls", "in_parts", "rebasing", "set_aside", "digest", "previous_digest")
+    names = ("events", "calls", "in_parts", "rebasing", "set_aside", "disarmed", "digest", "previous_digest")
     gap = {"from": epoch.gap[0], "to": epoch.gap[1]} if epoch.gap is not None else None
     return {**{name: getattr(epoch, name) for name in names}, "gap": gap}
 

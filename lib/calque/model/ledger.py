@@ -207,6 +207,8 @@ class Epoch:
     """The operations of `in_parts`; empty where an older calque wrote the epoch."""
     rereads: tuple[Reread, ...] = ()
     """Tables that left the windows since the epoch before, to be read again."""
+    disarmed: tuple[str, ...] = ()
+    """Tables of which users' changes were taken back that would have had calls reach the source's files."""
     digest: str = ""
     previous_digest: str = ""
 

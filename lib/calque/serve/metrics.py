@@ -94,6 +94,7 @@ class Meters(Collector):
         self.rereads = Counter(
             "calque_rereads_total", "Tables read again, by cause.", ("target", "cause"), registry=self.registry
         )
+        self.disarmed = self.counter("disarmed", "Users' changes taken back that endangered the source's files.")
         self.retries = self.counter("retries", "Times that something did not answer and was tried again.", "part")
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
@@ -118,6 +119,7 @@ class Meters(Collector):
             self.parts.labels(target).inc(len(new_parts(window.epoch, newest_parts)))
             for cause, count in count_rereads([window.epoch]).items():
                 self.rereads.labels(target, cause).inc(count)
+            self.disarmed.labels(target).inc(len(window.epoch.disarmed))
 
     def text(self) -> bytes:
         """Prometheus' text format."""

@@ -64,6 +64,7 @@ EPOCHS = pa.schema(
         pa.field("set_aside", TEXTS),
         pa.field("parts", BRIDGES),
         pa.field("rereads", REREADS),
+        pa.field("disarmed", TEXTS),
     ]
 )
 OBJECTS = pa.schema(
@@ -134,7 +135,8 @@ def epoch_record(epoch: Epoch) -> Row:
 
 
 def epoch_of(row: Row) -> Epoch:
-    lists = {name: tuple(row.get(name) or ()) for name in ("quarantined", "in_parts", "rebasing", "set_aside")}
+    names = ("quarantined", "in_parts", "rebasing", "set_aside", "disarmed")
+    lists = {name: tuple(row.get(name) or ()) for name in names}
     bridges = tuple(Bridge(each["table"], each["from"], each["to"]) for each in row["bridges"])
     parts = tuple(Parts(each["table"], each["from"], each["to"]) for each in row.get("parts") or ())
     rereads = tuple(Reread(**{**each, "cause": RereadCause(each["cause"])}) for each in row.get("rereads") or ())

@@ -51,6 +51,8 @@ class AppliedChanges:
     calls: int = 0
     files: int = 0
     bytes: int = 0
+    disarmed: list[TableName] = field(default_factory=list)
+    """Tables of which users' changes were taken back that would have had calls reach the source's files."""
 
 
 @dataclass(slots=True)

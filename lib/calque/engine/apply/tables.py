@@ -131,6 +131,7 @@ def disarm(context: HopContext) -> None:
             target_name, definition = context.name_at_target(table), disarmed(shown.table)
             context.call(context.side.catalog.alter_table, target_name, definition, expected_event=expected(shown))
             LOG.warning(ARMED, target_name)
+            context.applied.disarmed.append(table)
             shown.table = definition
 
 

@@ -32,11 +32,13 @@ class Work:
     calls: int = 0
     files: int = 0
     bytes: int = 0
+    disarmed: frozenset[TableName] = frozenset()
 
     @classmethod
     def of(cls, window: Window) -> Work:
         applied = window.applied
-        return cls(window.tables, window.hops, applied.calls, applied.files, applied.bytes)
+        counts = (window.hops, applied.calls, applied.files, applied.bytes)
+        return cls(window.tables, *counts, frozenset(applied.disarmed))
 
     def __add__(self, more: Work) -> Work:
         return Work(
@@ -45,6 +47,7 @@ class Work:
             self.calls + more.calls,
             self.files + more.files,
             self.bytes + more.bytes,
+            self.disarmed | more.disarmed,
         )
 
 
@@ -194,6 +197,7 @@ class Epochs:
             set_aside=tuple(str(name) for name in self.not_there_yet()),
             parts=window.parts(),
             rereads=tuple(self.tables.rereads),
+            disarmed=tuple(map(str, sorted(self.work.disarmed))),
         )
 
     def not_there_yet(self) -> list[TableName]:

@@ -45,6 +45,7 @@ class Window:
         self.applied.calls += advanced.applied.calls
         self.applied.files += advanced.applied.files
         self.applied.bytes += advanced.applied.bytes
+        self.applied.disarmed += advanced.applied.disarmed
 
     def bridges(self) -> tuple[Bridge, ...]:
         return bridges(self.announced)
