@@ -69,6 +69,7 @@ def test_a_source_has_what_its_writer_left_there_and_nothing_else(shared: Shared
             followed.process.send_signal(signal.SIGCONT)
             followed.settle()
             assert tree(shared, followed) == left
+            followed.check_equal()
         finally:
             followed.close()
             alone.close()

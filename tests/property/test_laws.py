@@ -180,6 +180,9 @@ FOUND = {
         seen=True,
         settled=True,
     ),
+    "a table without copied files that is renamed along with its directory": Story(
+        replace(PLAIN, data="none"), 3, AT_FIRST, (Write("rename_table", 486), Capture(), Window()), settled=True
+    ),
     "a dropped database is not made again": Story(
         PLAIN,
         3,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from calque.core import decode
-from calque.model.hive import is_delta, location_of
+from calque.model.hive import Table, is_delta, location_of
 from calque.model.journal import Entry, Event, EventKind, TableShape
 from calque.model.names import EventId
 
@@ -53,6 +53,14 @@ def move_of(event: Event) -> Move | None:
     except decode.Undecodable:
         return None
     return Move(event.event_id, old.rstrip("/"), new.rstrip("/")) if old and new else None
+
+
+def move_of_tables(old: str | None, name: str, after: Table, event_id: EventId) -> Move | None:
+    """The move that took a managed table from `old`, where it lay under its name before, to where it lies after one or
+    more renames; None where nothing moved."""
+    new = location_of(after)
+    is_moved = after.type == "MANAGED_TABLE" and is_named(old, name) and is_named(new, after.name)
+    return Move(event_id, old.rstrip("/"), new.rstrip("/")) if is_moved and old and new and old != new else None
 
 
 def is_named(location: str | None, table: str | None) -> bool:

@@ -25,7 +25,7 @@ WRONG = {
     "definitions": Mutant(
         ADVANCE,
         "definitions are copied as they are by now",
-        "    perform(side, ready, EventImages(source.journal, ready.plan), changes, applied)",
+        "    perform(side, ready, EventImages(source.journal, ready.plan, moves=ready.moves), changes, applied)",
         "    from support.faults.planners import ImagesOfNow\n"
         "    perform(side, ready, ImagesOfNow(source, ready.plan), changes, applied)",
     ),

@@ -331,7 +331,8 @@ class Player:
 def differences(world: World) -> list[str]:
     """Where the target is not the policy's image of the source. Empty when everything is as it must be."""
     silent = frozenset() if world.habits.facet_events else {"COLUMN_STATS_ACCURATE"}
-    whole = replace(world.looker, recall=computed, ignored=MARKS | silent, early=False)
+    of_places = world.policy.data == "none"
+    whole = replace(world.looker, recall=computed, ignored=MARKS | silent, early=False, of_places=of_places)
     source, shown = world.source_states(whole), world.target_states(whole)
     quarantined = set(world.replica.tables.in_state(lifecycle.State.QUARANTINED))
     keeps = world.policy.drops == "keep"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import NamedTuple
 
 from calque.core import decode
+from calque.core.image import moved
+from calque.core.moves import Move, places
 from calque.engine.sides.journal_reads import AT_ONCE
 from calque.engine.source.exact_read import ExactTable
-from calque.model.hive import Partition, Table
+from calque.model.hive import Partition, Table, location_of
 from calque.model.journal import Event
 from calque.model.names import EventId
 from calque.model.plan import (
@@ -43,8 +46,10 @@ class EventImages:
     messages fetches them in one call, ahead of its first hop.
     """
 
-    def __init__(self, journal: Journal, plan: GroupPlan, most: int = AT_ONCE) -> None:
-        self.journal, self.most = journal, most
+    def __init__(self, journal: Journal, plan: GroupPlan, most: int = AT_ONCE, moves: Sequence[Move] = ()) -> None:
+        self.journal, self.most, self.moves = journal, most, moves
+        """Partitions lie where the `moves` up to the hop in hand left them."""
+        self.hop_events = [hop.to_event for hop in plan.hops]
         uses = [*(gathered(needs_of(hop.operation)) for hop in plan.hops), gathered(facet_needs(plan))]
         self.last_uses = last_of_each(uses)
         self.needs = united(uses)
@@ -65,9 +70,17 @@ class EventImages:
     def partition(self, version: Version) -> Partition:
         if version.index not in self.partitions.get(version.event_id, ()):
             self.decode(self.event(version.event_id), version.index)
-        return self.partitions[version.event_id][version.index]
+        return self.as_moved(self.partitions[version.event_id][version.index], version.event_id)
+
+    def as_moved(self, partition: Partition, event_id: EventId) -> Partition:
+        if not self.moves or not (location := location_of(partition)):
+            return partition
+        upto = self.hop_events[0] if self.hop_events else inf
+        place = places(event_id, location, (move for move in self.moves if move.event_id <= upto))[-1]
+        return partition if place == location else replace(partition, storage=moved(partition.storage, place))
 
     def passed(self, hop: int) -> None:
+        del self.hop_events[0]
         for event_id, numbers in self.last_uses[hop].items():
             if TABLE in numbers:
                 self.tables.pop(event_id, None)

@@ -17,7 +17,15 @@ from calque.engine.apply.partitions import (
     other_files,
     remember,
 )
-from calque.engine.apply.tables import altered, created, followed, new_table, now_under, switched_content
+from calque.engine.apply.tables import (
+    altered,
+    created,
+    followed,
+    new_table,
+    now_under,
+    switched_content,
+    with_directory,
+)
 from calque.engine.files.stage import StagedFiles
 from calque.engine.target.observe import ShownTable
 from calque.model.hive import Partition, Table
@@ -49,7 +57,10 @@ def rebuild(context: HopContext, operation: Rebuild, event_id: EventId) -> None:
         definition, placed = new_table(context, table, head)
         before, new_placed, change = ShownTable(definition), placed if head.data is not None else None, "replace"
     else:
-        before = replace(old, partitions=every_partition(context, was))
+        partitions_before = every_partition(context, was)
+        if was != table and context.side.policy.data == "none":
+            partitions_before |= with_directory(context, was, old.table, head, partitions_before)
+        before = replace(old, partitions=partitions_before)
         facets = kept_facets(context, was, before.partitions)
         new_placed = rebuilt_content(context, operation, before)
         definition = altered(context, table, before, head, new_placed)

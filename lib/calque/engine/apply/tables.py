@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
 from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, Marks, moved
 from calque.core.kinds import obstacle
 from calque.core.layout import external_location, join, natural_location
+from calque.core.moves import move_of_tables
 from calque.engine.apply.context import HopContext, claim_of
 from calque.engine.apply.hidden_table import begin, hidden_name
 from calque.engine.files.iceberg_metadata import make_ready
 from calque.engine.files.path_ownership import leave
 from calque.engine.files.stage import ContentLost, StagedFiles, StageRequest, stage_version
 from calque.engine.target.armed_tables import disarmed, is_armed
-from calque.engine.target.observe import ShownTable, event_of
+from calque.engine.target.observe import ShownTable, event_of, every_partition
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
@@ -100,6 +102,11 @@ def alter_table(context: HopContext, operation: AlterTable) -> None:
     definition = altered(context, table, shown, head, placed)
     if was != table and shown.incarnation().startswith("r"):
         leave_natural_path(context, was, shown)
+    if was != table and is_partitioned(definition) and context.side.policy.data == "none":
+        target_partitions = every_partition(context.side, shown.table)
+        followed_parts = with_directory(context, was, shown.table, head, target_partitions)
+        context.alter_partitions(context.name_at_target(was), followed_parts.values())
+        shown.partitions.update({name: part for name, part in followed_parts.items() if name in shown.partitions})
     context.call(
         context.side.catalog.alter_table,
         context.name_at_target(was),
@@ -113,6 +120,22 @@ def alter_table(context: HopContext, operation: AlterTable) -> None:
         context.shows_files(table, "", placed)
     change = "rename_table" if was != table else "alter_table"
     context.record(table, "", context.shown_table(table).incarnation(), head.since, change, placed)
+
+
+def with_directory(
+    context: HopContext, was: TableName, target_table: Table, head: Head, partitions: Mapping[str, Partition]
+) -> dict[str, Partition]:
+    """Partitions whose files stay at the source and went along with their table's directory, of which no event says
+    anything. Their files are in the new place already, so rows are right before the table is renamed, and after it."""
+    move = move_of_tables(location_of(target_table), was.table, context.images.table(head.version), head.since)
+    if move is None:
+        return {}
+    locations = {name: location_of(partition) or "" for name, partition in partitions.items()}
+    return {
+        name: replace(partition, storage=moved(partition.storage, move.follow(locations[name])))
+        for name, partition in partitions.items()
+        if move.follow(locations[name]) != locations[name]
+    }
 
 
 def leave_natural_path(context: HopContext, was: TableName, shown: ShownTable) -> None:

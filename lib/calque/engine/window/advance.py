@@ -100,7 +100,7 @@ def carry_out(
     if recorded is not None:
         applied.objects += recovered_rows(side, ready.shown, ready.looked_for, recorded)
     changes = changes_of(source.journal, ready.plan.facet_events)
-    perform(side, ready, EventImages(source.journal, ready.plan), changes, applied)
+    perform(side, ready, EventImages(source.journal, ready.plan, moves=ready.moves), changes, applied)
     return advanced(ready, applied)
 
 

@@ -71,12 +71,15 @@ class PreparedGroup:
     shown: dict[TableName, ShownTable | None]
     listings: Listings
     looked_for: Mapping[TableName, Collection[str]] = field(default_factory=dict)
+    moves: Sequence[Move] = ()
+    """Where files stay at the source: the renames of the group that took directories along."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyPlan:
     """What a preparation leaves to do, without the states that it was found among: it may come from another process.
-    `shows`, `complete` and `arrived` as in `GroupOutcome`; `views` are the lineages that are views."""
+    `shows`, `complete` and `arrived` as in `GroupOutcome`; `views` are the lineages that are views; `moves` as in
+    `PreparedGroup`."""
 
     tables: tuple[TableName, ...]
     plan: GroupPlan
@@ -87,6 +90,7 @@ class ReadyPlan:
     looked_for: Mapping[TableName, Collection[str]]
     arrived: frozenset[TableName]
     views: frozenset[LineageId] = frozenset()
+    moves: Sequence[Move] = ()
 
 
 def prepare(
@@ -133,7 +137,7 @@ def prepare(
     if prepared.solution.missing:
         why = why_unreachable(prepared)
         raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}{why}")
-    return replace(prepared, looked_for=looked_for)
+    return replace(prepared, looked_for=looked_for, moves=moves if side.policy.data == "none" else ())
 
 
 def why_unreachable(prepared: PreparedGroup) -> str:
@@ -225,7 +229,7 @@ def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
     looked_for = {name: tuple(parts) for name, parts in prepared.looked_for.items()}
     arrived = frozenset(prepared.shown.keys() & chain.arrived(ANY_MARK if complete else shows))
     views = frozenset(lineage for lineage, shape in chain.shapes.items() if shape is TableShape.VIEW)
-    parts = (prepared.shown, prepared.listings, looked_for, arrived, views)
+    parts = (prepared.shown, prepared.listings, looked_for, arrived, views, prepared.moves)
     return ReadyPlan(chain.tables, solution.plan, shows, complete, *parts)
 
 
