@@ -183,6 +183,17 @@ FOUND = {
     "a table without copied files that is renamed along with its directory": Story(
         replace(PLAIN, data="none"), 3, AT_FIRST, (Write("rename_table", 486), Capture(), Window()), settled=True
     ),
+    "a table without copied files that is made, filled and renamed in one window": Story(
+        replace(PLAIN, data="none"),
+        3,
+        AT_FIRST,
+        (
+            *(Write("create_table", 0), Write("create_table", 0), Capture(), Window()),
+            *(Write("drop_and_create", 0), Write("insert", 0), Capture()),
+            Window(100, Meanwhile(((1, Write("rename_table", 0), False),), (0,))),
+        ),
+        settled=True,
+    ),
     "a dropped database is not made again": Story(
         PLAIN,
         3,

@@ -30,7 +30,7 @@ from calque.engine.apply.definitions import EventImages
 from calque.engine.sides.sides import SourceSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned
-from calque.model.names import TableName, partition_name
+from calque.model.names import EventId, TableName, partition_name
 from calque.model.plan import Data, GroupPlan, Hop, Version
 
 CREATED, ADDED, ALTERED, DROPPED = range(4)
@@ -112,6 +112,9 @@ class ImagesOfNow:
     def table(self, version: Version) -> Table:
         then = self.then.table(version)
         return self.source.catalog.table(TableName(then.database, then.name)) or then
+
+    def place(self, event_id: EventId, location: str) -> str:
+        return self.then.place(event_id, location)
 
     def passed(self, hop: int) -> None:
         self.then.passed(hop)

@@ -20,7 +20,7 @@ WRONG = {
         "files are copied as they are by now",
         "listings = evidence_of(source, chain, lost, moves)",
         "from support.faults.planners import files_of_now\n"
-        "    listings = files_of_now(source, evidence_of(source, chain, lost, moves))",
+        "        listings = files_of_now(source, evidence_of(source, chain, lost, moves))",
     ),
     "definitions": Mutant(
         ADVANCE,

@@ -39,6 +39,9 @@ class DefinitionSource(Protocol):
 
     def partition(self, version: Version, /) -> Partition: ...
 
+    def place(self, event_id: EventId, location: str, /) -> str:
+        """Where a directory of the event is at the source after the hop in hand, if its files stay there."""
+
     def passed(self, hop: int, /) -> None:
         """The `hop`-th of the plan is done: what none after it needs is not asked for any more."""
 

@@ -70,14 +70,15 @@ class EventImages:
     def partition(self, version: Version) -> Partition:
         if version.index not in self.partitions.get(version.event_id, ()):
             self.decode(self.event(version.event_id), version.index)
-        return self.as_moved(self.partitions[version.event_id][version.index], version.event_id)
-
-    def as_moved(self, partition: Partition, event_id: EventId) -> Partition:
-        if not self.moves or not (location := location_of(partition)):
+        partition = self.partitions[version.event_id][version.index]
+        location = location_of(partition)
+        if not location or (place := self.place(version.event_id, location)) == location:
             return partition
+        return replace(partition, storage=moved(partition.storage, place))
+
+    def place(self, event_id: EventId, location: str) -> str:
         upto = self.hop_events[0] if self.hop_events else inf
-        place = places(event_id, location, (move for move in self.moves if move.event_id <= upto))[-1]
-        return partition if place == location else replace(partition, storage=moved(partition.storage, place))
+        return places(event_id, location, (move for move in self.moves if move.event_id <= upto))[-1]
 
     def passed(self, hop: int) -> None:
         del self.hop_events[0]
@@ -124,6 +125,9 @@ class ReadImages:
     def table(self, _version: Version) -> Table:
         assert self.exact.table is not None
         return self.exact.table
+
+    def place(self, _event_id: EventId, location: str) -> str:
+        return location
 
     def passed(self, hop: int) -> None:
         """They are held by others."""

@@ -115,8 +115,10 @@ def perform(
     listings = ready.listings
 
     def listing(data: Data) -> Listing:
-        if data in listings or side.policy.data == "none":
-            return listings.get(data, Listing(data.location, ()))
+        if side.policy.data == "none":
+            return Listing(images.place(data.event_id, data.location), ())
+        if data in listings:
+            return listings[data]
         raise Broken(
             f"The plan copies files of {data.location} at event {data.event_id}",
             "No evidence lists them",

@@ -120,8 +120,9 @@ def prepare(
             continue
         if newest_mark({name: shown[name]}) > positions.shown(name):
             raise Unfoldable(name, event_id, "a window that died brought it there from a table that is to be read")
-    listings = evidence_of(source, chain, lost, moves)
+    listings: Listings = {}
     if side.policy.data != "none":
+        listings = evidence_of(source, chain, lost, moves)
         inferred = infer_listings(source, chain, entries, moves, listings, shown, positions.shown)
         listings |= {data: listing for data, listing in inferred.items() if not is_lost(listing, lost)}
     if side.policy.start is not None:
