@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from termios import tcsetwinsize
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -101,19 +104,33 @@ def test_the_history_is_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_calque_sql_on_a_terminal_is_a_shell(tmp_path: Path) -> None:
+def test_calque_sql_on_a_terminal_is_a_shell_that_shows_wide_rows_one_below_the_other(tmp_path: Path) -> None:
     recorded_ledger(tmp_path)
     terminal, side = pty.openpty()
+    tcsetwinsize(side, (24, 60))
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "dumb"}
     command = [sys.executable, "-m", "calque.cli", "sql"]
-    with subprocess.Popen(
-        command, stdin=side, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path, env=environment
-    ) as process:
+    with subprocess.Popen(command, stdin=side, stdout=side, stderr=side, cwd=tmp_path, env=environment) as process:
         os.close(side)
-        os.write(terminal, b"USE sales; SHOW TABLES AT dr LIKE 'o*';\rSHOW TARGTES;\rexit\r")
-        assert process.stdout is not None
-        said = process.stdout.read().decode()
-    os.close(terminal)
+        os.write(terminal, b"USE sales; SHOW TABLES AT dr LIKE 'items';\rHELP SHOW TARGETS;\rSHOW TARGTES;\rexit\r")
+        lines = [line.rstrip() for line in said_on(terminal).splitlines()]
     assert process.returncode == 0
-    assert "sales_dr.orders" in said
-    assert "The nearest is TARGETS." in said
+    place = lines.index("row 1 of 1")
+    assert [line.split(maxsplit=1) for line in lines[place + 1 : place + 7]] == [
+        ["table", "sales.items"],
+        ["at_target", "sales_dr.items"],
+        ["state", "quarantined"],
+        ["shows", "5"],
+        ["since_event", "7"],
+        ["reason", "It can't be read."],
+    ]
+    assert "       ^" in lines
+
+
+def said_on(terminal: int) -> str:
+    """All that is written to it until the other side is closed, without what steers it."""
+    said = b""
+    with suppress(OSError), open(terminal, "rb", buffering=0) as stream:
+        while part := stream.read(65536):
+            said += part
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode()).replace("\r", "")

@@ -31,6 +31,25 @@ def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> No
     console.print(table)
 
 
+def print_rows(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table, or, where that is wider than the terminal, a table of names and values for each row."""
+    from shutil import get_terminal_size
+
+    if not sys.stdout.isatty() or width(headings, rows) <= get_terminal_size().columns:
+        print_table(headings, rows)
+        return
+    for number, row in enumerate(rows, 1):
+        print_table((f"row {number} of {len(rows)}", ""), zip(headings, row, strict=True))
+
+
+def width(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+    """Columns of the terminal that the table takes, with a blank between its own."""
+    from rich.cells import cell_len
+
+    lines = [headings, *([shown(cell) for cell in row] for row in rows)]
+    return sum(max(map(cell_len, column)) + 1 for column in zip(*lines, strict=True)) - 1
+
+
 def print_csv(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """CSV on stdout; None is empty, a list is JSON."""
     import csv

@@ -148,10 +148,10 @@ def print_documents(results: Iterable[tuple[str, Result]]) -> None:
 
 
 def print_result(result: Result) -> None:
-    from calque.commands.output import print_table
+    from calque.commands.output import print_rows
 
     if result.columns:
-        print_table(result.columns, result.rows)
+        print_rows(result.columns, result.rows)
 
 
 def run_shell(session: Session) -> int:
