@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 
 from calque.cli import main
+from calque.config import load
+from calque.control.process_locks import Roles
+from calque.control.status_records import tell
+from calque.model.state_places import TargetPlaces
 from calque.statements.forms import FORMS
+from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.worlds.recorded_ledger import AT, SECOND, TEXT, recorded_ledger, spoil
 
@@ -66,6 +71,7 @@ def test_show_epochs_gives_what_epochs_list_gives(capsys: pytest.CaptureFixture[
         ("SHOW TABLES AT dr LIKE '/.*[.](orders|staff)/'", [STAFF, ORDERS]),
         ("USE Sales; SHOW TABLES AT dr LIKE 'o*'", [ORDERS]),
         ("USE sales; SHOW TABLES AT dr LIKE 'hr.*'", [STAFF]),
+        (r"USE sales; SHOW TABLES AT dr LIKE '/hr\Wstaff/'", [STAFF]),
         ("USE sales; SHOW TABLES AT dr", [STAFF, ITEMS, ORDERS]),
     ],
 )
@@ -75,6 +81,17 @@ def test_show_tables_gives_the_tables_that_the_pattern_matches(
     *others, last = results(capsys, text)
     assert (last["columns"], last["rows"]) == (TABLES, rows)
     assert [(other["columns"], other["rows"]) for other in others] == [([], [])] * len(others)
+
+
+def test_what_a_process_is_doing_with_a_table_is_its_state(
+    configured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wiring = Wiring(load(configured / "calque.toml"))
+    with Roles(wiring.state) as held:
+        held.take({TargetPlaces("dr").role: 30.0})
+        tell(wiring.control, TargetPlaces("dr").status_record, "running", None, states={"sales.orders": "reading"})
+        [result] = results(capsys, "SHOW TABLES AT dr LIKE 'sales.orders'")
+    assert result["rows"] == [["sales.orders", "sales_dr.orders", "reading", 8, None, ""]]
 
 
 @pytest.mark.usefixtures("configured")
