@@ -25,6 +25,7 @@ from support.worlds.recorded_ledger import AT, SECOND, TEXT, recorded_ledger, sp
 TABLES = ["table", "at_target", "state", "shows", "since_event", "reason"]
 STAFF = ["hr.staff", None, "staging", None, None, "It is being copied."]
 ITEMS = ["sales.items", "sales_dr.items", "quarantined", 5, 7, "It can't be read."]
+NO_CLUSTERS = "The configuration has no [clusters] that it could run on."
 ORDERS = ["sales.orders", "sales_dr.orders", "live", 8, None, ""]
 
 
@@ -132,17 +133,22 @@ def test_json_of_no_statement_is_an_empty_list(capsys: pytest.CaptureFixture[str
         (
             "SELECT 1",
             65,
-            (
-                '"SELECT" begins a statement for an engine. The configuration has no [clusters] that it could run on. '
-                "HELP shows calque's own statements.\n"
-            ),
+            (f'"SELECT" begins a statement for an engine. {NO_CLUSTERS} HELP shows calque\'s own statements.\n'),
         ),
         (
             "SHOW TABLES IN sales",
             65,
             (
-                "SHOW TABLES is for an engine. The configuration has no [clusters] that it could run on. "
+                f'"SHOW TABLES" begins a statement for an engine. {NO_CLUSTERS} '
                 "calque's own is SHOW TABLES AT target [LIKE 'pattern'].\n"
+            ),
+        ),
+        (
+            f"SELECT\x1b{'x' * 50}",
+            65,
+            (
+                f'"SELECT?{"x" * 33}…" begins a statement for an engine. {NO_CLUSTERS} '
+                "HELP shows calque's own statements.\n"
             ),
         ),
         (
@@ -154,7 +160,7 @@ def test_json_of_no_statement_is_an_empty_list(capsys: pytest.CaptureFixture[str
             "USE sales;\nSHOW TABLES TO dr",
             65,
             (
-                "SHOW TABLES is for an engine. The configuration has no [clusters] that it could run on. "
+                f'"SHOW TABLES" begins a statement for an engine. {NO_CLUSTERS} '
                 "calque's own is SHOW TABLES AT target [LIKE 'pattern'].\n"
             ),
         ),

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from termios import tcsetwinsize
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -107,8 +106,8 @@ def test_the_history_is_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.
 def test_calque_sql_on_a_terminal_is_a_shell_that_shows_wide_rows_one_below_the_other(tmp_path: Path) -> None:
     recorded_ledger(tmp_path)
     terminal, side = pty.openpty()
-    tcsetwinsize(side, (24, 60))
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "dumb"}
+    size = {"LINES": "24", "COLUMNS": "60"}
+    environment = {**os.environ, **size, "XDG_STATE_HOME": str(tmp_path), "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "dumb"}
     command = [sys.executable, "-m", "calque.cli", "sql"]
     with subprocess.Popen(command, stdin=side, stdout=side, stderr=side, cwd=tmp_path, env=environment) as process:
         os.close(side)

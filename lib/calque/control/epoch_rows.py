@@ -17,8 +17,8 @@ EPOCH_FIELDS = (
 def epoch_row(epoch: Epoch) -> dict[str, Any]:
     """Values of JSON by field."""
     spans = {
-        name: [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in told]
-        for name, told in (("bridges", epoch.bridges), ("parts", epoch.parts))
+        name: [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in exceptions]
+        for name, exceptions in (("bridges", epoch.bridges), ("parts", epoch.parts))
     }
     return {
         **{name: getattr(epoch, name) for name in EPOCH_FIELDS},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from calque.errors import NotBuilt, Refused
 from calque.statements.forms import HELP_COLUMNS, form_of, forms_of
-from calque.statements.parse import Parameter, parse
+from calque.statements.misread import shortened
+from calque.statements.parse import parse
 from calque.statements.result import NO_RESULT, Result, result_of
 from calque.statements.session import Session
 from calque.statements.show import show_epochs, show_tables, show_targets
@@ -26,10 +27,10 @@ from calque.statements.statement import (
 )
 
 
-def run(text: str, session: Session, parameters: Sequence[Parameter] = ()) -> Iterator[tuple[str, Result]]:
+def run(text: str, session: Session) -> Iterator[tuple[str, Result]]:
     """The statements of the text one after another, each with its result. Nothing is carried out before the whole text
     was parsed; the first statement that fails is the last one. Raises what `parse` and `execute` raise."""
-    for parsed in parse(text, parameters):
+    for parsed in parse(text):
         session.report(parsed.text)
         yield parsed.text, execute(parsed.statement, session)
 
@@ -58,21 +59,22 @@ def help_on(statement: Help) -> Result:
     topic = (statement.topic or "").rstrip()
     forms = forms_of(topic)
     if not forms:
-        raise Refused(f'No statement begins with "{topic}"', "HELP takes how one begins", "Write HELP for all of them")
+        raise Refused(
+            f'No statement begins with "{shortened(topic)}"', "HELP takes how one begins", "Write HELP for all of them"
+        )
     return result_of(HELP_COLUMNS, ({"statement": form.syntax, "does": form.does} for form in forms))
 
 
 def no_engine(statement: EngineStatement) -> Refused:
     """Names calque's own statement that begins alike: `SHOW TABLES` may lack its AT."""
-    words = statement.text.split()
-    own_forms = forms_of(" ".join(words[:2]))
-    return Refused(
-        f'"{words[0]}" begins a statement for an engine'
-        if not own_forms
-        else f"{' '.join(words[:2])} is for an engine",
-        "The configuration has no [clusters] that it could run on",
-        f"calque's own is {own_forms[0].syntax}" if own_forms else "HELP shows calque's own statements",
-    )
+    words = statement.text.split()[:2]
+    own_forms = forms_of(" ".join(words))
+    if own_forms:
+        what, todo = " ".join(words), f"calque's own is {own_forms[0].syntax}"
+    else:
+        what, todo = words[0], "HELP shows calque's own statements"
+    why = "The configuration has no [clusters] that it could run on"
+    return Refused(f'"{shortened(what)}" begins a statement for an engine', why, todo)
 
 
 def not_built(
