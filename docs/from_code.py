@@ -1,4 +1,4 @@
-"""The parts of the pages that are made from the code: tables of configuration keys, and the help of the commands."""
+"""The parts of the pages that are made from the code: tables of keys and statements, help of commands."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from calque.cli import commands
 from calque.commands.init import TEMPLATE
 from calque.config.keys import Target
 from calque.config.reader import SECTIONS
+from calque.statements.forms import FORMS
 
 MARKED = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 SECTION = re.compile(r"\[([a-z]+)[^]]*\]")
@@ -87,11 +88,21 @@ def rooms(folder: str) -> str:
     return "\n".join(rows)
 
 
+def statements() -> str:
+    """A table of all kinds of statements."""
+    rows = ["| statement | does | columns | waits for |", "|---|---|---|---|"]
+    for form in FORMS:
+        columns = ", ".join(f"`{name}`" for name in form.columns) or "none"
+        rows.append(f"| `{escaped(form.syntax)}` | {form.does} | {columns} | {form.system} |")
+    return "\n".join(rows)
+
+
 MODELS = {**SECTIONS, "targets": Target}
 PARTS: Mapping[str, Callable[[], str]] = {
     "help of all commands": all_help,
     "rooms of the package": lambda: rooms(""),
     "rooms of the engine": lambda: rooms("engine"),
     "life of a table": picture,
+    "statements": statements,
     **{f"keys of {section}": lambda section=section: keys(section) for section in MODELS},
 }

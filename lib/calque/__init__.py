@@ -15,14 +15,57 @@ except PackageNotFoundError:
 
 if TYPE_CHECKING:
     from calque.reader.epoch import OpenEpoch, open_epoch
+    from calque.statements.dbapi import (
+        Connection,
+        Cursor,
+        DatabaseError,
+        DataError,
+        Error,
+        IntegrityError,
+        InterfaceError,
+        InternalError,
+        NotSupportedError,
+        OperationalError,
+        ProgrammingError,
+        Warning,  # noqa: A004 - PEP 249's
+        apilevel,
+        connect,
+        paramstyle,
+        threadsafety,
+    )
 
-__all__ = ["OpenEpoch", "__version__", "open_epoch"]
+__all__ = [
+    "Connection",
+    "Cursor",
+    "DataError",
+    "DatabaseError",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OpenEpoch",
+    "OperationalError",
+    "ProgrammingError",
+    "Warning",
+    "__version__",
+    "apilevel",
+    "connect",
+    "open_epoch",
+    "paramstyle",
+    "threadsafety",
+]
+READER = ("OpenEpoch", "open_epoch")
 
 
 def __getattr__(name: str) -> object:
-    """`open_epoch` and what it returns, loaded when they are asked for."""
-    if name in ("OpenEpoch", "open_epoch"):
+    """`open_epoch`, `connect` and what belongs to them, loaded when they are asked for."""
+    if name in READER:
         from calque.reader import epoch
 
         return getattr(epoch, name)
+    if name in __all__:
+        from calque.statements import dbapi
+
+        return getattr(dbapi, name)
     raise AttributeError(f"module 'calque' has no attribute {name!r}")

@@ -33,7 +33,7 @@ from calque.commands import (
 from calque.commands.groups import Commands, need_command
 from calque.commands.options import CommandSettings, examples, shared
 from calque.demo.command import command as demo
-from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
+from calque.errors import Broken, CalqueError, Unavailable, nearest, print_calque_error, print_error
 
 USAGE = 64
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Unavailable.exit_code
     except CalqueError as error:
         _show_traceback(settings)
-        print_error(str(error))
+        print_calque_error(error)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the process ends here: nobody above can tell the user
         _show_traceback(settings)

@@ -2,7 +2,9 @@
 
     CalqueError
     ├── Refused       tell the user, do not retry          exit 65
-    │   └── Forgotten     the journal had it once
+    │   ├── Forgotten     the journal had it once
+    │   ├── NotBuilt      this version does not know how
+    │   └── StatementSyntaxError                           exit 64
     ├── Unavailable   retry with back-off                  exit 75
     │   └── Failing       answered, and may concern this call alone
     └── Broken        an invariant fell: stop, call a person   exit 70
@@ -37,6 +39,20 @@ class EventsForgotten(Refused):
     """The journal does not have the events any more; who follows it has to begin behind them."""
 
 
+class NotBuilt(Refused):
+    """A newer calque knows how."""
+
+
+class StatementSyntaxError(Refused):
+    """A statement can't be parsed. `excerpt` is its line, and below that a mark under the place."""
+
+    exit_code = 64
+
+    def __init__(self, what: str, why: str, todo: str, excerpt: str) -> None:
+        super().__init__(what, why, todo)
+        self.excerpt = excerpt
+
+
 class Unavailable(CalqueError):
     """Something that calque needs does not answer now; the same call may succeed later."""
 
@@ -62,6 +78,13 @@ def sentence(text: str) -> str:
 def print_error(*parts: str) -> None:
     """`calque: WHAT. WHY. TODO.` on stderr, in one line; empty parts are left out."""
     print("calque: " + " ".join(sentence(part) for part in parts if part), file=sys.stderr)
+
+
+def print_calque_error(error: CalqueError) -> None:
+    """The error's line on stderr, below it the place in a statement where it has one."""
+    print_error(str(error))
+    if isinstance(error, StatementSyntaxError):
+        print(error.excerpt, file=sys.stderr)
 
 
 def nearest(word: str, known_words: Iterable[str]) -> str:

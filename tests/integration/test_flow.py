@@ -163,6 +163,10 @@ def test_what_goes_wrong_with_one_table_costs_that_table_alone(
         assert f"{database}.taken" in waited.stderr
         listed = deployment.calque("quarantine", "list", "--json")
         assert {row["table"] for row in json.loads(listed.stdout)} == set(rows)
+        shown = deployment.calque("sql", f"USE {database}; SHOW TABLES AT three LIKE '*'", "--json")
+        states = {row[0]: row[2] for row in json.loads(shown.stdout)[1]["rows"]}
+        shown_tables = {f"{database}.good": "live", f"{database}.after": "live"}
+        assert states == {**shown_tables, **dict.fromkeys(rows, "quarantined")}
         there.drop_table(TableName(database, "taken"), delete_data=False)
         assert deployment.calque("quarantine", "release", "--tables", f"{database}.taken").returncode == 0
         deployment.wait_for(lambda status: f"{database}.taken" not in {row["table"] for row in status["quarantined"]})

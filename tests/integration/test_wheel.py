@@ -26,6 +26,7 @@ NEEDED = (
     "calque/demo/run.py",
     "calque/sandbox/keeper.py",
     "calque/sandbox/manifest.py",
+    "calque/statements/grammar.lark",
     "calque/_schemas/README.md",
     "calque/_schemas/status-1.json",
 )

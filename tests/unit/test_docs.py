@@ -21,6 +21,7 @@ from calque.cli import commands
 from calque.config import load
 from calque.config.keys import File
 from calque.core.lifecycle import Change, State
+from calque.statements.parse import parse
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -201,6 +202,12 @@ def test_the_page_on_the_configuration_explains_every_choice() -> None:
 def test_every_program_on_a_page_is_python(page: Path) -> None:
     for text in blocks(page, "python"):
         ast.parse(text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_statement_on_a_page_can_be_parsed(page: Path) -> None:
+    for text in blocks(page, "sql"):
+        parse(text)
 
 
 def test_readme_fits_on_a_few_screens() -> None:

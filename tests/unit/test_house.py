@@ -134,7 +134,10 @@ def test_a_dry_run_forwards_no_effect(port: str, dry_run: type[object]) -> None:
 
 
 ERRORS = frozenset(
-    {"Refused", "Unavailable", "Broken", "CallFailed", "EventsForgotten", "LeaseHeldByOther", "UsageError"}
+    {
+        *("Refused", "Unavailable", "Broken", "CallFailed", "EventsForgotten", "LeaseHeldByOther", "NotBuilt"),
+        *("StatementSyntaxError", "UsageError"),
+    }
 )
 NAMED = re.compile(
     "calque|commit_table|strict_locations|targets|file:|hdfs:|librdkafka|dfsadmin|format =|registry_options"

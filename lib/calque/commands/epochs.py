@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -77,21 +76,20 @@ def diff_command(
 
 def list_epochs(settings: CommandSettings, config: Config, target: str) -> int:
     from calque.commands.output import print_json, print_table
+    from calque.control.epoch_rows import EPOCH_FIELDS, epoch_row
     from calque.wiring.wiring import Wiring
 
-    rows = [row_of(epoch) for epoch in Wiring(config).ledger(target).epochs()]
+    rows = [epoch_row(epoch) for epoch in Wiring(config).ledger(target).epochs()]
     if settings.json:
         print_json(rows)
     else:
-        rows_with_counts = [
-            {**row, **{name: len(row[name]) for name in ("bridges", "parts", "rereads", "quarantined")}} for row in rows
-        ]
-        print_table([name.replace("_", " ") for name in ROW], [[row[name] for name in ROW] for row in rows_with_counts])
+        print_table([name.replace("_", " ") for name in EPOCH_FIELDS], [row.values() for row in rows])
     return 0
 
 
 def show(settings: CommandSettings, config: Config, target: str, epoch: EpochReference) -> int:
     from calque.commands.output import print_json, print_line, print_table
+    from calque.control.epoch_rows import epoch_row
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
@@ -99,9 +97,9 @@ def show(settings: CommandSettings, config: Config, target: str, epoch: EpochRef
     chosen_epoch = find(ledger.epochs(), epoch, target)
     objects = [object_of(row, wiring, target) for row in ledger.objects(chosen_epoch.epoch)]
     if settings.json:
-        print_json({**row_of(chosen_epoch), **rest_of(chosen_epoch), "objects": objects})
+        print_json({**epoch_row(chosen_epoch), **rest_of(chosen_epoch), "objects": objects})
         return 0
-    for name, value in {**row_of(chosen_epoch), **rest_of(chosen_epoch)}.items():
+    for name, value in {**epoch_row(chosen_epoch), **rest_of(chosen_epoch)}.items():
         print_line(f"{name.replace('_', ' ')}: {shown(value)}")
     print_table(
         ("object", "change", "event id", "files", "location"),
@@ -113,6 +111,7 @@ def show(settings: CommandSettings, config: Config, target: str, epoch: EpochRef
 def diff(settings: CommandSettings, config: Config, target: str, before: EpochReference, after: EpochReference) -> int:
     """What changed after epoch `before`, up to and including epoch `after`."""
     from calque.commands.output import print_json, print_line, print_table
+    from calque.control.epoch_rows import epoch_row
     from calque.errors import Refused
     from calque.wiring.wiring import Wiring
 
@@ -126,7 +125,7 @@ def diff(settings: CommandSettings, config: Config, target: str, before: EpochRe
     between = [epoch for epoch in epochs if first.epoch < epoch.epoch <= last.epoch]
     objects = changes([(epoch.epoch, row) for epoch in between for row in ledger.objects(epoch.epoch)], wiring, target)
     totals = {name: sum(getattr(epoch, name) for epoch in between) for name in ("events", "hops", "files", "bytes")}
-    document = {"target": target, "from": row_of(first), "to": row_of(last), **totals, "objects": objects}
+    document = {"target": target, "from": epoch_row(first), "to": epoch_row(last), **totals, "objects": objects}
     if settings.json:
         print_json(document)
         return 0
@@ -149,21 +148,8 @@ def diff(settings: CommandSettings, config: Config, target: str, before: EpochRe
     return 0
 
 
-ROW = (
-    *("epoch", "event_id", "from_event_id", "published_at", "kind", "tables", "hops", "files", "bytes", "bridges"),
-    *("parts", "rereads", "quarantined"),
-)
-"""The fields of an epoch in a list."""
 GONE = frozenset({"drop_table", "drop_partition", "rename_away"})
 """Changes after which an object is no longer there under its name."""
-
-
-def row_of(epoch: Epoch) -> dict[str, Any]:
-    spans = {
-        name: [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in told]
-        for name, told in (("bridges", epoch.bridges), ("parts", epoch.parts))
-    }
-    return {**{name: getattr(epoch, name) for name in ROW}, **spans, "rereads": list(map(asdict, epoch.rereads))}
 
 
 def rest_of(epoch: Epoch) -> dict[str, Any]:

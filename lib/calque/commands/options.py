@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -156,10 +156,6 @@ def one_target(config: Config, names: Sequence[str]) -> str:
     if len(targets) == 1:
         return targets[0]
     raise click.UsageError(f"--target is needed once. There are {', '.join(config.targets)}")
-
-
-def not_built(command: str, *_given: object) -> NoReturn:
-    raise Refused(f"'calque {command}' is not built yet", "This version does not know how", "Use a newer version")
 
 
 def _exactly_one(_context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:

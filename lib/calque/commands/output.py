@@ -18,17 +18,55 @@ def print_json(document: object) -> None:
     click.echo(json.dumps(document, indent=2, default=_plain, allow_nan=False))
 
 
-def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table on stdout, cells as they are (no markup); None is shown as "-"."""
+def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """A table on stdout, cells as they are (no markup); None is shown as "-", and of a list how long it is."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(*headings, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text(shown(cell)) for cell in row))
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else UNWRAPPED)
     console.print(table)
+
+
+def print_rows(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table, or, where that is wider than the terminal, a table of names and values for each row."""
+    from shutil import get_terminal_size
+
+    if not sys.stdout.isatty() or width(headings, rows) <= get_terminal_size().columns:
+        print_table(headings, rows)
+        return
+    for number, row in enumerate(rows, 1):
+        print_table((f"row {number} of {len(rows)}", ""), zip(headings, row, strict=True))
+
+
+def width(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+    """Columns of the terminal that the table takes, with a blank between its own."""
+    from rich.cells import cell_len
+
+    lines = [headings, *([shown(cell) for cell in row] for row in rows)]
+    return sum(max(map(cell_len, column)) + 1 for column in zip(*lines, strict=True)) - 1
+
+
+def print_csv(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """CSV on stdout; None is empty, a list is JSON."""
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows([json.dumps(cell) if isinstance(cell, list | tuple) else cell for cell in row] for row in rows)
+
+
+def shown(cell: object) -> str:
+    match cell:
+        case None:
+            return "-"
+        case list() | tuple():
+            return str(len(cell))
+        case _:
+            return str(cell)
 
 
 def print_line(text: str) -> None:

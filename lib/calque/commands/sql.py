@@ -1,28 +1,165 @@
-"""`calque sql`: replication statements."""
+"""`calque sql`: statements, from an argument, a file, standard input or an interactive shell."""
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import CommandSettings, examples, not_built, shared
+from calque.commands.options import CommandSettings, examples, shared
+from calque.errors import CalqueError
 
 if TYPE_CHECKING:
-    from calque.config import Config
+    from collections.abc import Iterable, Iterator
+
+    from calque.statements.result import Result
+    from calque.statements.session import Session
+
+STANDARD_INPUT = "-"
+COMMENT = re.compile(r"--\s")
 
 
-@click.command("sql", epilog=examples("calque sql 'REPL STATUS sales'", "calque sql 'USE CLUSTER dr' --json"))
-@click.argument("statement")
+class StatementsCommand(click.Command):
+    """Shows the help of statements, too: of those that begin as the argument does, where there is one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["topic"] = " ".join(word for word in args if not word.startswith("-"))
+        # Two hyphens and a blank are a comment, and no option has such a name.
+        return super().parse_args(ctx, [f" {word}" if COMMENT.match(word) else word for word in args])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from calque.statements.forms import FORMS, forms_of
+
+        super().format_options(ctx, formatter)
+        forms = forms_of(ctx.meta.get("topic", "")) or FORMS
+        with formatter.section("Statements"):
+            for form in forms:
+                formatter.write_text(form.syntax)
+                with formatter.indentation():
+                    formatter.write_text(f"{form.does}.")
+
+
+@click.command(
+    "sql",
+    cls=StatementsCommand,
+    epilog=examples(
+        "calque sql 'SHOW TARGETS'",
+        "calque sql \"SHOW TABLES AT dr LIKE 'sales.*'; SHOW EPOCHS AT dr\" --json",
+        "calque sql -f nightly.sql --csv",
+        "calque sql",
+    ),
+)
+@click.argument("statements", required=False)
+@click.option("-f", "--file", metavar="FILE", help="Read the statements from this file; - is standard input.")
+@click.option("--target", metavar="NAME", help="What statements mean that name no target.")
+@click.option("--csv", is_flag=True, help="Print rows as CSV, with a line of column names before them.")
 @shared
 @click.pass_obj
-def command(settings: CommandSettings, statement: str) -> int:
-    """Run a replication statement.
+def command(settings: CommandSettings, statements: str | None, file: str | None, target: str | None, csv: bool) -> int:
+    """Run statements, separated by semicolons.
 
-    REPL DUMP, LOAD and STATUS, CREATE REMOTE, USE CLUSTER, MARK SET DONE.
+    The first that fails ends the call; nothing is run before all of the text was parsed. Without an argument it reads
+    standard input, or is a shell where that is a terminal. With the beginning of a statement as the argument, --help is
+    about that one.
     """
-    return run(settings, settings.load(), statement)
+    if csv and settings.json:
+        raise click.UsageError("--csv and --json exclude each other. Each is a form of the same rows")
+    if statements is not None and file is not None:
+        raise click.UsageError("The statements stand in an argument and in a file. Only one of them is read")
+    session = session_of(settings, target)
+    if statements is None and file is None and sys.stdin.isatty():
+        if csv or settings.json:
+            raise click.UsageError("The shell prints tables. --csv and --json need statements")
+        return run_shell(session)
+    return run(settings, session, statements if statements is not None else text_of(file or STANDARD_INPUT), csv)
 
 
-def run(settings: CommandSettings, config: Config, statement: str) -> int:
-    not_built("sql", settings, config, statement)
+def session_of(settings: CommandSettings, target: str | None) -> Session:
+    from calque.statements.session import Session
+    from calque.wiring.wiring import Wiring
+
+    config = settings.load()
+    return Session(Wiring(config), config.select([target])[0] if target is not None else None)
+
+
+def text_of(file: str) -> str:
+    """Raises `Refused` for what can't be read."""
+    from pathlib import Path
+
+    from calque.errors import Refused
+
+    try:
+        data = sys.stdin.buffer.read() if file == STANDARD_INPUT else Path(file).read_bytes()
+        return data.decode()
+    except OSError as error:
+        raise Refused(f"{file} can't be read", str(error.strerror), "Name a readable file with -f") from None
+    except UnicodeDecodeError as error:
+        raise Refused(f"{file} is not UTF-8", f"Byte {error.start} is not", "Save it as UTF-8") from None
+
+
+def run(settings: CommandSettings, session: Session, text: str, is_csv: bool) -> int:
+    from calque.commands.output import print_csv
+
+    results = executed(text, session)
+    if settings.json:
+        print_documents(results)
+    else:
+        for _, result in results:
+            if is_csv and result.columns:
+                print_csv(result.columns, result.rows)
+            else:
+                print_result(result)
+    return 0
+
+
+def executed(text: str, session: Session) -> Iterator[tuple[str, Result]]:
+    """The results as they come. A terminal shows meanwhile what is being done."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from calque.statements.execute import run as run_statements
+
+    if not sys.stderr.isatty():
+        yield from run_statements(text, session)
+        return
+    with Console(stderr=True).status("") as status:
+        session.report = lambda line: status.update(Text(" ".join(line.split()), no_wrap=True, overflow="ellipsis"))
+        for each in run_statements(text, session):
+            status.stop()
+            yield each
+            status.start()
+
+
+def print_documents(results: Iterable[tuple[str, Result]]) -> None:
+    """One document, also when a statement failed: those before it are in it."""
+    from calque.commands.output import print_json
+
+    documents: list[dict[str, object]] = []
+    try:
+        for text, result in results:
+            documents.append({"statement": text, "columns": result.columns, "rows": result.rows})
+    except CalqueError:
+        if documents:
+            print_json(documents)
+        raise
+    print_json(documents)
+
+
+def print_result(result: Result) -> None:
+    from calque.commands.output import print_rows
+
+    if result.columns:
+        print_rows(result.columns, result.rows)
+
+
+def run_shell(session: Session) -> int:
+    from calque.commands.sql_shell import history_file, shell
+
+    def print_results(text: str) -> None:
+        for _, result in executed(text, session):
+            print_result(result)
+
+    shell(session, history_file(), print_results)
+    return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from calque.core.standing import is_paused
 from calque.errors import CalqueError, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import StateRow, TableRow, TableState, count_bridges, count_parts, count_rereads
-from calque.model.names import EventId, Span
+from calque.model.names import EventId, Span, TableName
 from calque.ports import EventLog, Ledger
 from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
@@ -148,6 +148,22 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
         "reading": report.get("reading"),
         "last_error": report["last_error"],
     }
+
+
+def tables_at(wiring: Wiring, name: str, takes: Callable[[TableName], bool]) -> list[Document]:
+    """The tables in the target's ledger that `takes` wants, in the order of their names at the source. `at_target` is
+    the name there where it differs, else None."""
+    busy = target_record(wiring, name).get("states", {})
+    admission = wiring.config.target(name).admission()
+    rows = [row for row in wiring.ledger(name).tables().values() if isinstance(row, TableRow) and takes(row.name)]
+    return [
+        {
+            **set_aside(row, state_of_table(row, busy)),
+            "at_target": None if (at_target := admission.name_at_target(row.name)) == row.name else str(at_target),
+            "since_event": row.since_event,
+        }
+        for row in sorted(rows, key=lambda row: row.name)
+    ]
 
 
 def state_of(wiring: Wiring, name: str, report: Mapping[str, Any]) -> str:

@@ -1,0 +1,27 @@
+"""An epoch as a list of epochs gives it: to `calque epochs`, and to `SHOW EPOCHS`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from calque.model.ledger import Epoch
+
+EPOCH_FIELDS = (
+    *("epoch", "event_id", "from_event_id", "published_at", "kind", "tables", "hops", "files", "bytes", "bridges"),
+    *("parts", "rereads", "quarantined"),
+)
+"""The fields of an epoch in a list."""
+
+
+def epoch_row(epoch: Epoch) -> dict[str, Any]:
+    """Values of JSON by field."""
+    spans = {
+        name: [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in exceptions]
+        for name, exceptions in (("bridges", epoch.bridges), ("parts", epoch.parts))
+    }
+    return {
+        **{name: getattr(epoch, name) for name in EPOCH_FIELDS},
+        **spans,
+        "rereads": list(map(asdict, epoch.rereads)),
+    }

@@ -1,0 +1,25 @@
+"""What may be written next? For shells that complete words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from calque.statements.misread import SYMBOLS
+from calque.statements.parse import expected_after
+from calque.statements.split import split
+
+TARGET_FOLLOWS = "AT"
+
+
+def completions(before: str, targets: Iterable[str]) -> Sequence[str]:
+    """The keywords that may follow the text, and the names of targets where one of those may."""
+    # A mark behind the text tells whether its last statement has ended.
+    pieces, unclosed = split(f"{before}\0")
+    if unclosed is not None or not pieces:
+        return []
+    statement = pieces[-1].text.removesuffix("\0")
+    expectation = expected_after(statement)
+    if expectation.position < len(statement):
+        return []
+    names = targets if statement.split()[-1:] and statement.split()[-1].upper() == TARGET_FOLLOWS else ()
+    return [*sorted(names), *sorted(expectation.expected - SYMBOLS.keys())]

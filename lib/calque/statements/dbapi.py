@@ -1,0 +1,219 @@
+"""PEP 249 over statements: `calque.connect`, its connection and cursors, and the tree of errors.
+
+    Error
+    ├── InterfaceError
+    └── DatabaseError
+        ├── DataError, IntegrityError     never raised
+        ├── OperationalError              something does not answer: Unavailable
+        ├── InternalError                 an invariant fell: Broken
+        ├── ProgrammingError              refused, or not to be parsed: Refused, StatementSyntaxError
+        └── NotSupportedError             a newer calque knows how: NotBuilt
+
+The cause (`__cause__`) of each is calque's own error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from calque.config import load
+from calque.errors import Broken, CalqueError, NotBuilt, StatementSyntaxError, Unavailable
+from calque.statements.execute import execute
+from calque.statements.parse import Parameter, parse
+from calque.statements.result import NO_RESULT, Result, Row
+from calque.statements.session import Session
+from calque.wiring.wiring import Wiring
+
+apilevel = "2.0"
+threadsafety = 1
+"""Threads may share the module, not connections."""
+paramstyle = "qmark"
+Description = tuple[str, None, None, None, None, None, None]
+
+
+class Warning(Exception):  # noqa: A001 - the names are PEP 249's
+    pass
+
+
+class Error(Exception):
+    pass
+
+
+class InterfaceError(Error):
+    pass
+
+
+class DatabaseError(Error):
+    pass
+
+
+class DataError(DatabaseError):
+    pass
+
+
+class OperationalError(DatabaseError):
+    pass
+
+
+class IntegrityError(DatabaseError):
+    pass
+
+
+class InternalError(DatabaseError):
+    pass
+
+
+class ProgrammingError(DatabaseError):
+    pass
+
+
+class NotSupportedError(DatabaseError):
+    pass
+
+
+def connect(config: str | Path = "calque.toml", target: str | None = None) -> Connection:
+    """A connection over the configuration; nothing is asked before a statement is executed. `target` is what statements
+    mean that name none."""
+    try:
+        loaded = load(config)
+        return Connection(Session(Wiring(loaded), loaded.select([target])[0] if target is not None else None))
+    except CalqueError as error:
+        raise error_of(error) from error
+
+
+class Connection:
+    """Statements take effect at once: there is nothing to commit."""
+
+    def __init__(self, session: Session) -> None:
+        self._session: Session | None = session
+
+    def cursor(self) -> Cursor:
+        self.session()
+        return Cursor(self)
+
+    def commit(self) -> None:
+        self.session()
+
+    def rollback(self) -> None:
+        raise NotSupportedError("Statements take effect at once, and can't be taken back.")
+
+    def close(self) -> None:
+        self._session = None
+
+    def session(self) -> Session:
+        """Raises `ProgrammingError` when the connection was closed."""
+        if self._session is None:
+            raise ProgrammingError("The connection is closed.")
+        return self._session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Cursor:
+    """`execute` takes one statement; `USE` holds for the whole connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._result = NO_RESULT
+        self._position = 0
+        self._is_closed = False
+
+    @property
+    def description(self) -> tuple[Description, ...] | None:
+        return tuple((name, None, None, None, None, None, None) for name in self._result.columns) or None
+
+    @property
+    def rowcount(self) -> int:
+        return len(self._result.rows) if self._result.columns else -1
+
+    def execute(self, operation: str, parameters: Sequence[Parameter] = ()) -> Self:
+        """Each `?` in the statement stands for a parameter: a string, a number, or the name of a target."""
+        session = self._session()
+        self._result, self._position = NO_RESULT, 0
+        try:
+            self._result = result_of_one(operation, parameters, session)
+        except CalqueError as error:
+            raise error_of(error) from error
+        return self
+
+    def executemany(self, operation: str, parameters: Sequence[Sequence[Parameter]]) -> Self:
+        for each in parameters:
+            self.execute(operation, each)
+            if self._result.columns:
+                raise ProgrammingError("executemany takes no statement that gives rows back.")
+        return self
+
+    def fetchone(self) -> Row | None:
+        return next(iter(self.fetchmany(1)), None)
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        rows = self._rows()
+        end = min(self._position + (self.arraysize if size is None else size), len(rows))
+        fetched, self._position = rows[self._position : end], end
+        return list(fetched)
+
+    def fetchall(self) -> list[Row]:
+        return self.fetchmany(len(self._rows()))
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.fetchone, None)
+
+    def setinputsizes(self, sizes: Sequence[object]) -> None:
+        """Does nothing, as PEP 249 permits."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Does nothing, as PEP 249 permits."""
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _session(self) -> Session:
+        if self._is_closed:
+            raise ProgrammingError("The cursor is closed.")
+        return self.connection.session()
+
+    def _rows(self) -> tuple[Row, ...]:
+        self._session()
+        if not self._result.columns:
+            raise ProgrammingError("There are no rows: execute a statement that gives rows back.")
+        return self._result.rows
+
+
+def result_of_one(operation: str, parameters: Sequence[Parameter], session: Session) -> Result:
+    statements = parse(operation, parameters)
+    if len(statements) != 1:
+        raise ProgrammingError(f"execute takes one statement, not {len(statements)}.")
+    return execute(statements[0].statement, session)
+
+
+def error_of(error: CalqueError) -> Error:
+    """A syntax error shows its place below the text."""
+    match error:
+        case StatementSyntaxError():
+            return ProgrammingError(f"{error}\n{error.excerpt}")
+        case NotBuilt():
+            return NotSupportedError(str(error))
+        case Unavailable():
+            return OperationalError(str(error))
+        case Broken():
+            return InternalError(str(error))
+        case _:
+            return ProgrammingError(str(error))

@@ -1,0 +1,36 @@
+"""`SHOW TARGETS`, `SHOW TABLES AT` and `SHOW EPOCHS`: what `calque status` and `calque epochs list` know, as rows."""
+
+from __future__ import annotations
+
+from calque.control.epoch_rows import EPOCH_FIELDS, epoch_row
+from calque.control.status import snapshot, tables_at
+from calque.core.patterns import chosen
+from calque.statements.forms import TABLE_COLUMNS, TARGET_COLUMNS
+from calque.statements.result import Result, result_of
+from calque.statements.session import Session
+from calque.statements.statement import ShowEpochs, ShowTables
+
+
+def show_targets(session: Session) -> Result:
+    targets = snapshot(session.wiring)["targets"]
+    return result_of(
+        TARGET_COLUMNS, ({**target, **target["tables"], "target": name} for name, target in targets.items())
+    )
+
+
+def show_tables(statement: ShowTables, session: Session) -> Result:
+    """Raises `Refused` for an unknown target and a wrong pattern, `Unavailable` where the ledger can't be read."""
+    target = session.only_target(statement.target)
+    takes = chosen([] if statement.pattern is None else [in_session(statement.pattern, session)])
+    return result_of(TABLE_COLUMNS, tables_at(session.wiring, target, takes))
+
+
+def in_session(pattern: str, session: Session) -> str:
+    """A pattern without a database means tables of the session's."""
+    names_database = "." in pattern or pattern.startswith("/")
+    return pattern if names_database or session.database is None else f"{session.database}.{pattern}"
+
+
+def show_epochs(statement: ShowEpochs, session: Session) -> Result:
+    ledger = session.wiring.ledger(session.only_target(statement.target))
+    return result_of(EPOCH_FIELDS, map(epoch_row, ledger.epochs()))
