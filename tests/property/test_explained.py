@@ -44,7 +44,20 @@ from calque.model.plan import (
 )
 from calque.model.policy import Limits, TargetCapabilities
 from calque.model.records import AnnouncedBridge, AnnouncedParts
-from support.worlds.histories import HOLES, Action, Player, Story, Window, stories, works
+from support.worlds.histories import (
+    AT_FIRST,
+    HOLES,
+    PLAIN,
+    Action,
+    Capture,
+    Player,
+    Read,
+    Story,
+    Window,
+    Write,
+    stories,
+    works,
+)
 from support.worlds.worlds import World
 
 HISTORIES = {"check": 50, "prove": 10_000}
@@ -305,3 +318,15 @@ def test_a_window_makes_the_calls_and_copies_that_its_plan_announced(
     player.begin()
     for action in story.actions:
         player.act(action)
+
+
+def test_a_bridge_that_takes_several_calls_is_announced_as_a_bridge_alone() -> None:
+    writes = (Write("exchange_partition", 122), Write("alter_partitions", 0))
+    before = (*AT_FIRST, Write("add_partitions", 109))
+    story = Story(PLAIN, 4, before, (Capture(), Read(), *writes, Capture(), Window()), settled=True)
+    player = ExplainingPlayer(story, TargetCapabilities(limits=Limits(1, 1, 1)))
+    player.begin()
+    for action in story.actions:
+        player.act(action)
+    window = player.world.windows[-1]
+    assert ([bridge.table for bridge in window.bridges()], window.in_parts()) == (["d1.c"], ())

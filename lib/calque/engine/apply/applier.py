@@ -54,7 +54,7 @@ class Applier:
         """Do one hop. Raises `Conflict`, `ContentLost`."""
         context, operation = self.context, hop.operation
         context.announcement = announcement(hop)
-        context.parts_announcement = AnnouncedParts, names_of(operation), hop.to_event
+        context.parts_announcement = None if hop.bridge else (AnnouncedParts, names_of(operation), hop.to_event)
         match operation:
             case CreateTable():
                 tables.create_table(context, operation)
