@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from calque.core.fold import fold
-from calque.core.locate import ObservedTable, observed_cells
+from calque.core.locate import LocatedState, ObservedTable, locate, observed_cells
+from calque.core.state import stages_of
 from calque.model.names import TableName
+from calque.model.plan import Data
 from support.sources.logs import Log, plain
 
 T, U = plain("t"), plain("u")
@@ -17,3 +19,24 @@ def test_a_table_read_at_another_table_s_event_is_not_taken_for_that_table() -> 
     chain = fold(log.entries())
     cells = observed_cells(chain, {t: ObservedTable(10, "r10"), u: ObservedTable(13, "r13")}, lambda _: 10)
     assert (cells.names[t], cells.names[u]) == (chain.names[t], chain.names[u])
+
+
+def located(content: str) -> LocatedState:
+    """Where a target is that created `t` of event 11 and shows these files: 11 has `a`, 12 `ab`, and 13 `c` alone."""
+    contents = {11: "a", 12: "ab", 13: "c"}
+    log = Log().at(11).create(T).insert(T).insert(T)
+    chain = fold(log.entries())
+
+    def content_of(_lineage: int, _partition: str, data: Data | None) -> tuple[str, int]:
+        return (contents[data.event_id], 0) if data is not None else ("", 0)
+
+    observed = {TableName("d1", "t"): ObservedTable(11, "11", content)}
+    first, stages = stages_of(chain, lambda _: True, content_of)
+    cells = observed_cells(chain, observed, lambda _: 10)
+    return locate(cells, first, stages, observed, lambda _: 10, lambda one, other: set(one) <= set(other))
+
+
+def test_a_state_on_which_an_append_began_is_not_shown_again() -> None:
+    assert [located(content) for content in ("a", "ab", "c")] == [LocatedState(index, 1) for index in (1, 2, 3)]
+    assert located("ax") == LocatedState(None, 2)
+    assert located("x") == LocatedState(None, 1)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from calque.model.names import TableName
+
 UNWRAPPED = 4096
 """Columns of a table that goes into a pipe or a file: no cell is broken there."""
 
@@ -60,13 +62,9 @@ def print_csv(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def shown(cell: object) -> str:
-    match cell:
-        case None:
-            return "-"
-        case list() | tuple():
-            return str(len(cell))
-        case _:
-            return str(cell)
+    if cell is None:
+        return "-"
+    return str(len(cell) if isinstance(cell, list | tuple) and not isinstance(cell, TableName) else cell)
 
 
 def print_line(text: str) -> None:

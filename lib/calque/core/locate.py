@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from calque.core.fold import Chain, LineageId
-from calque.core.state import Cells, Difference, HeadValue, PartValue, Stage, departure
+from calque.core.state import Cells, Content, Difference, HeadValue, PartValue, Stage, departure
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, Version
 
@@ -53,8 +53,10 @@ def locate(
     stages: list[Stage],
     observed: Mapping[TableName, ObservedTable | None],
     shown: Callable[[TableName], EventId],
+    extends: Callable[[Content, Content], bool],
 ) -> LocatedState:
-    """Where `start`, the observed cells, is on the chain; each table showed the event that `shown` says."""
+    """Where `start`, the observed cells, is on the chain; each table showed the event that `shown` says. `extends` says
+    whether all files of one content are in another."""
     ahead = [
         mark for name, table in observed.items() if table is not None for mark in marks(table) if mark > shown(name)
     ]
@@ -65,11 +67,33 @@ def locate(
     difference = Difference()
     difference.forward(departure(start, first))
     located_index = 0 if not difference.differing and first_stop == 0 else None
+    appended_index: int | None = None
     for index, stage in enumerate(stages, start=1):
         difference.forward(stage)
         if index >= first_stop and not difference.differing:
             located_index = index
+        elif index >= first_stop and appended_index is None and only_appended(difference, extends):
+            appended_index = index
+    if located_index is None and appended_index is not None and appended_index < len(stages):
+        first_stop = appended_index + 1
     return LocatedState(located_index, first_stop)
+
+
+def only_appended(difference: Difference, extends: Callable[[Content, Content], bool]) -> bool:
+    """Whether what is observed has all of the state, and more files: an append in place began, which leaves no mark."""
+    return all(
+        delta.was is not None
+        and delta.was == delta.now
+        and not (delta.definition or delta.cascade or delta.added or delta.removed)
+        and (
+            not delta.content or (delta.was_head is not None and extends(delta.head_().content, delta.was_head.content))
+        )
+        and all(
+            (was.lineage, was.version) == (now.lineage, now.version) and extends(now.content, was.content)
+            for was, now in delta.changed.values()
+        )
+        for delta in difference.differing.values()
+    )
 
 
 def marks(table: ObservedTable) -> list[EventId]:

@@ -56,7 +56,7 @@ def problem_of(
         return (UNLISTED, 0) if listed_content is None else listed_content
 
     first, stages = stages_of(chain, takes, content)
-    located = locate(start, first, stages, observed, shown)
+    located = locate(start, first, stages, observed, shown, ground.extends)
     return Problem(
         chain, first, stages, start, START if located.index is None else located.index, located.first_stop, ground
     )
