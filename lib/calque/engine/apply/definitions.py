@@ -49,7 +49,8 @@ class EventImages:
     def __init__(self, journal: Journal, plan: GroupPlan, most: int = AT_ONCE, moves: Sequence[Move] = ()) -> None:
         self.journal, self.most, self.moves = journal, most, moves
         """Partitions lie where the `moves` up to the hop in hand left them."""
-        self.hop_events = [hop.to_event for hop in plan.hops]
+        self.hop_events = [*(hop.to_event for hop in plan.hops), inf]
+        self.hop = 0
         uses = [*(gathered(needs_of(hop.operation)) for hop in plan.hops), gathered(facet_needs(plan))]
         self.last_uses = last_of_each(uses)
         self.needs = united(uses)
@@ -77,11 +78,13 @@ class EventImages:
         return replace(partition, storage=moved(partition.storage, place))
 
     def place(self, event_id: EventId, location: str) -> str:
-        upto = self.hop_events[0] if self.hop_events else inf
+        if not self.moves:
+            return location
+        upto = self.hop_events[self.hop]
         return places(event_id, location, (move for move in self.moves if move.event_id <= upto))[-1]
 
     def passed(self, hop: int) -> None:
-        del self.hop_events[0]
+        self.hop = hop + 1
         for event_id, numbers in self.last_uses[hop].items():
             if TABLE in numbers:
                 self.tables.pop(event_id, None)

@@ -21,13 +21,14 @@ from calque.engine.apply.tables import (
     altered,
     created,
     followed,
+    move_of_directory,
     new_table,
     now_under,
     switched_content,
     with_directory,
 )
 from calque.engine.files.stage import StagedFiles
-from calque.engine.target.observe import ShownTable
+from calque.engine.target.observe import ShownTable, every_partition
 from calque.model.hive import Partition, Table
 from calque.model.names import EventId, TableName
 from calque.model.plan import HiddenBuild, Rebuild
@@ -57,9 +58,9 @@ def rebuild(context: HopContext, operation: Rebuild, event_id: EventId) -> None:
         definition, placed = new_table(context, table, head)
         before, new_placed, change = ShownTable(definition), placed if head.data is not None else None, "replace"
     else:
-        partitions_before = every_partition(context, was)
-        if was != table and context.side.policy.data == "none":
-            partitions_before |= with_directory(context, was, old.table, head, partitions_before)
+        partitions_before = dict(every_partition(context.side, old.table))
+        if (move := move_of_directory(context, operation, old.table)) is not None:
+            partitions_before |= with_directory(partitions_before, move)
         before = replace(old, partitions=partitions_before)
         facets = kept_facets(context, was, before.partitions)
         new_placed = rebuilt_content(context, operation, before)
@@ -135,8 +136,3 @@ def make(context: HopContext, hidden: TableName, definition: Table, partitions: 
     """The table with its partitions under the hidden name."""
     begin(context, hidden, definition)
     context.add_partitions(hidden, [replace(part, database=hidden.database, table=hidden.table) for part in partitions])
-
-
-def every_partition(context: HopContext, table: TableName) -> dict[str, Partition]:
-    target_name, catalog = context.name_at_target(table), context.side.catalog
-    return dict(catalog.partitions(target_name, catalog.partition_names(target_name)))

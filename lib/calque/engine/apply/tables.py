@@ -10,7 +10,7 @@ from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, Marks, moved
 from calque.core.kinds import obstacle
 from calque.core.layout import external_location, join, natural_location
-from calque.core.moves import move_of_tables
+from calque.core.moves import Move, move_of_tables
 from calque.engine.apply.context import HopContext, claim_of
 from calque.engine.apply.hidden_table import begin, hidden_name
 from calque.engine.files.iceberg_metadata import make_ready
@@ -22,7 +22,7 @@ from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
 from calque.model.names import EventId, TableName
-from calque.model.plan import BASE, AlterTable, CreateTable, Head, Version
+from calque.model.plan import BASE, AlterTable, CreateTable, Head, Rebuild, Version
 
 LOG = logging.getLogger(__name__)
 ARMED = (
@@ -102,11 +102,10 @@ def alter_table(context: HopContext, operation: AlterTable) -> None:
     definition = altered(context, table, shown, head, placed)
     if was != table and shown.incarnation().startswith("r"):
         leave_natural_path(context, was, shown)
-    if was != table and is_partitioned(definition) and context.side.policy.data == "none":
-        target_partitions = every_partition(context.side, shown.table)
-        followed_parts = with_directory(context, was, shown.table, head, target_partitions)
-        context.alter_partitions(context.name_at_target(was), followed_parts.values())
-        shown.partitions.update({name: part for name, part in followed_parts.items() if name in shown.partitions})
+    if (move := move_of_directory(context, operation, shown.table)) is not None:
+        moved_partitions = with_directory(every_partition(context.side, shown.table), move)
+        context.alter_partitions(context.name_at_target(was), moved_partitions.values())
+        shown.partitions.update({name: part for name, part in moved_partitions.items() if name in shown.partitions})
     context.call(
         context.side.catalog.alter_table,
         context.name_at_target(was),
@@ -122,19 +121,22 @@ def alter_table(context: HopContext, operation: AlterTable) -> None:
     context.record(table, "", context.shown_table(table).incarnation(), head.since, change, placed)
 
 
-def with_directory(
-    context: HopContext, was: TableName, target_table: Table, head: Head, partitions: Mapping[str, Partition]
-) -> dict[str, Partition]:
-    """Partitions whose files stay at the source and went along with their table's directory, of which no event says
-    anything. Their files are in the new place already, so rows are right before the table is renamed, and after it."""
-    move = move_of_tables(location_of(target_table), was.table, context.images.table(head.version), head.since)
-    if move is None:
-        return {}
+def move_of_directory(context: HopContext, operation: AlterTable | Rebuild, target_table: Table) -> Move | None:
+    """What became of the partitions' directories at the source when the table was renamed, where files stay there. No
+    event says so. They are in the new place already, so rows are right before the table is renamed, and after it."""
+    was, head = operation.was, operation.head
+    if context.side.policy.data != "none" or was is None or was == operation.table or not is_partitioned(target_table):
+        return None
+    return move_of_tables(location_of(target_table), was.table, context.images.table(head.version), head.since)
+
+
+def with_directory(partitions: Mapping[str, Partition], move: Move) -> dict[str, Partition]:
+    """Those that went along, where they are now."""
     locations = {name: location_of(partition) or "" for name, partition in partitions.items()}
     return {
-        name: replace(partition, storage=moved(partition.storage, move.follow(locations[name])))
+        name: replace(partition, storage=moved(partition.storage, place))
         for name, partition in partitions.items()
-        if move.follow(locations[name]) != locations[name]
+        if (place := move.follow(locations[name])) != locations[name]
     }
 
 
