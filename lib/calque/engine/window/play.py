@@ -82,8 +82,8 @@ class WindowPlayer:
         self.attempts, self.begin, self.pool = attempts, begin, pool
         self.interpret, self.spread, self.large = interpret, spread, large
         self.lost: dict[TableName, tuple[EventId, set[Lost]]] = {}
-        """Files of a group, by its first table, that could not be copied since it last arrived at a window's end; and
-        the group's last rename by then: the next one may bring them back."""
+        """Files of a group, by its first table, that could not be copied since it last arrived at a window's end, and
+        the group's last rename after which they were tried: the next one may bring them back."""
         self.fetched = prefetched_messages(source.journal, ())
         self.wholes: dict[EventId, list[Entry]] = {}
         """Of a spread window, by its first event: the groups that are wanted whole after all."""
@@ -339,10 +339,11 @@ class WindowPlayer:
 
     def lost_of(self, names: Sequence[TableName], entries: Sequence[Entry]) -> set[Lost]:
         """Files that could not be copied since the tables last arrived at a window's end, or were renamed."""
-        renamed_at = max((entry.event_id for entry in entries if may_move(entry)), default=0)
-        if names[0] not in self.lost or self.lost[names[0]][0] < renamed_at:
-            self.lost[names[0]] = renamed_at, set()
-        return self.lost[names[0]][1]
+        renamed_before, lost = self.lost.setdefault(names[0], (0, set()))
+        renamed_at = max((entry.event_id for entry in entries if may_move(entry)), default=0) if lost else 0
+        if renamed_at > renamed_before:
+            self.lost[names[0]] = renamed_at, (lost := set())
+        return lost
 
     def whole(self, group: Group, upto: EventId) -> Sequence[Entry]:
         """All entries of a group of which the gist is here: the window is read once for all that ask."""

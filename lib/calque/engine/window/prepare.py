@@ -227,7 +227,7 @@ def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
     shows = problem.stages[solution.reached - 1].event_id if solution.reached > 0 else cursor
     complete = solution.reached == problem.last
     chain = problem.chain
-    looked_for = {name: tuple(parts) for name, parts in prepared.looked_for.items()}
+    looked_for = {name: tuple(sorted(parts)) for name, parts in prepared.looked_for.items()}
     arrived = frozenset(prepared.shown.keys() & chain.arrived(ANY_MARK if complete else shows))
     views = frozenset(lineage for lineage, shape in chain.shapes.items() if shape is TableShape.VIEW)
     parts = (prepared.shown, prepared.listings, looked_for, arrived, views, prepared.moves)
