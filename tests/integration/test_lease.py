@@ -126,19 +126,25 @@ def test_a_suspended_process_is_replaced_over_the_same_state_folder_and_writes_n
         suspended.send_signal(signal.SIGCONT)
     assert suspended.wait(120) == 70, one.tail()
     assert " in " + str(one.root / "state") + " is lost. It was taken by process " in one.tail().splitlines()[-1]
-    assert (state_of(one), target.log.current()) == before
+    state, event_id = before
+    after = state_of(one)
+    assert ({name: after.get(name) for name in state}, target.log.current()) == (state, event_id)
+    assert [name for name in after.keys() - state.keys() if not is_unsaid(name)] == []
     assert len(target.catalog.tables(database)) == MANY + 2
     assert one.calque("verify").returncode == 0
 
 
 def state_of(deployment: Deployment) -> Mapping[str, bytes]:
-    """What the state folder says, without what processes say of themselves. A data file is said by its table's log: one
-    whose write was suspended half-way may be there, and no log names it."""
+    """What the state folder holds, without what processes say of themselves."""
     places = ("journal", "evidence", "ledgers", "control", "locks")
     files = (path for place in places for path in (deployment.root / "state" / place).rglob("*") if path.is_file())
     named = {str(path.relative_to(deployment.root)): path.read_bytes() for path in files}
-    is_said = {name: "/_delta_log/" in name or not name.endswith(".parquet") for name in named}
-    return {name: content for name, content in named.items() if is_said[name] and "/processes/" not in name}
+    return {name: content for name, content in named.items() if "/processes/" not in name}
+
+
+def is_unsaid(new_file: str) -> bool:
+    """Whether it is a data file: while no log changes none names it. Its write may have been suspended half-way."""
+    return new_file.endswith(".parquet") and "/_delta_log/" not in new_file
 
 
 @pytest.mark.timeout(600)

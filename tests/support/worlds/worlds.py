@@ -544,10 +544,15 @@ class World:
             for file in listing.files
         ):
             return True
-        later = self.journal.entries(Span(event_id - 1, self.capture.last()))
+        entry, *_ = later = self.journal.entries(Span(event_id - 1, self.capture.last()))
+        partitions = {*entry.keys.partitions}
+        renames = (one for one in later if one.keys.kind is EventKind.RENAME_PARTITION)
+        for rename in renames:
+            partitions |= {*rename.keys.partitions} if partitions & {*rename.keys.others} else set()
         return any(
             (one.keys.kind, other.keys.kind) == (EventKind.ADD_PARTITIONS, EventKind.DROP_PARTITIONS)
             and one.keys.partitions == other.keys.partitions
+            and partitions & {*one.keys.partitions}
             and one.keys.table != other.keys.table
             for one, other in pairwise(later)
         )
