@@ -64,7 +64,7 @@ def contents(
 
 
 def test_an_insert_after_a_known_content_adds_what_it_names() -> None:
-    assert contents(listing("a"), adds("b"), FilesKept(), adds("c")) == {
+    assert contents(listing("a"), adds("b"), FilesKept((2, 2)), adds("c")) == {
         1: ["a", "b"],
         2: ["a", "b"],
         3: ["a", "b", "c"],
@@ -77,6 +77,17 @@ def test_an_insert_that_replaces_needs_no_content_before_it() -> None:
 
 def test_a_listing_between_is_a_content_to_go_on_from() -> None:
     assert contents(None, (FilesUnknown(), listing("a")), adds("b")) == {2: ["a", "b"]}
+
+
+def test_what_was_removed_after_it_is_no_hindrance() -> None:
+    removals = (replaces("c"), FilesUnknown(), FilesListed(frozenset()))
+    for removal in removals:
+        assert contents(listing("a"), adds("b"), (removal, listing("c"))) == {1: ["a", "b"]}
+
+
+def test_a_later_listing_that_nothing_was_removed_before_decides() -> None:
+    assert contents(listing("a"), adds("b"), (adds("c"), listing("b", "c"))) == {}
+    assert contents(None, replaces("a"), adds("b"), (FilesKept(), listing("b"))) == {}
 
 
 def test_a_file_is_listed_with_where_it_is_and_the_time_that_it_has_there() -> None:
@@ -98,6 +109,7 @@ UNCERTAIN: dict[str, tuple[Listing | None, Sequence[FileChange], Sequence[str]]]
     "a file has no checksum": (listing(), [adds("a", without_checksum=["b"])], ()),
     "a name is used again": (listing("a"), [adds("a")], ()),
     "the metastore listed one level alone": (None, [FilesListed(frozenset({"a"}), kept_under(["a"]))], ()),
+    "an alteration did not have the metastore count": (listing("a"), [FilesKept()], ()),
     "the metastore counted others": (listing("a"), [FilesKept((2, 2))], ()),
     "the table is Delta's": (Listing(PLACE, (File("_delta_log/0.json", 1, 1),)), [adds("a")], ()),
 }

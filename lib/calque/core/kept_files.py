@@ -68,17 +68,21 @@ def contents_by_checksum(
 ) -> dict[EventId, Listing]:
     """The contents after events on a directory that no listing says, as far as the events name all their files and
     these are present. They begin with a content that is known or named whole; `base` is the one before the first
-    event."""
+    event. Where nothing can have been removed until a listing, that has decided already (`infer_contents`)."""
     contents: dict[EventId, Listing] = {}
+    since_removal: dict[EventId, Listing] = {}
     content = replace(base, location=location) if base is not None else None
     for event in events:
+        if not isinstance(event.change, FilesAdded | FilesKept):
+            contents |= since_removal
+            since_removal = {}
         if event.listing is not None:
-            content = event.listing
+            content, since_removal = event.listing, {}
             continue
         content = content_after(location, content, event.change, present)
         if content is not None:
-            contents[event.event_id] = content
-    return contents
+            since_removal[event.event_id] = content
+    return contents | since_removal
 
 
 def content_after(location: str, before: Listing | None, change: FileChange, present: PresentFiles) -> Listing | None:
@@ -90,8 +94,9 @@ def content_after(location: str, before: Listing | None, change: FileChange, pre
             if before is None or before.version is not None or any(file.path in change.paths for file in before.files):
                 return None
             return with_files(before, change, present)
-        case FilesKept():
-            return before if before is not None and agrees(change, before.files, before) else None
+        case FilesKept(counted):
+            is_certain = before is not None and counted is not None and agrees(change, before.files, before)
+            return before if is_certain else None
         case FilesListed() | FilesUnknown():
             # What a metastore listed lacks sub-directories.
             return None

@@ -3,11 +3,14 @@ truncation or an overwriting INSERT removes are moved, files of what is renamed 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from calque.adapters.memory.metastore import MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.kept_files import NamedFile
 from calque.core.layout import join
+from calque.model.names import TableName
 from support.sources.writers import Directories
 
 
@@ -48,3 +51,35 @@ class KeepingDirectories(Directories):
 
     def paths(self, location: str) -> list[str]:
         return [join(location, file.path) for file in self.storage.list([location])[location].files]
+
+
+class KeepingFiles:
+    """The storage as Hive's writers have it: what they remove is kept."""
+
+    def __init__(self, directories: KeepingDirectories) -> None:
+        self.directories = directories
+
+    def __getattr__(self, call: str) -> Any:
+        return getattr(self.directories.storage, call)
+
+    def remove(self, locations: Sequence[str]) -> None:
+        for location in locations:
+            if self.directories.keeps(location) and self.directories.storage.read(location) is not None:
+                self.directories.keep(location)
+                self.directories.storage.remove([location])
+            else:
+                self.directories.remove(location)
+
+
+class KeepingSource:
+    """A metastore whose INSERTs are told of with checksums."""
+
+    def __init__(self, metastore: MemoryMetastore, directories: KeepingDirectories) -> None:
+        self.metastore, self.directories = metastore, directories
+        metastore.directories = directories
+
+    def __getattr__(self, call: str) -> Any:
+        return getattr(self.metastore, call)
+
+    def insert(self, name: TableName, files: Sequence[str], **named: Any) -> None:
+        self.metastore.insert(name, [self.directories.logged(path) for path in files], **named)
