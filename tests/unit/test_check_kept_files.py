@@ -12,7 +12,7 @@ from calque.engine.check.findings import Findings
 from calque.engine.check.kept_files import check_kept_files, kept_seconds, seconds_of
 from calque.engine.check.sides import Source
 from calque.errors import Refused
-from calque.model.hive import Database, Table
+from calque.model.hive import Database, Storage, Table
 from calque.model.names import TableName
 from calque.ports.services import Listeners
 
@@ -44,16 +44,20 @@ class WithoutChecksums(MemoryStorage):
         return {}
 
 
+def table(location: str) -> Table:
+    return Table("t", storage=Storage(location=location))
+
+
 def told(
     settings: Mapping[str, str] = ON, *, storage: MemoryStorage | None = None, **databases: Mapping[str, str]
 ) -> list[tuple[str, str, str]]:
     """Severity, what and why of the findings on a source with these databases and their parameters."""
-    store = MemoryMetastore(HIVE_3, "hdfs://n/warehouse")
+    store = MemoryMetastore(HIVE_3, "file:/warehouse")
     for name, parameters in databases.items():
         store.create_database(Database(name, parameters=parameters))
     source = Source(Server(settings), MemoryLog(store), MemoryReader(store), storage or MemoryStorage())
     findings = Findings()
-    check_kept_files(source, [TableName(name, "t") for name in databases], findings)
+    check_kept_files(source, {TableName(name, "t"): table(f"hdfs://n/{name}") for name in databases}, findings)
     return [(each.severity.value, each.what, each.why) for each in findings.entries]
 
 
@@ -74,7 +78,7 @@ def test_databases_where_events_have_no_checksums_are_not_told_of() -> None:
     store.create_database(Database("a", parameters=REPLICATED))
     findings = Findings()
     source = Source(Server(ON), MemoryLog(store), MemoryReader(store), MemoryStorage())
-    check_kept_files(source, [TableName("a", "t")], findings)
+    check_kept_files(source, {TableName("a", "t"): table("file:/a"), TableName("a", "v"): Table("v")}, findings)
     assert findings.entries == []
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 
-from calque.core.layout import join, place
+from calque.core.layout import join
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.sides import Source
 from calque.errors import Refused
-from calque.model.hive import Database
+from calque.model.hive import Database, Table, location_of
 from calque.model.names import TableName
 from calque.ports import CatalogReader
 from calque.ports.services import MetastoreInfo
 
-WITH_CHECKSUMS = "hdfs"
-"""The scheme of the file system whose checksums Hive writes into events."""
+WITH_CHECKSUMS = "hdfs:"
+"""The file system whose checksums Hive writes into events."""
 REPLICATED = "repl.source.for"
 SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
@@ -53,22 +53,18 @@ def seconds_of(text: str) -> float | None:
     return int(match[1]) * SECONDS[match[2]] if match else None
 
 
-def check_kept_files(source: Source, tables: Collection[TableName], findings: Findings) -> None:
-    """Of the databases that have admitted tables and lie where events have checksums."""
-    databases = [source.catalog.database(name) for name in sorted({table.database for table in tables})]
-    on_hdfs = [
-        database
-        for database in databases
-        if database is not None and database.location and place(database.location).scheme == WITH_CHECKSUMS
-    ]
-    if not on_hdfs:
+def check_kept_files(source: Source, tables: Mapping[TableName, Table], findings: Findings) -> None:
+    """Of the databases that have admitted tables where events have checksums."""
+    names = sorted({name.database for name, table in tables.items() if has_checksums(table)})
+    databases = [database for name in names if (database := source.catalog.database(name)) is not None]
+    if not databases:
         return
     if change_manager_setting(source.server, "cm.enabled").lower() != "true":
         why = "its change manager is off (hive.repl.cm.enabled), or the server does not tell its settings"
         findings.add("source", Severity.INFO, "Hive keeps no files that it removes or replaces", why, PASSED_OVER)
         return
-    kept_names = [database.name for database in on_hdfs if is_kept(database)]
-    other_names = [database.name for database in on_hdfs if database.name not in kept_names]
+    kept_names = [database.name for database in databases if is_kept(database)]
+    other_names = [database.name for database in databases if not is_kept(database)]
     if kept_names:
         retain = change_manager_setting(source.server, "cm.retain")
         how_long = f" for {retain}" if retain else ", for how long is not told"
@@ -78,6 +74,10 @@ def check_kept_files(source: Source, tables: Collection[TableName], findings: Fi
     if other_names:
         what = f"Hive keeps no files that it removes or replaces in {', '.join(other_names)}"
         findings.add("source", Severity.INFO, what, f"{REPLICATED} is not set there", PASSED_OVER)
+
+
+def has_checksums(table: Table) -> bool:
+    return (location_of(table) or "").startswith(WITH_CHECKSUMS)
 
 
 PASSED_OVER = "States whose files go too soon are passed over, unless [source] pin keeps them"
