@@ -51,8 +51,6 @@ class HiveWriter(Writer):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_see_only_states_of_the_source_and_nothing_is_written_where_hive_keeps_files(seed: int) -> None:
     world = keeping_world(seed)
-    world.storage.before = lambda _call, _about: world.perhaps_die()
-    world.deadliness = 0.01
     for _ in range(world.rng.randrange(3, 9)):
         for _ in range(world.rng.randrange(16)):
             world.write()
@@ -63,7 +61,6 @@ def test_readers_see_only_states_of_the_source_and_nothing_is_written_where_hive
         assert world.storage.tree("file:/cmroot") == kept
         if world.rng.random() < 0.1:
             world.storage.remove(["file:/cmroot"])
-    world.deadliness = 0.0
     world.settle()
     assert not world.problems, "\n".join([*world.problems[:3], *world.writer.done])
     shown = {name: state for name, state in world.target_states().items() if state is not None}

@@ -74,21 +74,22 @@ class KeepingWorld(World):
         return len(hops), any(hop.bridge for hop in hops)
 
 
-def overwrite_between_two_changes(world: KeepingWorld) -> None:
-    """Partition 1 has one content after another under one name while others go: nobody can list the first one."""
+def overwrite_between_two_changes(world: KeepingWorld, *, listed: bool = False) -> None:
+    """Partition 1 has one content after another under one name while others go: the first one is listed or not."""
     world.insert(DAYS, "000000_0", b"first", "1")
+    if listed:
+        world.capture_all()
     world.drop("2")
     world.insert(DAYS, "000000_0", b"second", "1", replaces=True)
     world.drop("3")
     world.capture_all()
 
 
+@pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize("habits", [HIVE_3, HIVE_4])
-def test_a_content_that_was_replaced_before_anybody_listed_it_is_shown_from_what_hive_kept(
-    habits: ServerHabits,
-) -> None:
+def test_a_content_that_was_replaced_is_shown_from_what_hive_kept(habits: ServerHabits, listed: bool) -> None:
     world = KeepingWorld(habits)
-    overwrite_between_two_changes(world)
+    overwrite_between_two_changes(world, listed=listed)
     assert world.shown_by_one_window() == (4, False)
     assert differences(world) == []
     assert world.reread == set()
@@ -165,9 +166,10 @@ def test_what_hive_has_removed_from_where_it_keeps_files_is_lost() -> None:
     assert differences(world) == []
 
 
-def test_what_is_removed_while_it_is_copied_is_lost() -> None:
+@pytest.mark.parametrize("listed", [True, False])
+def test_what_is_removed_while_it_is_copied_is_lost(listed: bool) -> None:
     world = KeepingWorld()
-    overwrite_between_two_changes(world)
+    overwrite_between_two_changes(world, listed=listed)
 
     def remove(call: str, about: str) -> None:
         if call == "copy" and about.startswith(world.directories.root):
