@@ -22,12 +22,15 @@ def find(storage: Storage, named_files: Collection[NamedFile]) -> dict[NamedFile
 
 def with_checksums(storage: Storage, paths: Mapping[NamedFile, str]) -> dict[NamedFile, File]:
     """Those of the files that lie at these paths."""
-    if not paths:
-        return {}
+    present = looked_at(storage, paths.values())
+    checksums = storage.system_checksums(sorted(present)) if present else {}
+    return {file: present[path] for file, path in paths.items() if checksums.get(path) == file.checksum}
+
+
+def looked_at(storage: Storage, paths: Collection[str]) -> Mapping[str, File]:
+    """The files that are there, by their paths; none where they may not be looked at."""
     try:
-        present = storage.files(sorted(set(paths.values())))
-        checksums = storage.system_checksums(sorted(present))
+        return storage.files(sorted(set(paths))) if paths else {}
     except Refused as error:
         LOG.warning("kept files: %s", error)
         return {}
-    return {file: present[path] for file, path in paths.items() if checksums.get(path) == file.checksum}

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from calque.core.infer_contents import DirectoryEvent
 from calque.core.kept_files import NamedFile, contents_by_checksum, name_of, named_files, with_kept
-from calque.core.layout import join
-from calque.engine.files.kept_files import find
+from calque.engine.files.kept_files import find, looked_at
 from calque.engine.files.stage import Lost, copy_tasks
 from calque.engine.window.unlisted_contents import ObjectRun
 from calque.model.files import Listing
@@ -51,17 +50,15 @@ def kept_listings(
 
 
 def names_of_gone(storage: Storage, listing: Listing, events: Sequence[DirectoryEvent]) -> dict[str, NamedFile]:
-    """Of the files that are not at their places any more as they were listed, those that events name, by their paths;
+    """Of the files that events name those that are not at their places any more as they were listed, by their paths;
     `events` are those up to the listing's."""
-    files = {join(listing.location, file.path): file for file in listing.files}
-    now = storage.files(sorted(files))
-    gone = [
-        file
-        for path, file in files.items()
-        if path not in now or (now[path].size, now[path].modified_ns) != (file.size, file.modified_ns)
-    ]
-    names = {file.path: name_of(file, listing.location, events) for file in gone}
-    return {path: name for path, name in names.items() if name is not None}
+    names = {file: name for file in listing.files if (name := name_of(file, listing.location, events)) is not None}
+    now = looked_at(storage, [name.path for name in names.values()])
+    return {
+        file.path: name
+        for file, name in names.items()
+        if name.path not in now or (now[name.path].size, now[name.path].modified_ns) != (file.size, file.modified_ns)
+    }
 
 
 def listings_by_checksum(storage: Storage, runs: Sequence[ObjectRun], listings: Listings) -> dict[Data, Listing]:
