@@ -171,7 +171,8 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
             return s3_world(store, uuid4().hex)
         case "hdfs":
             hdfs: Hdfs = request.getfixturevalue("hdfs")
-            return World(FileStorage(), HdfsWriter(hdfs.uri), f"{hdfs.uri}/{uuid4().hex}")
+            storage = FileStorage(FileSystemSet(hdfs.options))
+            return World(storage, HdfsWriter(hdfs.uri), f"{hdfs.uri}/{uuid4().hex}")
         case _:
             spark: SparkSession = request.getfixturevalue("session")
             return World(SparkStorage(FileStorage(), lambda: spark, FORCED), LocalWriter(), f"file:{tmp_path}")
@@ -341,6 +342,30 @@ def test_a_copy_repeated_moves_nothing(world: World) -> None:
     before = world.files(world.path("t"))
     assert world.copy(task) == replace(first, checksum=xxh3_128_hexdigest(b"content"), bytes_moved=0)
     assert world.files(world.path("t")) == before
+
+
+def test_a_copy_has_the_time_that_evidence_says_though_its_source_has_another_by_now(world: World) -> None:
+    world.writer.write(world.path("s", "f"), b"x")
+    now = world.task(world.path("s", "f"), world.path("t", "f"))
+    listed = replace(now, modified_ns=now.modified_ns - 5_000_000_000, source_ns=now.modified_ns)
+    assert world.copy(listed).problem == ""
+    takes_no_times = isinstance(world.storage, FileStorage) and isinstance(world.storage.systems, OneSystem)
+    assert takes_no_times or [file.modified_ns for file in world.files(world.path("t"))] == [listed.modified_ns]
+    stale = replace(listed, source_ns=listed.modified_ns, target=world.path("u", "f"))
+    assert "not the file that was listed" in world.copy(stale).problem
+
+
+def test_a_file_system_has_checksums_of_its_own_or_none(world: World) -> None:
+    paths = [world.path("t", name) for name in ("a", "b", "c d", "empty")]
+    for path, content in zip(paths, (b"same", b"same", b"else", b""), strict=True):
+        world.writer.write(path, content)
+    checksums = world.storage.system_checksums([*paths, world.path("t", "missing")])
+    if not isinstance(world.storage, MemoryStorage) and not world.root.startswith("hdfs:"):
+        assert checksums == {}
+        return
+    assert list(checksums) == paths
+    assert checksums[paths[0]] == checksums[paths[1]]
+    assert len(set(checksums.values())) == 3
 
 
 def test_results_come_in_the_order_of_the_tasks_and_progress_for_each(world: World) -> None:

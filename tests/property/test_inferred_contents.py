@@ -23,7 +23,7 @@ from calque.core.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide
 from calque.engine.target.observe import ShownTable
 from calque.engine.window.prepare import moves_in
-from calque.engine.window.unlisted_contents import infer_listings
+from calque.engine.window.unlisted_contents import infer_listings, object_runs
 from calque.model.files import File, Listing
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.names import EventId, Span, TableName
@@ -307,7 +307,7 @@ def inferred(trickster: Trickster, begin: EventId) -> dict[Data, Listing]:
         except Unfoldable:
             continue
         shown = {name: marked(trickster.looks[begin].get(name), begin) for name in chain.tables}
-        found |= infer_listings(side, chain, group, moves, trickster.evidence, shown, lambda _: begin)
+        found |= infer_listings(object_runs(side, chain, group, moves, trickster.evidence, shown, lambda _: begin))
     return found
 
 

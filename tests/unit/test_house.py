@@ -42,7 +42,7 @@ READS = {
     "pins": {"at", "events", "usage"},
     "scans": {"last", "entries", "listings", "remembered"},
     "ledger": {"last_epoch", "epochs", "objects", "tables", "records", "latest_objects", "headers", "rows_of"},
-    "storage": {"list", "exists", "checksums", "files", "read", "children", "entries", "modified"},
+    "storage": {"list", "exists", "checksums", "system_checksums", "files", "read", "children", "entries", "modified"},
 }
 ONLY_READ = {
     ports.EventLog: {"current", "read"},

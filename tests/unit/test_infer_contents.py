@@ -15,6 +15,7 @@ from calque.core.infer_contents import (
     FilesListed,
     FilesReplaced,
     FilesUnknown,
+    KeptUnder,
     changes_of,
     infer_contents,
 )
@@ -138,7 +139,7 @@ def with_parameters(table: Table, **parameters: str) -> Table:
 
 def test_an_insert_names_files_below_its_directory_however_that_is_spelled() -> None:
     event = inserted(f"{PLACE}/000000_0###", "file:///w/d1/t/sub/b#00ff#hdfs://cm#", f"{PLACE}/_SUCCESS###")
-    assert change(event) == adds("000000_0", "sub/b")
+    assert change(event) == replace(adds("000000_0", "sub/b"), kept={"sub/b": KeptUnder("00ff", "hdfs://cm")})
     assert change(inserted(f"{PLACE}/a###", replace="true")) == replaces("a")
 
 

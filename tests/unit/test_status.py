@@ -74,7 +74,7 @@ def told_before(wiring: Wiring, **changes: object) -> None:
 def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring) -> None:
     document = snapshot(wiring)
     assert document["source"] == {"name": "hq", "head": None, "reachable": False}
-    assert document["capture"] == {"state": "stopped", "last_error": None, "pins": None}
+    assert document["capture"] == {"state": "stopped", "last_error": None, "pins": None, "kept_seconds": None}
     assert document["journal"] == {"last": None, "oldest": None, "gaps": [], "last_error": None}
     target = document["targets"]["dr"]
     assert (target["state"], target["position"], target["lag_events"]) == ("stopped", None, 0)
@@ -164,6 +164,7 @@ def test_several_processes_over_one_state_folder_are_told_apart(
         "state": "running",
         "last_error": "The journal can't be written. No space. Make room.",
         "pins": "hardlink",
+        "kept_seconds": None,
     }
     assert document["targets"]["dr"]["state"] == "stopped"
     show(document)
@@ -172,6 +173,17 @@ def test_several_processes_over_one_state_folder_are_told_apart(
     assert "http://127.0.0.1:9400: dr" in said
     found = sorted((process["targets"], process["serves"]) for process in document["processes"])
     assert found == [([], None), (["dr"], "http://127.0.0.1:9400")]
+
+
+def test_a_lag_beyond_half_of_the_time_for_which_hive_keeps_files_is_warned_of(
+    wiring: Wiring, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = snapshot(wiring)
+    for lag, kept, warned in ((51.0, 100.0, True), (50.0, 100.0, False), (51.0, None, False), (None, 100.0, False)):
+        document["targets"]["dr"]["lag_seconds"], document["capture"]["kept_seconds"] = lag, kept
+        show(document)
+        said = capsys.readouterr().out
+        assert ("dr: warning: the lag is more than half of the 100 s" in said.replace("\n", " ")) == warned
 
 
 def test_held_back_tables_wait_with_the_event_that_they_show(wiring: Wiring) -> None:

@@ -86,6 +86,11 @@ def show(document: Mapping[str, Any]) -> None:
     headings = ("target", "state", "position", "lag", "epoch", "live", "being read", "waiting", "quarantined", "error")
     print_table(headings, [(name, *cells(target)) for name, target in document["targets"].items()])
     for name, target in document["targets"].items():
+        if is_beyond_half(target["lag_seconds"], capture["kept_seconds"]):
+            print_line(
+                f"{name}: warning: the lag is more than half of the {capture['kept_seconds']:.0f} s for which Hive "
+                "keeps files at the source (hive.repl.cm.retain); after that their states are passed over"
+            )
         if target["reading"] is not None:
             print_line(f"{name}: {reading(target['reading'])}")
         if target["copying"] is not None:
@@ -96,6 +101,11 @@ def show(document: Mapping[str, Any]) -> None:
             print_line(f"{name}: and {len(target['set_aside']) - ROWS} more that are set aside")
         for row in target["quarantined"]:
             print_line(f"{name}: {row['table']} is quarantined since event {row['since_event']}: {row['reason']}")
+
+
+def is_beyond_half(lag_seconds: float | None, kept_seconds: float | None) -> bool:
+    """Whether files that Hive keeps may be gone before the target has caught up."""
+    return lag_seconds is not None and kept_seconds is not None and lag_seconds > kept_seconds / 2
 
 
 def cells(target: Mapping[str, Any]) -> tuple[object, ...]:

@@ -47,7 +47,12 @@ def document(wiring: Wiring, log: EventLog) -> Document:
     capture = capture_record(wiring, source.places)
     return {
         "source": {"name": source.plug.name, "head": head, "reachable": head is not None},
-        "capture": {"state": capture["state"], "last_error": capture["last_error"], "pins": capture.get("pins")},
+        "capture": {
+            "state": capture["state"],
+            "last_error": capture["last_error"],
+            "pins": capture.get("pins"),
+            "kept_seconds": capture.get("kept_seconds"),
+        },
         "journal": of_journal(wiring, source),
         "targets": {name: of_target(wiring, name, head, log) for name in wiring.config.targets},
         "processes": [

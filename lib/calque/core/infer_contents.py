@@ -14,8 +14,8 @@ leaves the states unknown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from calque.core import decode
@@ -42,25 +42,37 @@ SPARK_STATISTICS = "spark.sql.statistics."
 
 
 @dataclass(frozen=True, slots=True)
+class KeptUnder:
+    """What a file is called by a source that keeps what Hive removes: its checksum, and the change manager's root."""
+
+    checksum: str
+    change_root: str
+
+
+@dataclass(frozen=True, slots=True)
 class FilesAdded:
-    """The event added the files of these paths, and left the others as they were."""
+    """The event added the files of these paths, and left the others as they were. `kept`: as below."""
 
     paths: frozenset[str]
+    kept: Mapping[str, KeptUnder] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class FilesReplaced:
-    """The files of these paths are all that there was after the event."""
+    """The files of these paths are all that there was after the event. `kept`: as below."""
 
     paths: frozenset[str]
+    kept: Mapping[str, KeptUnder] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class FilesListed:
     """The metastore listed these files of a new object, and none in sub-directories. A later listing without any proves
-    that there were none, but for a truncation without an event, which only scans tell of."""
+    that there were none, but for a truncation without an event, which only scans tell of. `kept` are those of the paths
+    for which the event has a checksum and a root, as a metastore with a change manager writes (never 2.3)."""
 
     paths: frozenset[str]
+    kept: Mapping[str, KeptUnder] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +183,7 @@ def is_younger(file: File, event_time: int) -> bool:
 
 def paths_of(change: FileChange) -> frozenset[str]:
     match change:
-        case FilesAdded(paths) | FilesReplaced(paths) | FilesListed(paths):
+        case FilesAdded(paths, _) | FilesReplaced(paths, _) | FilesListed(paths, _):
             return paths
         case FilesKept() | FilesUnknown():
             return frozenset()
@@ -200,13 +212,14 @@ def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move]) ->
         case EventKind.INSERT:
             # An empty list says nothing: some writers send one whatever they wrote.
             insert = decode.insert_of(event)
-            paths = paths_below(location, insert.files)
-            if not paths:
+            files = files_below(location, insert.files)
+            if not files:
                 return FilesUnknown()
-            return FilesReplaced(paths) if insert.replaces else FilesAdded(paths)
+            paths, kept = frozenset(files), kept_under(files)
+            return FilesReplaced(paths, kept) if insert.replaces else FilesAdded(paths, kept)
         case EventKind.CREATE_TABLE:
-            files = decode.table_files(event)
-            return files_listed(location, files) if files or is_managed(event) else FilesUnknown()
+            logged_files = decode.table_files(event)
+            return files_listed(location, logged_files) if logged_files or is_managed(event) else FilesUnknown()
         case EventKind.ALTER_TABLE | EventKind.RENAME_TABLE if not keys.facets_only:
             return alteration_change(event, keys, decode.table_before(event), decode.table_after(event), moves)
         case EventKind.ALTER_PARTITIONS | EventKind.RENAME_PARTITION if not keys.facets_only:
@@ -233,21 +246,29 @@ def is_managed(event: Event) -> bool:
     return decode.table_after(event).type == "MANAGED_TABLE"
 
 
-def files_listed(location: str, files: Sequence[decode.LoggedFile]) -> FileChange:
-    paths = paths_below(location, files)
-    return FilesListed(paths) if paths is not None else FilesUnknown()
+def files_listed(location: str, logged_files: Sequence[decode.LoggedFile]) -> FileChange:
+    files = files_below(location, logged_files)
+    return FilesListed(frozenset(files), kept_under(files)) if files is not None else FilesUnknown()
 
 
-def paths_below(location: str, files: Sequence[decode.LoggedFile]) -> frozenset[str] | None:
+def files_below(location: str, files: Sequence[decode.LoggedFile]) -> Mapping[str, decode.LoggedFile] | None:
     """The data files by their paths below the location; None where some lie elsewhere."""
     root = place(location)
-    paths: set[str] = set()
+    files_by_path: dict[str, decode.LoggedFile] = {}
     for file in files:
         path = place(file.uri)
         if file.directory or not root.contains(path) or root == path:
             return None
-        paths.add(path.path.removeprefix(root.path).lstrip("/"))
-    return frozenset(path for path in paths if is_data(path))
+        files_by_path[path.path.removeprefix(root.path).lstrip("/")] = file
+    return {path: file for path, file in files_by_path.items() if is_data(path)}
+
+
+def kept_under(files: Mapping[str, decode.LoggedFile]) -> dict[str, KeptUnder]:
+    return {
+        path: KeptUnder(file.checksum, file.change_root)
+        for path, file in files.items()
+        if file.checksum and file.change_root
+    }
 
 
 def alteration_change(

@@ -27,6 +27,16 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptFile:
+    """Where a file of a listing is to be had that is not at its place any more, or has another time there: the file's
+    path in the listing; where it lies now, a full path, and its time there."""
+
+    path: str
+    source: str
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """The data files below one directory, sorted by path; a missing directory is an empty listing with `missing`. Of a
     directory with a Delta log the newest version is what is listed."""
@@ -38,6 +48,8 @@ class Listing:
     """A directory where the same files are kept under the same paths while targets need them; empty for none."""
     scan: int = 0
     """The number of the scan that found it; 0 where an event led to it."""
+    kept: tuple[KeptFile, ...] = ()
+    """Where those of the files are that are not as they were listed."""
 
     @property
     def version(self) -> int | None:

@@ -217,6 +217,9 @@ class ForwardingStorage:
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         return self._intercept("checksums", self._storage.checksums, paths)
 
+    def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        return self._intercept("system_checksums", self._storage.system_checksums, paths)
+
     def date(self, times: Mapping[str, int]) -> None:
         self._intercept("date", self._storage.date, times)
 

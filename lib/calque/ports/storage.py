@@ -13,13 +13,20 @@ from calque.model.files import File, Listing
 class CopyTask:
     """One file to copy from `source` (a full path) to `target`; `size` and `modified_ns` are what evidence says.
     `ours`: nobody else writes at the target, so that a file of equal size and time there is a copy that was verified,
-    and neither is read again."""
+    and neither is read again. `source_ns` is the source's time where it has another by now, else 0; the copy gets the
+    one that evidence says."""
 
     source: str
     target: str
     size: int
     modified_ns: int
     ours: bool = False
+    source_ns: int = 0
+
+    @property
+    def expected_ns(self) -> int:
+        """The time that the source has."""
+        return self.source_ns or self.modified_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,11 @@ class Storage(Protocol):
 
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         """xxh3-128 (hexadecimal) of each file's whole content, by full path; those that are not there are left out."""
+
+    def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        """The checksum that the file system itself has of each file, by full path, as Hive writes it into events:
+        hexadecimal, equal for equal content of equal layout. Those that are not there are left out, and all where the
+        file system has none or does not tell."""
 
     def date(self, times: Mapping[str, int]) -> None:
         """Give files, by full path, the times that `list` tells from now on, as a copy gets its source's. What is not

@@ -8,6 +8,7 @@ remembers the NameNode's port: whatever is started over it again is reached unde
 """
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ _ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 _FORMATTED = "has been successfully formatted"
 _LEFT, _REPORTED = "Leaving safe mode", "blocks: "
 """What a NameNode has written, the latter for each DataNode, once files can be read and written."""
+_WEB_PORT = re.compile(r"Jetty bound to port (\d+)")
 _DATA_NODES = 2
 _FOREIGN = ("HADOOP_", "HDFS_", "JAVA_TOOL_OPTIONS", "CLASSPATH")
 _JAVA_OPTIONS = (
@@ -44,6 +46,7 @@ _JAVA_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.log.org.apache.hadoop.hdfs.StateChange=info",
     "-Dorg.slf4j.simpleLogger.log.BlockStateChange=info",
     "-Dorg.slf4j.simpleLogger.log.org.apache.hadoop.hdfs.server.common.Storage=info",
+    "-Dorg.slf4j.simpleLogger.log.org.apache.hadoop.http.HttpServer2=info",
 )
 _SMALL = {
     "dfs.replication": str(_DATA_NODES),
@@ -96,6 +99,11 @@ class Hdfs:
             return hdfs
 
         return start_on(int(port_file.read_text())) if port_file.exists() else on_free_port(start_on)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What a storage's options have to say of it: where it speaks HTTP. A restart changes that."""
+        return {"dfs.namenode.http-address": f"{_HOST}:{_WEB_PORT.findall(self.name_node.output())[-1]}"}
 
     def stop(self) -> None:
         """Ends all three processes. The directory stays."""

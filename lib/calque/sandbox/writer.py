@@ -96,11 +96,17 @@ class HiveClient:
         return moved_partitions
 
     def insert(
-        self, name: TableName, files: Sequence[str], *, values: Sequence[str] | None = None, replace: bool = False
+        self,
+        name: TableName,
+        files: Sequence[str],
+        *,
+        values: Sequence[str] | None = None,
+        replace: bool = False,
+        checksums: Sequence[str] | None = None,
     ) -> None:
         """Tell the metastore of files that were written (`fire_listener_event`). Full paths, of the partition with
         `values`, or of the table. 3.1.3 ends the connection unless there is one checksum for each file."""
-        inserted = InsertEventData(replace, tuple(files), ("",) * len(files))
+        inserted = InsertEventData(replace, tuple(files), tuple(checksums or ("",) * len(files)))
         data = FiredData(inserted)
         partition = None if values is None else tuple(values)
         self.client.call(messages.FIRE_LISTENER_EVENT, FireRequest(True, data, *name, partition))

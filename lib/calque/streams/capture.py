@@ -56,6 +56,8 @@ class CapturePart(Part):
         self.last: EventId | None = None
         self.pins: str | None = None
         """How files of the source are kept; None while that is not known."""
+        self.kept_seconds: float | None = None
+        """For how long Hive keeps files itself; None where it keeps none, and while that is not known."""
 
     def ask(self) -> EventId:
         head = self.log.current()
@@ -74,7 +76,8 @@ class CapturePart(Part):
         return super().problem() or (self.gatherer.problem if self.gatherer is not None else None)
 
     def tell_state(self) -> None:
-        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem(), pins=self.pins)
+        kept = {"pins": self.pins, "kept_seconds": self.kept_seconds}
+        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem(), **kept)
 
     def take_back(self) -> None:
         self.wiring.control.remove(self.source.places.status_record)
@@ -131,7 +134,7 @@ class CapturePart(Part):
         capture = Capture(source, after, gatherer, seam)
         gatherer.resume(after, capture.last())
         self.go_on("evidence", lambda _: gatherer.run())
-        self.go_on("pins", lambda _: self.try_pins())
+        self.go_on("pins", lambda _: self.see_what_is_kept(admissions))
         self.scan(source, admissions, after)
         self.keep(source)
         self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
@@ -161,10 +164,15 @@ class CapturePart(Part):
         self.beside.append(BackgroundThread(name, work, self.end_with))
         self.beside[-1].begin()
 
-    def try_pins(self) -> None:
-        """See once how files of the source can be kept."""
+    def see_what_is_kept(self, admissions: Sequence[Admission]) -> None:
+        """See once how files of the source can be kept, and for how long Hive keeps them."""
+
+        def takes(database: str) -> bool:
+            return any(admission.touches_database(database) for admission in admissions)
+
         try:
             self.pins = self.source.kept_by()
+            self.kept_seconds = self.source.kept_seconds(takes)
         except CalqueError as error:
             LOG.warning("how files of the source are kept is not known: %s", error)
         else:

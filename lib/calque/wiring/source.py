@@ -19,6 +19,7 @@ from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import revealed
 from calque.config.plugs import Source
+from calque.engine.check.kept_files import kept_seconds_of_some
 from calque.engine.sides.sides import SourceSide
 from calque.model.state_places import SourcePlaces
 from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Pins, Scans
@@ -112,6 +113,10 @@ class SourceWiring:
         database = self.side().catalog.database("default")
         location = database.location if database is not None else None
         return "hardlink" if location and not self.why_not_linked(location) else "none"
+
+    def kept_seconds(self, takes_database: Callable[[str], bool]) -> float | None:
+        """How long Hive keeps files of databases that are taken; None where it keeps none, or does not say."""
+        return kept_seconds_of_some(self.server(), self.side().catalog, takes_database)
 
     def _pins_root(self) -> str:
         return self.plug.keys.pins or f"{self.folder.section.path}/{self.places.pins}"

@@ -18,9 +18,9 @@ WRONG = {
     "files": Mutant(
         PREPARE,
         "files are copied as they are by now",
-        "listings = evidence_of(source, chain, lost, moves)",
+        "evidence = evidence_of(source, chain, lost, moves)",
         "from support.faults.planners import files_of_now\n"
-        "        listings = files_of_now(source, evidence_of(source, chain, lost, moves))",
+        "        evidence = files_of_now(source, evidence_of(source, chain, lost, moves))",
     ),
     "definitions": Mutant(
         ADVANCE,

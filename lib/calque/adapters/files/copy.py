@@ -201,10 +201,10 @@ def _source_facts(task: CopyTask, source: ReadableSystem, path: str) -> FileFact
 def _require_listed(task: CopyTask, facts: FileFacts) -> None:
     if facts.directory:
         raise _FileUncopied(f"{task.source} is a directory now.")
-    if (facts.size, facts.modified_ns) != (task.size, task.modified_ns):
+    if (facts.size, facts.modified_ns) != (task.size, task.expected_ns):
         raise _FileUncopied(
             f"{task.source} is not the file that was listed: {facts.size} bytes of {facts.modified_ns} ns "
-            f"instead of {task.size} of {task.modified_ns}."
+            f"instead of {task.size} of {task.expected_ns}."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
@@ -12,6 +12,9 @@ from calque.errors import Refused
 
 PORT = 8020
 """A NameNode's when its address has none."""
+WEB_PORTS = {"http": 9870, "https": 9871}
+ANY_HOST = ("", "0.0.0.0")
+"""What a server is told that is to be reached by all its names."""
 FILES = ("core-site.xml", "hdfs-site.xml")
 
 
@@ -46,3 +49,21 @@ def name_nodes(authority: str, settings: Mapping[str, str]) -> tuple[str, int]:
     if nodes or ":" in authority:
         return authority, max(1, len(nodes))
     return f"{authority}:{PORT}", 1
+
+
+def web_addresses(address: str, settings: Mapping[str, str]) -> Sequence[str]:
+    """Where the NameNodes behind an address (of `name_nodes`) speak HTTP, as URLs without a path."""
+    scheme = "https" if settings.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
+    nodes = [node.strip() for node in settings.get(f"dfs.ha.namenodes.{address}", "").split(",") if node.strip()]
+    suffixes = [f".{address}.{node}" for node in nodes] or [""]
+    rpc_addresses = [settings.get(f"dfs.namenode.rpc-address{suffix}", address) for suffix in suffixes]
+    return [
+        web_address(scheme, settings.get(f"dfs.namenode.{scheme}-address{suffix}", ""), rpc_address)
+        for suffix, rpc_address in zip(suffixes, rpc_addresses, strict=True)
+    ]
+
+
+def web_address(scheme: str, configured: str, rpc_address: str) -> str:
+    host, _, port = configured.rpartition(":")
+    host = rpc_address.rpartition(":")[0] if host in ANY_HOST else host
+    return f"{scheme}://{host}:{port or WEB_PORTS[scheme]}"

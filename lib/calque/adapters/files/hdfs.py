@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fsspec.asyn import get_loop
 
-from calque.adapters.files.hadoop import name_nodes, settings_of
+from calque.adapters.files.hadoop import name_nodes, settings_of, web_addresses
 from calque.adapters.files.hdfs_clients import Clients
 from calque.adapters.files.hdfs_errors import as_os_errors
 from calque.adapters.files.system import FileFacts, entry
+from calque.adapters.files.webhdfs import WebHdfs
 from calque.core.deltalog import LOG
 from calque.core.layout import is_data
 from calque.errors import Refused
@@ -85,10 +86,10 @@ def open_for_readers(authority: str, options: Mapping[str, str]) -> AbstractFile
 
 
 class HdfsSystem:
-    """`System` over clients that are left after `silent` seconds without an answer."""
+    """`System` over clients that are left after `silent` seconds without an answer; `web` has what they lack."""
 
-    def __init__(self, clients: Clients, silent: float) -> None:
-        self._clients, self._silent = clients, silent
+    def __init__(self, clients: Clients, silent: float, web: WebHdfs) -> None:
+        self._clients, self._silent, self._web = clients, silent, web
 
     def facts(self, path: str) -> FileFacts | None:
         try:
@@ -148,6 +149,9 @@ class HdfsSystem:
             reader = self._answer(client, path, client.read(path), self._silent)
             while chunk := self._answer(client, path, reader.read(chunk_size), limit):
                 yield memoryview(chunk)
+
+    def system_checksum(self, path: str) -> str:
+        return self._web.checksum(path)
 
     def create(self, path: str, chunks: Iterable[memoryview]) -> None:
         with self._clients.one() as client:
@@ -236,7 +240,7 @@ def _opened(
         order = {f"dfs.client.failover.random.order.{address}": "true"} if is_retry else {}
         return new_client(f"hdfs://{address}", {**dict(config), **order})
 
-    return HdfsSystem(Clients(client), silent)
+    return HdfsSystem(Clients(client), silent, WebHdfs(web_addresses(address, dict(config)), silent))
 
 
 def _client() -> ModuleType:

@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.5
 ALONE = Pace(threads=1, files=32)
 """Of local files in an executor, where other tasks keep the other cores busy."""
 
-Row = tuple[str, str, int, int, bool]
+Row = tuple[str, str, int, int, bool, int]
 """A task as it travels: objects take ten times as long to write and read, half as long as a small file takes."""
 Said = tuple[str, str, int]
 """A copy's checksum, problem and bytes moved."""
@@ -122,6 +122,9 @@ class SparkStorage:
             return self._files.checksums(paths)
         checksums = self._run("checksum", self._bins(list(dict.fromkeys(paths)), _same_weight), _checksum_bin, _silent)
         return {path: checksum for path, checksum in checksums.items() if checksum}
+
+    def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        return self._files.system_checksums(paths)
 
     def date(self, times: Mapping[str, int]) -> None:
         self._files.date(times)
@@ -245,7 +248,7 @@ def _silent(_item: object, _result: object) -> None:
 
 
 def _row(task: CopyTask) -> Row:
-    return (task.source, task.target, task.size, task.modified_ns, task.ours)
+    return (task.source, task.target, task.size, task.modified_ns, task.ours, task.source_ns)
 
 
 def _copy_weight(row: Row) -> int:

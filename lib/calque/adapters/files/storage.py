@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
@@ -23,13 +24,15 @@ from calque.adapters.files.noting import (
 )
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import FileSystemSet, System, trouble
-from calque.core.deltalog import LOG, commit_path, newest_commit
+from calque.adapters.files.system import ChecksumSystem, FileSystemSet, System, trouble
+from calque.core.deltalog import LOG as DELTA_LOG
+from calque.core.deltalog import commit_path, newest_commit
 from calque.core.layout import COPYING, join, place
 from calque.errors import Refused, Unavailable
 from calque.model.files import File, Listing
 from calque.ports import CopiedFile, CopyTask, StorageEntry
 
+LOG = logging.getLogger(__name__)
 LOCAL = Pace(threads=2, files=32)
 REMOTE = Pace(threads=16, files=1)
 TOGETHER = 32
@@ -120,6 +123,14 @@ class FileStorage:
         threads = (self._local if _local(unique_paths) else REMOTE).threads
         with ThreadPoolExecutor(threads, thread_name_prefix="checksum") as pool:
             checksums = dict(zip(unique_paths, pool.map(self._checksum, unique_paths), strict=True))
+        return {path: checksum for path, checksum in checksums.items() if checksum}
+
+    def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        unique_paths = list(dict.fromkeys(paths))
+        if _local(unique_paths):
+            return {}
+        with ThreadPoolExecutor(REMOTE.threads, thread_name_prefix="checksum") as pool:
+            checksums = dict(zip(unique_paths, pool.map(self._system_checksum, unique_paths), strict=True))
         return {path: checksum for path, checksum in checksums.items() if checksum}
 
     def date(self, times: Mapping[str, int]) -> None:
@@ -213,7 +224,7 @@ class FileStorage:
     def _newest_commit(self, location: str) -> File | None:
         """Of a Delta table. It is read, since its content is what tells a log from another, on storages without times
         too."""
-        version = newest_commit(self.children(join(location, LOG)))
+        version = newest_commit(self.children(join(location, DELTA_LOG)))
         if version is None:
             return None
         path = join(location, commit_path(version))
@@ -243,6 +254,19 @@ class FileStorage:
             return ""
         except OSError as error:
             raise trouble("read", location, error) from error
+
+    def _system_checksum(self, location: str) -> str:
+        """Empty where there is none."""
+        system, path = self.systems.at(location)
+        if not isinstance(system, ChecksumSystem):
+            return ""
+        try:
+            return system.system_checksum(path)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            LOG.debug("no checksum of %s: %s", location, error)
+            return ""
 
     def _publish(self, staged: str, target: str) -> None:
         system, staged_path = self.systems.at(staged)

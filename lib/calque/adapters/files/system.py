@@ -93,6 +93,14 @@ class BulkListing(Protocol):
         """`System.below` of each; None also for a Delta table, and for a file."""
 
 
+@runtime_checkable
+class ChecksumSystem(Protocol):
+    """A system that has checksums of its own."""
+
+    def system_checksum(self, path: str) -> str:
+        """As `Storage.system_checksums` has it. Raises `OSError`, also where it is not told."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnLocations:
     """Locations below which calque writes the data of one target, and how they are reached."""

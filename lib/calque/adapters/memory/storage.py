@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,8 +31,8 @@ class MemoryStorage:
 
     `before` is called with a call's name and what it is about before each call that a real storage would make on its
     own: ("list", location), ("copy", source), ("publish", target), ("make", location), ("exists", location),
-    ("checksum", path), ("files", path), ("date", path), ("remove", location), ("children", location), ("entries",
-    location). It may raise what the port allows, and may change files.
+    ("checksum", path), ("system checksum", path), ("files", path), ("date", path), ("remove", location), ("children",
+    location), ("entries", location). It may raise what the port allows, and may change files.
     """
 
     def __init__(self, now_ns: Callable[[], int] | None = None) -> None:
@@ -96,6 +97,14 @@ class MemoryStorage:
             with self._lock:
                 if (stored := self._files.get(_key(path))) is not None:
                     checksums[path] = xxh3_128_hexdigest(stored.content)
+        return checksums
+
+    def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
+        checksums = {}
+        for path in paths:
+            self.before("system checksum", path)
+            if (content := self.read(path)) is not None:
+                checksums[path] = hashlib.md5(content, usedforsecurity=False).hexdigest()
         return checksums
 
     def date(self, times: Mapping[str, int]) -> None:
@@ -239,18 +248,19 @@ class MemoryStorage:
             source, target = self._files.get(_key(task.source)), self._files.get(_key(task.target))
             if source is None:
                 return CopiedFile(task, problem=f"{task.source} is not there any more.")
-            if (len(source.content), source.modified_ns) != (task.size, task.modified_ns):
+            if (len(source.content), source.modified_ns) != (task.size, task.expected_ns):
                 return CopiedFile(task, problem=f"{task.source} is not the file that was listed.")
             if task.ours and target and (len(target.content), target.modified_ns) == (task.size, task.modified_ns):
                 return CopiedFile(task)
             checksum = xxh3_128_hexdigest(source.content)
             if _key(task.target) in self._directories or (target and target.content != source.content):
                 return CopiedFile(task, problem=f"{task.target} is there already with other content.")
+            copied = StoredFile(source.content, task.modified_ns)
             if target:
-                self._files[_key(task.target)] = source
+                self._files[_key(task.target)] = copied
                 return CopiedFile(task, checksum)
             self._put(_key(task.target), source.content)
-            self._files[_key(task.target)] = source
+            self._files[_key(task.target)] = copied
             return CopiedFile(task, checksum, bytes_moved=task.size)
 
     def _publish(self, staged: str, staged_key: str, target: str, target_key: str) -> None:

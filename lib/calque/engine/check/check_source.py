@@ -11,6 +11,7 @@ from calque.core.kinds import HUDI, HUDI_TIMELINE, REASONS, is_plain, kind_of
 from calque.core.layout import Place, place
 from calque.engine.check.check_log import check_log
 from calque.engine.check.findings import Findings, Severity, listed
+from calque.engine.check.kept_files import check_kept_files
 from calque.engine.check.sides import Source
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Table, is_view, location_of
@@ -35,6 +36,7 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
         check_locations(tables, findings)
         if any(policy.data == "copy" for policy in policies):
             check_readable(source.storage, tables, findings)
+            check_kept_files(source, tables, findings)
             if source.why_not_linked is not None:
                 check_links(source.why_not_linked, tables, findings)
     except (Unavailable, Refused) as error:

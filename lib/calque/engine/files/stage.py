@@ -59,10 +59,10 @@ def stage(side: TargetSide, requests: Sequence[StageRequest]) -> list[StagedFile
         return [StagedFiles(request.listing.location, request.listing.files) for request in requests]
     locations = choose(side, requests)
     tasks = [
-        CopyTask(origin(request.listing, file), join(location, file.path), file.size, file.modified_ns, ours=True)
+        task
         for request, location in zip(requests, locations, strict=True)
         if request.listing.version is None
-        for file in request.listing.files
+        for task in copy_tasks(request.listing, ((file, join(location, file.path)) for file in request.listing.files))
     ]
     results = copied(side, tasks)
     side.storage.make_directories(
@@ -98,9 +98,16 @@ def stage_version(side: TargetSide, target_listing: Listing, listing: Listing, e
     return brought(target_listing.location, version) if version is not None else None
 
 
-def origin(listing: Listing, file: File) -> str:
-    """Where the file is copied from."""
-    return join(listing.pin or listing.location, file.path)
+def copy_tasks(listing: Listing, targets: Iterable[tuple[File, str]]) -> list[CopyTask]:
+    """From where each file of the listing is to be had."""
+    kept_files = {kept.path: kept for kept in listing.kept}
+    tasks = []
+    for file, target in targets:
+        kept = kept_files.get(file.path)
+        source = kept.source if kept is not None else join(listing.pin or listing.location, file.path)
+        source_ns = kept.modified_ns if kept is not None else 0
+        tasks.append(CopyTask(source, target, file.size, file.modified_ns, ours=True, source_ns=source_ns))
+    return tasks
 
 
 def placed(files: Iterable[File], location: str, results: Mapping[str, CopiedFile]) -> StagedFiles:
@@ -228,13 +235,7 @@ def stage_append(side: TargetSide, target_listing: Listing, source_listing: List
     hidden = {
         file.path: staged_name(target_listing.location, file.path, event_id, source_listing.scan) for file in new_files
     }
-    results = copied(
-        side,
-        [
-            CopyTask(origin(source_listing, file), hidden[file.path], file.size, file.modified_ns, ours=True)
-            for file in new_files
-        ],
-    )
+    results = copied(side, copy_tasks(source_listing, ((file, hidden[file.path]) for file in new_files)))
     files = tuple(
         File(file.path, file.size, file.modified_ns, results[hidden[file.path]].checksum or None) for file in new_files
     )
@@ -248,5 +249,5 @@ def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, CopiedFile]
     results = {result.task.target: result for result in side.storage.copy(tasks)} if tasks else {}
     for result in results.values():
         if result.problem:
-            raise ContentLost(result.task.source, result.problem, result.task.size, result.task.modified_ns)
+            raise ContentLost(result.task.source, result.problem, result.task.size, result.task.expected_ns)
     return results

@@ -8,7 +8,6 @@ from functools import cache
 
 from calque.core.edges import EdgeRules
 from calque.core.fold import Chain, ColumnChanges, LineageId, Unfoldable, defining, fold, groups
-from calque.core.layout import join
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, base_contents, problem_of
@@ -17,8 +16,9 @@ from calque.engine.files.stage import Lost
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.observe import ShownTable, as_observed, observe
+from calque.engine.window.kept_contents import available, kept_listings, listings_by_checksum
 from calque.engine.window.recognise import recognise
-from calque.engine.window.unlisted_contents import infer_listings
+from calque.engine.window.unlisted_contents import infer_listings, object_runs
 from calque.model.files import Listing
 from calque.model.journal import Entry, TableShape
 from calque.model.names import EventId, TableName
@@ -122,9 +122,13 @@ def prepare(
             raise Unfoldable(name, event_id, "a window that died brought it there from a table that is to be read")
     listings: Listings = {}
     if side.policy.data != "none":
-        listings = evidence_of(source, chain, lost, moves)
-        inferred = infer_listings(source, chain, entries, moves, listings, shown, positions.shown)
-        listings |= {data: listing for data, listing in inferred.items() if not is_lost(listing, lost)}
+        evidence = evidence_of(source, chain, lost, moves)
+        listings = available(evidence, lost)
+        runs = object_runs(source, chain, entries, moves, listings, shown, positions.shown)
+        inferred = infer_listings(runs)
+        listings |= available(inferred, lost)
+        listings |= kept_listings(source.storage, runs, {**inferred, **evidence}, lost)
+        listings |= available(listings_by_checksum(source.storage, runs, listings), lost)
     if side.policy.start is not None:
         recognise(side, chain, shown, listings)
     prepared = planned(side, chain, shown, listings, positions.shown, follows)
@@ -254,7 +258,7 @@ def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
 def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
     """What is known of the chain's contents; files are looked for where the last rename left them."""
     contents = set(contents_of(chain))
-    listings = scanned(source, {data for data in contents if data.scan}, lost, moves)
+    listings = scanned(source, {data for data in contents if data.scan}, moves)
     events = {data.event_id for data in contents if not data.scan}
     evidence = source.evidence.evidence(events) if events else {}
     for data in contents:
@@ -263,40 +267,27 @@ def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: 
         listing = evidence.get((data.event_id, data.location))
         if listing is not None:
             location = places(data.event_id, data.location, moves)[-1]
-            listing = replace(listing, location=location, pin=pin_of(source, data.event_id, data.location, lost))
-            if not is_lost(listing, lost):
-                listings[data] = listing
+            pin = pin_of(source, data.event_id, data.location, lost)
+            listings[data] = replace(listing, location=location, pin=pin)
     return listings
 
 
-def scanned(source: SourceSide, contents: Collection[Data], lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
+def scanned(source: SourceSide, contents: Collection[Data], moves: Sequence[Move]) -> Listings:
     """What scans found of the contents."""
     if not contents or source.scans is None:
         return {}
     listings = source.scans.listings({data.scan for data in contents})
-    known_listings = {
+    return {
         data: replace(listings[data.scan, data.location], location=places(data.event_id, data.location, moves)[-1])
         for data in contents
         if (data.scan, data.location) in listings
     }
-    return {data: listing for data, listing in known_listings.items() if not is_lost(listing, lost)}
 
 
 def pin_of(source: SourceSide, event_id: EventId, location: str, lost: frozenset[Lost]) -> str:
     """Where the files are kept, unless something there is lost."""
     pin = source.pins.at(event_id, location) if source.pins is not None else ""
     return "" if any(path.startswith(f"{pin}/") for path, _, _ in lost) else pin
-
-
-def is_lost(listing: Listing, lost: frozenset[Lost]) -> bool:
-    """Whether a file of the listing is known to be gone."""
-    return (
-        bool(lost)
-        and not listing.pin
-        and not lost.isdisjoint(
-            (join(listing.location, file.path), file.size, file.modified_ns) for file in listing.files
-        )
-    )
 
 
 def contents_of(chain: Chain) -> Iterable[Data]:

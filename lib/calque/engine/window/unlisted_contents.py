@@ -42,7 +42,27 @@ class ShownContent:
     listing: Listing
 
 
-def infer_listings(
+@dataclass(frozen=True, slots=True)
+class ObjectRun:
+    """What happened to an object in one directory, where its files lie now: the content that the target shows, if it
+    does, and the events after that. `unlisted` are its contents that no listing says."""
+
+    location: str
+    base: Listing | None
+    events: Sequence[DirectoryEvent]
+    unlisted: Sequence[Data]
+
+
+def infer_listings(runs: Sequence[ObjectRun]) -> dict[Data, Listing]:
+    """Listings of contents that no listing says, where those before and after them do."""
+    inferred: dict[Data, Listing] = {}
+    for run in runs:
+        contents = infer_contents(run.base, run.events)
+        inferred |= {data: contents[data.event_id] for data in run.unlisted if data.event_id in contents}
+    return inferred
+
+
+def object_runs(
     source: SourceSide,
     chain: Chain,
     entries: Sequence[Entry],
@@ -50,36 +70,45 @@ def infer_listings(
     listings: Listings,
     shown: Mapping[TableName, ShownTable | None],
     shown_event: Callable[[TableName], EventId],
-) -> dict[Data, Listing]:
-    """Listings of contents of the chain that are not among `listings`, where those and what is shown say them. Files
-    are looked for where the last rename left them."""
+) -> list[ObjectRun]:
+    """What happened to each object with a content of the chain that is not among `listings`, in each directory that it
+    had; directories are where the last rename left them."""
     cells = {data: cell for data, cell in contents_with_cells(chain) if data not in chain.renamed}
     if all(data in listings for data in cells):
-        return {}
+        return []
     carrying = {move.event_id for move in moves}
     changing_entries = [entry for entry in entries if entry.event_id not in carrying]
     touches = list(directory_touches(cells, changing_entries, moves))
-    runs = {location: run for location, run in runs_of(touches).items() if may_be_inferred(run, listings)}
+    runs = {location: run for location, run in runs_of(touches).items() if may_be_known(run, listings)}
     if not runs:
-        return {}
+        return []
     changes = changes_in(source, runs.values(), moves)
     bases = bases_of(touches, shown_contents(chain, shown, shown_event))
-    inferred: dict[Data, Listing] = {}
-    for location, run in runs.items():
-        for cell in dict.fromkeys(touch.cell for touch in run if touch.cell is not None):
-            base = bases.get((cell, location))
-            since = base.event_id if base is not None else 0
-            later = [touch for touch in run if touch.entry.event_id > since]
-            contents = infer_contents(
-                base.listing if base is not None else None,
-                [event_of(touch, cell, changes, listings) for touch in later],
-            )
-            inferred |= {
-                touch.data: contents[touch.data.event_id]
-                for touch in later
-                if touch.cell == cell and touch.data not in listings and touch.data.event_id in contents
-            }
-    return inferred
+    return [
+        object_run(location, cell, run, bases.get((cell, location)), changes, listings)
+        for location, run in runs.items()
+        for cell in dict.fromkeys(touch.cell for touch in run if touch.cell is not None)
+    ]
+
+
+def object_run(
+    location: str,
+    cell: PartCell,
+    run: Sequence[DirectoryTouch],
+    base: ShownContent | None,
+    changes: Mapping[Data, FileChange],
+    listings: Listings,
+) -> ObjectRun:
+    since = base.event_id if base is not None else 0
+    later = [touch for touch in run if touch.entry.event_id > since]
+    return ObjectRun(
+        location,
+        base.listing if base is not None else None,
+        tuple(event_of(touch, cell, changes, listings) for touch in later),
+        tuple(
+            touch.data for touch in later if touch.cell == cell and touch.data not in listings and not touch.data.scan
+        ),
+    )
 
 
 def changes_in(
@@ -129,12 +158,9 @@ def contents_with_cells(chain: Chain) -> Iterator[tuple[Data, PartCell]]:
                 yield part.data, (lineage, part.lineage)
 
 
-def may_be_inferred(run: Sequence[DirectoryTouch], listings: Listings) -> bool:
-    """Whether a content that is not listed comes before one that is, and not too many messages are to be read."""
-    newest = max((index for index, touch in enumerate(run) if touch.data in listings), default=0)
-    return len(run) <= MOST_EVENTS and any(
-        touch.cell is not None and touch.data not in listings for touch in run[:newest]
-    )
+def may_be_known(run: Sequence[DirectoryTouch], listings: Listings) -> bool:
+    """Whether a content is not listed, and not too many messages are to be read."""
+    return len(run) <= MOST_EVENTS and any(touch.cell is not None and touch.data not in listings for touch in run)
 
 
 def shown_contents(

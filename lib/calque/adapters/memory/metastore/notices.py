@@ -85,8 +85,8 @@ def table_created(table: Table, files: Sequence[str]) -> Notice:
 
 
 def encoded_files(paths: Sequence[str]) -> list[str]:
-    """Without checksums, which local storage has none of."""
-    return [f"{path}###" for path in paths]
+    """Those that come without checksums lie where there are none."""
+    return [path if "#" in path else f"{path}###" for path in paths]
 
 
 def table_altered(before: Table, after: Table, habits: ServerHabits, *, truncates: bool = False) -> Notice:

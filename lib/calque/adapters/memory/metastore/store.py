@@ -331,8 +331,7 @@ class MemoryMetastore:
             partition = None
             if values is not None:
                 partition = stored.partitions.get(tuple(values)) or missing("partition", str(values))
-            notified_files = [file if "#" in file else f"{file}###" for file in files]
-            self._write(notices.inserted(stored.table, partition, notified_files, replace))
+            self._write(notices.inserted(stored.table, partition, notices.encoded_files(files), replace))
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         """Rows of one kind and one table, each with a name."""
