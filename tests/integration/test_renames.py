@@ -23,13 +23,12 @@ from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.messages import Fault
 from calque.config import load
 from calque.control.status import snapshot
-from calque.core.keys import entry_of
 from calque.model.hive import Column, Partition, SerDe, Storage, Table, location_of
-from calque.model.journal import Event, EventKind
-from calque.model.names import EventId, TableName
+from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
+from support.judges.departures import departures, logged
 from support.services.deployments import NUMBERS, Deployment
 from support.sources.writers import INPUT, OUTPUT, SERDE
 
@@ -40,7 +39,6 @@ AT_FIRST = (*("create_database",) * 8, *("create_table",) * 8, *("add_partitions
 RENAMES = ("rename_table", "rename_table", "swap", "rename_chain", "rename_partition", "add_partitions", "insert_files")
 KEYS = (Column("p", "string"),)
 PAIRED: Mapping[str, tuple[Column, ...]] = {"plain_1": (), "plain_2": (), "parts_1": KEYS, "parts_2": KEYS}
-GOES = frozenset({EventKind.RENAME_TABLE, EventKind.DROP_TABLE})
 
 
 class WithEdge(Deployment):
@@ -103,15 +101,6 @@ def deployment(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Wit
     deployment.close()
 
 
-def departures(server: Metastore, after: EventId) -> Counter[TableName]:
-    """How often each name went since the event."""
-    log, events = HiveLog(Client(server.uri)), list[Event]()
-    while page := log.read(events[-1].event_id if events else after, 1000):
-        events += page
-    gone = (entry.keys.other or entry.keys.table for entry in map(entry_of, events) if entry.keys.kind in GOES)
-    return Counter(name for name in gone if name is not None)
-
-
 def test_renames_cost_no_read_of_what_is_there_and_no_moment_without_a_table(
     deployment: WithEdge, servers: Mapping[str, Metastore]
 ) -> None:
@@ -139,7 +128,10 @@ def test_renames_cost_no_read_of_what_is_there_and_no_moment_without_a_table(
         deployment.settle()
     deployment.check_equal()
     status = snapshot(Wiring(load(deployment.config)))
-    gone_at_source, gone_at_target = departures(source, source_start), departures(target_server, target_start)
+    gone_at_source, gone_at_target = (
+        departures(logged(source.uri, source_start)),
+        departures(logged(target_server.uri, target_start)),
+    )
     for target in deployment.targets:
         shown = status["targets"][target.name]
         assert (shown["rereads"], shown["bridges"]) == ({"hole": 0, "gap": 0, "operator": 0}, 0), deployment.tail()
