@@ -51,7 +51,9 @@ def contents(base: Listing | None, *changes: FileChange | tuple[FileChange, List
         DirectoryEvent(number, 1000, *(change if isinstance(change, tuple) else (change, None)))
         for number, change in enumerate(changes, start=1)
     ]
-    return {event_id: [file.path for file in found.files] for event_id, found in infer_contents(base, events).items()}
+    return {
+        event_id: [file.path for file in found.files] for event_id, found in infer_contents(PLACE, base, events).items()
+    }
 
 
 def test_what_later_events_added_was_not_there_before() -> None:
@@ -77,9 +79,18 @@ def test_equal_listings_tell_of_alterations_between_them() -> None:
     assert contents(listing("a"), FilesKept(), (FilesKept(), listing("a"))) == {1: ["a"]}
 
 
+def test_where_there_was_no_file_and_the_metastore_counts_none_there_is_none() -> None:
+    counted = FilesKept((0, 0))
+    assert contents(listing(), counted, counted, FilesKept(), counted) == {1: [], 2: []}
+    assert contents(None, (FilesUnknown(), listing()), counted, FilesKept((1, 0))) == {2: []}
+    assert contents(listing("a"), counted) == contents(None, counted) == {}
+
+
 def test_what_is_inferred_is_kept_where_the_later_listing_is() -> None:
     kept = replace(listing("a", "b"), pin="file:/pins/3")
-    found = infer_contents(listing(), [DirectoryEvent(1, 1000, adds("a")), DirectoryEvent(2, 1000, adds("b"), kept)])
+    found = infer_contents(
+        PLACE, listing(), [DirectoryEvent(1, 1000, adds("a")), DirectoryEvent(2, 1000, adds("b"), kept)]
+    )
     assert found == {1: replace(listing("a"), pin="file:/pins/3")}
 
 

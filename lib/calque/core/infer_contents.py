@@ -14,7 +14,7 @@ leaves the states unknown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -101,11 +101,11 @@ class DirectoryEvent:
     listing: Listing | None = None
 
 
-def infer_contents(base: Listing | None, events: Sequence[DirectoryEvent]) -> dict[EventId, Listing]:
-    """The contents after events on a directory, which come in their order, where no listing says them and they are
-    certain. Each is a part of a later listing, and kept where that is. `base` is the content before the first event,
-    where that is known."""
-    inferred: dict[EventId, Listing] = {}
+def infer_contents(location: str, base: Listing | None, events: Sequence[DirectoryEvent]) -> dict[EventId, Listing]:
+    """The contents after events on the directory `location`, which come in their order, where no listing says them and
+    they are certain. Each is a part of a later listing, and kept where that is, or has no files. `base` is the content
+    before the first event, where that is known."""
+    inferred = {event_id: Listing(location, ()) for event_id in staying_empty(base, events)}
     for end, last in enumerate(events):
         start = start_of(events, end) if last.listing is not None else None
         if last.listing is None or start is None:
@@ -116,6 +116,16 @@ def infer_contents(base: Listing | None, events: Sequence[DirectoryEvent]) -> di
         elif start >= 0:
             inferred |= contents_in_run((), events[start : end + 1], last.listing)
     return inferred
+
+
+def staying_empty(base: Listing | None, events: Sequence[DirectoryEvent]) -> Iterator[EventId]:
+    """The events that kept all files where there was none before, and after which the metastore counted none."""
+    known = base
+    for event in events:
+        if event.listing is None and known is not None and not known.files and event.change == FilesKept((0, 0)):
+            yield event.event_id
+        else:
+            known = event.listing
 
 
 def start_of(events: Sequence[DirectoryEvent], end: int) -> int | None:

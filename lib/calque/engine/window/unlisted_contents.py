@@ -57,7 +57,7 @@ def infer_listings(runs: Sequence[ObjectRun]) -> dict[Data, Listing]:
     """Listings of contents that no listing says, where those before and after them do."""
     inferred: dict[Data, Listing] = {}
     for run in runs:
-        contents = infer_contents(run.base, run.events)
+        contents = infer_contents(run.location, run.base, run.events)
         inferred |= {data: contents[data.event_id] for data in run.unlisted if data.event_id in contents}
     return inferred
 
