@@ -70,7 +70,7 @@ def test_the_demo_reads_nothing_again_and_nothing_is_away_that_its_source_has(
         entries = logged(servers["source"].uri, first_events["source"])
         for name in NAMES:
             admission = wiring.config.targets[name].admission()
-            epochs = json.loads(command("epochs", "list", "-c", file, "--target", name, "--json"))
+            _, *epochs = json.loads(command("epochs", "list", "-c", file, "--target", name, "--json"))
             rereads = [reread for epoch in epochs for reread in epoch["rereads"]]
             bridges = {
                 (bridge["table"], bridge["from"], bridge["to"]) for epoch in epochs for bridge in epoch["bridges"]
@@ -81,7 +81,8 @@ def test_the_demo_reads_nothing_again_and_nothing_is_away_that_its_source_has(
             there = Counter({str(one): times for one, times in departures(entries).items()})
             print(f"{pin}, {pause} s, {name}: {len(entries)} events, {here.total()} departures, {rereads}, {bridges}")
             unsaid = [bridge for bridge in bridges if not any(is_unsaid(entry, *bridge, pin) for entry in entries)]
-            assert (rereads, unsaid) == ([], [])
+            unsaid += [reread for reread in rereads if pin != "none" or reread["cause"] != "hole"]
+            assert unsaid == []
             assert not here - there - Counter(table for table, _, _ in bridges)
 
 

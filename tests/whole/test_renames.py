@@ -34,11 +34,7 @@ def create(world: World, name: TableName, *, partitioned: bool = False) -> None:
     world.source.create_table(Table(name.table, name.database, storage=COLUMNS, partition_keys=keys, parameters={}))
     world.note()
     if partitioned:
-        place = f"{location_of(table_of(world, name))}/p=1"
-        row = Partition(("1",), *name, storage=replace(COLUMNS, location=place), parameters={})
-        world.writer.put_file(place)
-        world.source.add_partitions(name, [row])
-        world.note()
+        add_partition(world, name, "1")
     else:
         insert(world, name)
 
@@ -80,6 +76,16 @@ def check_nothing_was_crossed(world: World) -> None:
     assert world.problems == []
     assert differences(world) == []
     assert not any(hop.bridge for window in world.windows for plan in window.plans for hop in plan.hops)
+
+
+def add_partition(world: World, name: TableName, value: str) -> None:
+    """With one file."""
+    place = f"{location_of(table_of(world, name))}/p={value}"
+    world.writer.put_file(place)
+    world.source.add_partitions(
+        name, [Partition((value,), *name, storage=replace(COLUMNS, location=place), parameters={})]
+    )
+    world.note()
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
@@ -195,3 +201,24 @@ def test_a_table_of_the_same_second_that_comes_to_a_name_shares_no_directory_wit
     places = [location_of(world.target_store.the_table(name).table) for name in (A, B)]
     assert len({*places}) == 2, places
     check_nothing_was_crossed(world)
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_a_table_takes_the_name_of_one_that_went_with_files_nobody_knows(world: World, comes: bool) -> None:
+    """`comes`: the one that went was made since the target was looked at."""
+    if not comes:
+        create(world, A, partitioned=True)
+    create(world, B)
+    world.settle()
+    world.windows.clear()
+    if comes:
+        create(world, A, partitioned=True)
+    add_partition(world, A, "2")
+    swap(world, A, B)
+    drop(world, B)
+    world.settle()
+    assert read_by(world) == []
+    check_nothing_was_crossed(world)
+    (plan,) = (plan for window in world.windows for plan in window.plans if plan.hops)
+    operations = [type(hop.operation).__name__ for hop in plan.hops]
+    assert operations == (["AlterTable"] if comes else ["DropTable", "AlterTable"])

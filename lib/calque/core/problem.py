@@ -28,6 +28,8 @@ class Problem:
     origin: int
     first_stop: int
     ground: EdgeRules
+    own_order: bool = False
+    """Whether each table may be shown at an event of its own (`consistency = "table"`)."""
 
     @property
     def last(self) -> int:
@@ -41,6 +43,7 @@ def problem_of(
     takes: Callable[[TableName], bool],
     listed: Callable[[Data], tuple[Content, int] | None],
     ground: EdgeRules,
+    own_order: bool = False,
 ) -> Problem:
     """The problem of a target that showed each table at the event that `shown` says, and shows `observed` now, of the
     names that `takes` admits. `listed` gives a content's fingerprint and bytes; None where its files are not known."""
@@ -57,9 +60,8 @@ def problem_of(
 
     first, stages = stages_of(chain, takes, content)
     located = locate(start, first, stages, observed, shown, ground.extends)
-    return Problem(
-        chain, first, stages, start, START if located.index is None else located.index, located.first_stop, ground
-    )
+    origin = START if located.index is None else located.index
+    return Problem(chain, first, stages, start, origin, located.first_stop, ground, own_order)
 
 
 def base_contents(cells: Cells) -> dict[PartCell, tuple[Content, int]]:

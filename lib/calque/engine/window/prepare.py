@@ -222,7 +222,8 @@ def planned(
         return one in files and other in files and files[one] <= files[other]
 
     ground = EdgeRules(side.catalog.abilities(), extends, policy.appends == "in_place", policy.atomicity == "rows")
-    problem = problem_of(chain, observed, shown_event, follows, listed, ground)
+    own_order = policy.consistency == "table"
+    problem = problem_of(chain, observed, shown_event, follows, listed, ground, own_order)
     return PreparedGroup(problem, solve(problem), shown, listings)
 
 
