@@ -10,7 +10,23 @@ from hypothesis import strategies as st
 
 from calque.model.policy import Policy
 from support.judges.recorded import UNKNOWN, unlike_target
-from support.worlds.histories import BETWEEN, DEATHS, HOLES, POLICIES, Player, Story, Write, stories, works
+from support.worlds.histories import (
+    AT_FIRST,
+    BETWEEN,
+    DEATHS,
+    HOLES,
+    POLICIES,
+    Capture,
+    Meanwhile,
+    Player,
+    Read,
+    Reread,
+    Story,
+    Window,
+    Write,
+    stories,
+    works,
+)
 
 HISTORIES = {"check": 15, "prove": 20_000}
 LAW = settings(
@@ -73,3 +89,11 @@ def test_the_ledger_says_what_the_target_has_whatever_is_promised_to_readers(sto
 @given(stories(works(BETWEEN, DEATHS, others=HOLES) | LOSSES, COPIES, seen=False))
 def test_after_a_gap_the_ledger_says_what_the_target_has_or_that_it_is_not_known(story: Story) -> None:
     assert [problem for problem in watched(story) if not problem.endswith(UNKNOWN)] == []
+
+
+def test_a_table_that_is_read_and_gone_is_told_before_it_goes_wherever_calque_dies() -> None:
+    policy = Policy("dr", "hq", include=("d*.*",), warehouse="file:/target", max_drop=1.0)
+    work = (Capture(), Reread("d2"), Write("add_partitions", 0), Write("rename_table", 17), Capture())
+    for point in range(1, 10):
+        actions = (*work, Read(Meanwhile(deaths=(point,))), Window(50))
+        assert watched(Story(policy, 3, AT_FIRST, actions, settled=True)) == [], point

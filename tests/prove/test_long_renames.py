@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,19 +59,20 @@ def test_the_demo_reads_nothing_again_and_nothing_is_away_that_its_source_has(
         while None in [target["position"] for target in snapshot(wiring)["targets"].values()]:
             writer.step()
             time.sleep(pause)
+        wait_for_targets(file, client.current())
+        shown_before = {name: len(epochs_of(file, name)) for name in NAMES}
         first_events = {name: log.current() for name, log in logs.items()}
         while (logs["source"].current() - first_events["source"]) * len(NAMES) < TARGET_EVENTS:
             assert run.running, run.output()[-3000:]
             writer.step()
             time.sleep(pause)
 
-        for name in NAMES:
-            command("wait", "-c", file, "--target", name, "--event-id", client.current(), "--timeout", 300)
+        wait_for_targets(file, client.current())
         command("verify", "-c", file, "--data", "checksum")
         entries = logged(servers["source"].uri, first_events["source"])
         for name in NAMES:
             admission = wiring.config.targets[name].admission()
-            _, *epochs = json.loads(command("epochs", "list", "-c", file, "--target", name, "--json"))
+            epochs = epochs_of(file, name)[shown_before[name] :]
             rereads = [reread for epoch in epochs for reread in epoch["rereads"]]
             bridges = {
                 (bridge["table"], bridge["from"], bridge["to"]) for epoch in epochs for bridge in epoch["bridges"]
@@ -84,6 +86,16 @@ def test_the_demo_reads_nothing_again_and_nothing_is_away_that_its_source_has(
             unsaid += [reread for reread in rereads if pin != "none" or reread["cause"] != "hole"]
             assert unsaid == []
             assert not here - there - Counter(table for table, _, _ in bridges)
+
+
+def wait_for_targets(file: Path, event_id: EventId) -> None:
+    for name in NAMES:
+        command("wait", "-c", file, "--target", name, "--event-id", event_id, "--timeout", 300)
+
+
+def epochs_of(file: Path, target: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(command("epochs", "list", "-c", file, "--target", target, "--json"))
+    return found
 
 
 def is_unsaid(entry: Entry, table: str, first: EventId, last: EventId, pin: str) -> bool:

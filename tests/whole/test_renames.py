@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -13,14 +14,20 @@ from calque.model.policy import Policy
 from support.worlds.histories import differences
 from support.worlds.worlds import World
 
-A, B, TMP, OUTSIDE = (TableName("d1", "a"), TableName("d1", "b"), TableName("d1", "tmp"), TableName("x", "a"))
+A, B, TMP, OTHER, LAST = (TableName("d1", name) for name in ("a", "b", "tmp", "other", "last"))
+OUTSIDE = TableName("x", "a")
 COLUMNS = Storage((Column("v", "int"),), serde=SerDe(parameters={}))
 
 
 @pytest.fixture
 def world() -> World:
     """A target of `d1`; `d1` and `x` are empty."""
-    world = World(1, policy=Policy("dr", "hq", include=("d1.*",), warehouse="file:/target"))
+    return world_of("table")
+
+
+def world_of(consistency: Literal["table", "database"]) -> World:
+    policy = Policy("dr", "hq", include=("d1.*",), warehouse="file:/target", consistency=consistency)
+    world = World(1, policy=policy)
     for database in ("d1", "x"):
         world.source.create_database(Database(database))
     world.open()
@@ -222,3 +229,50 @@ def test_a_table_takes_the_name_of_one_that_went_with_files_nobody_knows(world: 
     (plan,) = (plan for window in world.windows for plan in window.plans if plan.hops)
     operations = [type(hop.operation).__name__ for hop in plan.hops]
     assert operations == (["AlterTable"] if comes else ["DropTable", "AlterTable"])
+
+
+def test_the_tables_of_a_database_have_one_order_whatever_is_not_known() -> None:
+    world = world_of("database")
+    create(world, A, partitioned=True)
+    create(world, B)
+    world.settle()
+    world.windows.clear()
+    add_partition(world, A, "2")
+    swap(world, A, B)
+    drop(world, B)
+    world.settle()
+    assert A in read_by(world)
+    assert world.problems == []
+    assert differences(world) == []
+
+
+def test_a_table_whose_files_nobody_knows_is_read_where_it_is_there_at_the_end(world: World) -> None:
+    create(world, A, partitioned=True)
+    create(world, B)
+    world.settle()
+    world.windows.clear()
+    add_partition(world, A, "2")
+    swap(world, A, B)
+    world.source.drop_partitions(B, ["p=2"])
+    world.note()
+    world.settle()
+    assert {A, B} <= {*read_by(world)}
+    assert world.problems == []
+    assert differences(world) == []
+
+
+def test_a_table_that_is_left_out_takes_no_other_name(world: World) -> None:
+    create(world, A, partitioned=True)
+    for name in (B, OTHER):
+        create(world, name)
+    world.settle()
+    world.windows.clear()
+    add_partition(world, A, "2")
+    rename(world, A, TMP)
+    rename(world, TMP, LAST)
+    rename(world, B, A)
+    rename(world, OTHER, B)
+    drop(world, LAST)
+    world.settle()
+    assert read_by(world) == []
+    check_nothing_was_crossed(world)

@@ -8,7 +8,7 @@ are edges only where no path exists without them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ from calque.core.operations import Edge, EdgeCost, operation_of
 from calque.core.problem import START, Problem
 from calque.core.state import UNLISTED, Delta, Difference, Stage, departure
 from calque.core.walk import StateWalk
-from calque.model.names import EventId, TableName
+from calque.model.names import EventId
 from calque.model.plan import GroupPlan, Hop
 
 Cost = tuple[int, int, int, int]
@@ -54,7 +54,7 @@ def solve(problem: Problem) -> Solution:
     """The cheapest plan to the last visitable state that can be reached."""
     solution = cheapest(problem, bridges=False)
     if solution.missing and problem.own_order:
-        apart = cheapest(lost_left_out(problem), bridges=False)
+        apart = cheapest(dropped_left_out(problem), bridges=False)
         solution = solution if apart.missing else apart
     if solution.missing:
         bridged = cheapest(problem, bridges=True)
@@ -77,12 +77,6 @@ def cheapest(problem: Problem, *, bridges: bool) -> Solution:
 
 def visitable_states(problem: Problem) -> set[int]:
     """Indices of states (0: before the first step) whose files, and whose partitions' columns, are known."""
-    return {index for index, _, unknown in knowledge(problem) if not unknown}
-
-
-def knowledge(problem: Problem) -> Iterator[tuple[int, Mapping[LineageId, TableName], set[LineageId]]]:
-    """Of each state its index, which lineages are there, and of which of these files or partitions' columns are not
-    known."""
     shown = problem.first.shown()
     heads = {lineage for lineage, value in problem.first.heads.items() if value.content == UNLISTED}
     parts: dict[LineageId, set[str]] = {}
@@ -90,6 +84,7 @@ def knowledge(problem: Problem) -> Iterator[tuple[int, Mapping[LineageId, TableN
         if value is not None and value.content == UNLISTED:
             parts.setdefault(lineage, set()).add(name)
     doubtful: set[LineageId] = set()
+    indices = set()
     for index in range(problem.last + 1):
         if index:
             stage = problem.stages[index - 1]
@@ -111,37 +106,32 @@ def knowledge(problem: Problem) -> Iterator[tuple[int, Mapping[LineageId, TableN
                         parts[lineage].discard(name)
                         if not parts[lineage]:
                             del parts[lineage]
-        yield index, shown, {lineage for unknown in (heads, parts, doubtful) for lineage in unknown if lineage in shown}
+        if not any(lineage in shown for unknown in (heads, parts, doubtful) for lineage in unknown):
+            indices.add(index)
+    return indices
 
 
-def lost_left_out(problem: Problem) -> Problem:
-    """The same without what its tables are called after a state of theirs that is not known, where they are gone at the
-    end. Each name still shows its own states in their order: where such a table comes, the name shows none for longer.
-    So two tables change places although one of them had files that nobody knows."""
-    known_until: dict[LineageId, int] = {}
-    shown_at_last: Mapping[LineageId, TableName] = {}
-    for index, shown, unknown in knowledge(problem):
-        known_until |= {lineage: index for lineage in shown if lineage not in unknown}
-        shown_at_last = shown
+def dropped_left_out(problem: Problem) -> Problem:
+    """The same without what its tables are called from their next rename on, where they are gone at the end. Each name
+    still shows its own states in their order: where such a table comes, the name shows none for longer. So two tables
+    change places although one of them had files that nobody knows."""
+    gone: dict[LineageId, bool] = {}
+    for stage in problem.stages:
+        gone |= {touch.lineage: touch.named is None for touch in stage.touches}
     hidden: set[LineageId] = set()
     stages = []
-    for index, stage in enumerate(problem.stages, 1):
+    for stage in problem.stages:
         touches = []
         for touch in stage.touches:
-            lineage = touch.lineage
-            if lineage in hidden:
-                touches.append(replace(touch, was_named=None, named=None))
-            elif (
-                touch.was_named != touch.named
-                and lineage not in shown_at_last
-                and known_until.get(lineage, START) < index
-            ):
-                hidden.add(lineage)
-                touches.append(replace(touch, named=None))
+            was_hidden = touch.lineage in hidden
+            if gone[touch.lineage] and touch.was_named != touch.named:
+                hidden.add(touch.lineage)
+            if touch.lineage in hidden:
+                touches.append(replace(touch, was_named=None if was_hidden else touch.was_named, named=None))
             else:
                 touches.append(touch)
         stages.append(replace(stage, touches=tuple(touches)))
-    return replace(problem, stages=stages) if hidden else problem
+    return replace(problem, stages=stages)
 
 
 def kept_stops(problem: Problem, stops: set[int]) -> set[int]:

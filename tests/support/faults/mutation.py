@@ -42,12 +42,14 @@ READS = (
 """Modules that make tables exact beside the windows."""
 LIFECYCLE = ("property/test_lifecycle.py", "whole/test_paused.py", "whole/test_staging.py")
 RENAMES = ("unit/test_moves.py", "whole/test_renames.py")
+PLAN = (*CORE, "whole/test_renames.py")
 BY_HAND = ("whole/test_adopt.py", "whole/test_start.py")
 KEPT = ("unit/test_kept_files.py", "whole/test_kept.py")
 NEARER = {
     "core/kept_files.py": KEPT,
     "engine/files/kept_files.py": KEPT,
     "engine/window/kept_contents.py": KEPT,
+    "core/plan.py": PLAN,
     "core/moves.py": RENAMES,
     "engine/window/play.py": RENAMES,
     "engine/capture/continuity.py": ("whole/test_gaps_found.py",),

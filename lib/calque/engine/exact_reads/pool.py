@@ -23,7 +23,7 @@ from calque.engine.files.stage import ContentLost
 from calque.engine.policy.retained import RetainedReplicas
 from calque.engine.sides.journal_reads import reach, touching
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.sides.table_states import TableStates, landed_row
+from calque.engine.sides.table_states import TableStates, as_recorded, landed_row
 from calque.engine.source.exact_read import TableIsLarge, TableIsTooBusy, read_exact
 from calque.engine.target.fault_isolation import FaultIsolation, facts
 from calque.engine.target.observe import NotOurReplica
@@ -223,6 +223,7 @@ class ReaderPool:
         self.wake()
 
     def read_and_land(self, name: TableName) -> ReadOutcome:
+        self.say_unread(name)
         self.tables.begin_reading(name)
         with_files, names = self.side.policy.data != "none", None
         dropped = AppliedChanges()
@@ -258,6 +259,13 @@ class ReaderPool:
         copy_facets(self.source, self.side, exact, landed.plan, landed.applied, names)
         self.reads.landed(name, len(names), landed.applied.bytes)
         return ReadOutcome(name, exact.exact_at, landed)
+
+    def say_unread(self, name: TableName) -> None:
+        """In the ledger, before the target shows anything else of the table: after a death the next epoch would say
+        that it shows what it showed."""
+        status = self.tables.rows.get(name)
+        if name in self.tables.changed and status is not None and status.shows is not None:
+            self.side.ledger.put_tables([as_recorded(status.row(name))])
 
     def last_absence(self, name: TableName, exact_at: EventId) -> EventId | None:
         """The last event up to the read by which the name, as the target shows it, went: it had no table then."""
