@@ -90,6 +90,7 @@ class Before:
     """What the target has, and what waits to be told by its next epoch."""
 
     standing: Standing
+    views: frozenset[TableName]
     waiting: tuple[AnnouncedBridge | AnnouncedParts, ...]
 
     def announced(self, kind: type[AnnouncedBridge | AnnouncedParts]) -> set[str]:
@@ -162,11 +163,10 @@ class ExplainingPlayer(Player):
             found = explain_next_window(world.source_side, world.side, world.beginning, self.upto(percent))
         except Unavailable:
             return
-        before = Before(standing_at(world), world.side.announced.waiting())
+        before = Before(standing_at(world), views_at(world), world.side.announced.waiting())
         world.calls, world.catalog.objects = Counter(), Counter()
         played = len(world.windows)
         world.window(found.span.upto)
-        world.note_reread()
         if len(world.windows) > played:
             require_same(world, found, world.windows[-1], before)
 
@@ -180,6 +180,12 @@ def standing_at(world: World) -> Standing:
     return found
 
 
+def views_at(world: World) -> frozenset[TableName]:
+    """By the source's names."""
+    views = (name for name, stored in world.stored_at_target() if is_view(stored.table))
+    return frozenset(world.side.admission.source_of(name) or name for name in views)
+
+
 def require_same(world: CountingWorld, found: ExplainedWindow, played: Played, before: Before) -> None:
     """What was announced is what was done. A plan knows neither which files of the source are gone when they are to be
     copied, nor which statistics and constraints the target has, nor which partitions of a table whose files stay at the
@@ -190,7 +196,7 @@ def require_same(world: CountingWorld, found: ExplainedWindow, played: Played, b
         world.left_files = True
         return
     assert plans == played.plans
-    announced = Announced(world, before.standing)
+    announced = Announced(world, before)
     announced.window(found)
     made = Counter({method: count for method, count in world.calls.items() if method not in FACETS})
     hops = [hop for plan in plans for hop in plan.hops]
@@ -222,11 +228,11 @@ def is_rename(operation: Operation) -> bool:
 
 
 def lost_files(world: World, announced: Sequence[GroupPlan], played: Sequence[GroupPlan]) -> bool:
-    """Whether the window met states whose files could not be copied any more; a group without a way past them is
-    read."""
+    """Whether files could not be copied any more: states of a plan that were to be visited can't be, and a group
+    without a way past them is read."""
     known = {event for plan in announced for event in plan.unvisitable}
-    left = {name for plan in announced if plan not in played for name in plan.tables}
-    return any(event not in known for plan in played for event in plan.unvisitable) or bool(left & world.unknown_states)
+    is_group_lost = any(lost for _, lost in world.replica.player.lost.values())
+    return is_group_lost or any(event not in known for plan in played for event in plan.unvisitable)
 
 
 def names_in(hops: Sequence[Hop]) -> set[str]:
@@ -240,8 +246,9 @@ def name_of(row: TableRow) -> TableName:
 class Announced:
     """The calls of the hops and of databases and functions, by method, and the objects of their lists."""
 
-    def __init__(self, world: CountingWorld, standing: Standing) -> None:
-        self.world, self.standing, self.limits = world, standing, world.catalog.abilities().limits
+    def __init__(self, world: CountingWorld, before: Before) -> None:
+        self.world, self.standing, self.limits = world, before.standing, world.catalog.abilities().limits
+        self.views = {*before.views}
         self.files_stay = world.policy.data == "none"
         self.calls: Counts = Counter()
         self.objects: Counts = Counter()
@@ -255,9 +262,10 @@ class Announced:
 
     def hop(self, operation: Operation) -> None:
         match operation:
-            case CreateTable(_, head):
+            case CreateTable(table, head):
                 self.calls["create_table"] += 1
-                if self.files_stay and not self.is_view(head):
+                (self.views.add if self.is_view(head) else self.views.discard)(table)
+                if self.files_stay and table not in self.views:
                     self.calls["alter_table"] += 1
             case HiddenBuild(_, _, partitions):
                 self.calls["create_table"] += 1
@@ -267,8 +275,8 @@ class Announced:
                 self.calls["alter_table"] += 1
             case DropTable():
                 self.calls["drop_table"] += 1
-            case AddPartitions(_, partitions):
-                self.added(len(partitions), any(part.data.location for _, part in partitions))
+            case AddPartitions(table, partitions):
+                self.added(len(partitions), table not in self.views)
             case AlterPartitions(_, partitions):
                 self.list("alter_partitions", len(partitions), self.limits.alter_partitions)
             case RenamePartition():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from calque.demo.run import replication, started
 from calque.demo.source import Source
 from calque.demo.warehouse import create_sample
 from calque.demo.writer import Writer
-from calque.model.journal import Entry
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
@@ -83,6 +84,7 @@ def test_the_demo_reads_nothing_again_and_nothing_is_away_that_its_source_has(
             there = Counter({str(one): times for one, times in departures(entries).items()})
             print(f"{pin}, {pause} s, {name}: {len(entries)} events, {here.total()} departures, {rereads}, {bridges}")
             unsaid = [bridge for bridge in bridges if not any(is_unsaid(entry, *bridge, pin) for entry in entries)]
+            unsaid = [bridge for bridge in unsaid if not came_and_went(entries, *bridge)]
             unsaid += [reread for reread in rereads if pin != "none" or reread["cause"] != "hole"]
             assert unsaid == []
             assert not here - there - Counter(table for table, _, _ in bridges)
@@ -105,6 +107,14 @@ def is_unsaid(entry: Entry, table: str, first: EventId, last: EventId, pin: str)
     if str(keys.table) != table or not first <= entry.event_id <= last:
         return False
     return keys.columns_changed or (pin == "none" and bool(keys.locations))
+
+
+def came_and_went(entries: Sequence[Entry], table: str, first: EventId, last: EventId) -> bool:
+    """Whether the bridge leads over partitions that were added and dropped within it: nobody listed them."""
+    inside = [entry.keys for entry in entries if str(entry.keys.table) == table and first <= entry.event_id <= last]
+    added = {name for keys in inside if keys.kind is EventKind.ADD_PARTITIONS for name in keys.partitions}
+    dropped = {name for keys in inside if keys.kind is EventKind.DROP_PARTITIONS for name in keys.partitions}
+    return bool(added & dropped)
 
 
 def command(*arguments: object) -> str:

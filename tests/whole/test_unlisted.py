@@ -7,8 +7,11 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
+from calque.core.lifecycle import State
+from calque.engine.files.stage import ContentLost, copied
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.names import TableName
+from calque.ports import CopyTask
 from support.worlds.histories import differences
 from support.worlds.worlds import World
 
@@ -106,3 +109,25 @@ def test_files_of_a_state_between_come_from_the_pin_of_the_one_that_was_listed()
     assert world.problems == []
     assert [world.target_states()[DAYS]] == wanted
     assert [hop.bridge for window in world.windows[known:] for plan in window.plans for hop in plan.hops] == [False] * 3
+
+
+def test_a_table_waits_however_many_of_its_states_have_lost_files() -> None:
+    """The target met none of them before they were lost; what comes then is known again."""
+    world = with_days()
+    place = location_of(world.source.the_table(DAYS).partitions["1",])
+    for number in range(9):
+        insert(world, f"late-{number}")
+        world.capture_all()
+        world.storage.remove([f"{place}/late-{number}"])
+    world.window()
+    assert world.replica.tables.state(DAYS) is State.WAITING
+    drop(world, "1")
+    assert shown_by_one_window(world) == (1, False)
+
+
+def test_a_copy_tells_of_all_files_that_it_lacks() -> None:
+    world = with_days()
+    lacking = CopyTask("file:/nowhere/a", "file:/target/a", 1, 1), CopyTask("file:/nowhere/b", "file:/target/b", 2, 2)
+    with pytest.raises(ContentLost) as lost:
+        copied(world.side, lacking)
+    assert lost.value.files == {("file:/nowhere/a", 1, 1), ("file:/nowhere/b", 2, 2)}

@@ -18,10 +18,13 @@ Lost = tuple[str, int, int]
 
 
 class ContentLost(Exception):
-    """Files of a state could not be copied as evidence lists them: the state is not visitable any more."""
+    """Files of a state could not be copied as evidence lists them: the state is not visitable any more. `others` could
+    not be copied either."""
 
-    def __init__(self, location: str, problem: str, size: int = 0, modified_ns: int = 0) -> None:
-        self.file = (location, size, modified_ns)
+    def __init__(
+        self, location: str, problem: str, size: int = 0, modified_ns: int = 0, others: Iterable[Lost] = ()
+    ) -> None:
+        self.files = frozenset({(location, size, modified_ns), *others})
         super().__init__(f"{location}: {problem}")
 
 
@@ -247,7 +250,8 @@ def stage_append(side: TargetSide, target_listing: Listing, source_listing: List
 def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, CopiedFile]:
     """Results by target path."""
     results = {result.task.target: result for result in side.storage.copy(tasks)} if tasks else {}
-    for result in results.values():
-        if result.problem:
-            raise ContentLost(result.task.source, result.problem, result.task.size, result.task.expected_ns)
+    lost = [result for result in results.values() if result.problem]
+    if lost:
+        task, others = lost[0].task, ((one.task.source, one.task.size, one.task.expected_ns) for one in lost[1:])
+        raise ContentLost(task.source, lost[0].problem, task.size, task.expected_ns, others)
     return results

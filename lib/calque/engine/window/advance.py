@@ -77,18 +77,19 @@ def advance(
     lost = set() if lost is None else lost
     applied = applied or AppliedChanges()
     cursor = positions.by_all(names_in(entries))
-    for _ in range(ATTEMPTS):
+    conflicts = 0
+    while conflicts < ATTEMPTS:
         ready = ready_of(prepare(source, side, entries, positions, upto, column_changes, frozenset(lost)), cursor)
         accept(ready)
         try:
             return interpret(source, side, ready, applied, cursor if tried else None)
         except Conflict:
-            tried = True
+            conflicts += 1
         except ContentLost as error:
-            if error.file in lost:
+            if error.files <= lost:
                 raise Unreachable(str(error)) from error
-            lost.add(error.file)
-            tried = True
+            lost |= error.files
+        tried = True
     raise Unreachable(f"{entries[0].keys.table} was changed at the target by another while it was being written")
 
 
