@@ -76,6 +76,12 @@ def versions(options: Options) -> tuple[object, ...]:
     return tuple(_version(value.path) for value in options.values() if isinstance(value, FileSecret))
 
 
+def outdated(options: Options, version: tuple[object, ...]) -> bool:
+    """Whether a file of the options was written or replaced since `versions` gave that, and has a content."""
+    present = versions(options)
+    return present != version and None not in present
+
+
 def _version(path: str) -> object:
     try:
         status = Path(path).stat()
