@@ -71,8 +71,19 @@ class Broken(CalqueError):
 
 def sentence(text: str) -> str:
     """`text` on one line, ending with a full stop."""
-    line = " ".join(text.split())
+    line = printable(" ".join(text.split()))
     return line if line.endswith((".", "!", "?")) else line + "."
+
+
+def printable(text: str) -> str:
+    """The text for a terminal or a log: what steers one (control characters, line ends, marks of direction) is shown as
+    an escape, as `\\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
 
 
 def print_error(*parts: str) -> None:

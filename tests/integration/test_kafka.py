@@ -31,10 +31,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def deployment(broker: Broker, servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
+def deployment(
+    broker: Broker, servers: Mapping[str, Metastore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Deployment]:
+    monkeypatch.setenv("KAFKA_PASSWORD", broker.password)
     found = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=3)
     text = found.config.read_text()
-    options = ", ".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in broker.options.items())
+    named = {**broker.options, "sasl.password_env": "KAFKA_PASSWORD"}
+    del named["sasl.password"]
+    options = ", ".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in named.items())
     journal = f'format = "kafka"\nbrokers = "{broker.address}"\ntopic = "{TOPIC}"\noptions = {{ {options} }}'
     found.config.write_text(f"{text}\n[journal]\n{journal}\n")
     yield found

@@ -12,8 +12,8 @@ from calque.errors import Refused
 
 TEMPLATE = """\
 # Configuration of calque. Durations: "500ms", "10s", "7d"; a number without a unit is seconds. Paths are URIs, or plain
-# paths relative to this file. In tables of options, a key that ends in _env names an environment variable whose value
-# is taken: secret_env = "S3_SECRET".
+# paths relative to this file. No secret stands here: a key that ends in _env names an environment variable, one that
+# ends in _file a file with the value. Options in tables are given so, too: secret_env = "S3_SECRET".
 
 [source]
 name = "hq"                                 # the metastore's own name, the same in all files that name it
@@ -43,9 +43,9 @@ retention = "7d"                            # of events; a target that is away f
 # topic = "hq.events"                       # the source's name and ".events" when left out
 # Settings of librdkafka, Kafka's client, for all that connects; [journal.options] may be a section, too.
 # options = { "security.protocol" = "SSL", "ssl.ca.location" = "/etc/ca.pem", "ssl.key.password_env" = "KAFKA_KEY" }
-# A schema registry of Confluent's kind: events then carry its id of their schema.
+# A schema registry of Confluent's kind: events then carry its id of their schema; a comma-separated list fails over.
 # registry = "http://127.0.0.1:8081"
-# The login at it, both or none.
+# The login at it (a user and a password, or a token), and for TLS e.g. "ssl.ca.location".
 # registry_options = { user = "calque", password_env = "REGISTRY_PASSWORD" }
 
 [window]

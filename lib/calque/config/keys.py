@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from calque.config.checks import (
     Bandwidth,
@@ -19,7 +19,7 @@ from calque.config.checks import (
     Name,
     OptionalEndpoint,
     OptionalLocation,
-    Options,
+    OptionTable,
     Patterns,
     PositiveDuration,
     Prefixes,
@@ -33,8 +33,8 @@ from calque.config.checks import (
     Size,
     Start,
     Topic,
-    WrongError,
 )
+from calque.config.pydantic_errors import WrongError
 from calque.core.patterns import matches, parse_pattern
 from calque.errors import Refused
 from calque.model.names import TableName
@@ -59,7 +59,7 @@ class Source(Section):
     scans: Scans = {}
     gap: Literal["when_needed", "stop"] = "when_needed"
     allow_weak_log: bool = False
-    storage: Options = {}
+    storage: OptionTable = {}
 
     def scans_some(self) -> bool:
         """Whether any table may be scanned."""
@@ -80,7 +80,7 @@ class State(Section):
     path: Folder = Field(default="state", validate_default=True)
     checkpoints: Folder = Field(default="checkpoints", validate_default=True)
     tables: OptionalLocation = ""
-    storage: Options = {}
+    storage: OptionTable = {}
 
     def table_folder(self) -> str:
         """The folder of journals, evidence and ledgers: a path or URI."""
@@ -144,7 +144,7 @@ class Target(Section):
     locations: Prefixes = {}
     strict_locations: bool = False
     properties: Properties = {}
-    storage: Options = {}
+    storage: OptionTable = {}
 
 
 def _named_targets(targets: Mapping[str, Target]) -> Mapping[str, Target]:
@@ -166,8 +166,3 @@ class File(Section):
     window: Window = Field(default_factory=dict, validate_default=True)
     serve: Serve = Field(default_factory=dict, validate_default=True)
     targets: Annotated[Mapping[str, Target], AfterValidator(_named_targets)]
-
-
-def revealed(options: Mapping[str, SecretStr]) -> dict[str, str]:
-    """Options with their secrets in the clear, for whoever connects."""
-    return {key: value.get_secret_value() for key, value in options.items()}

@@ -11,6 +11,8 @@ from calque.errors import Refused
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 BROKER = re.compile(r"[\w.-]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", re.ASCII)
 THRIFT = "thrift://"
+LOGIN = re.compile(r"[^/?#@\s\",]*:[^/?#\s\",]*@")
+"""A user and a password before a host."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0:0:0:0:0:0:0:1"})
 
 
@@ -30,8 +32,13 @@ def brokers(value: str) -> str:
     return ",".join(parts)
 
 
-def registry(value: str) -> str:
-    """The root of a schema registry's API: `http://host:port/path`, without a closing slash."""
+def registries(value: str) -> str:
+    """The comma-separated roots of a schema registry's API, without blanks: `http://host:port/path`, without a closing
+    slash."""
+    return ",".join(_registry(part.strip()) for part in value.split(","))
+
+
+def _registry(value: str) -> str:
     example = 'Write "http://host:8081"'
     try:
         parts = urlsplit(value)
@@ -61,8 +68,11 @@ def location(value: str, base: Path) -> str:
     """A place of data as a URI without a closing slash; a plain path is relative to `base` and becomes `file:///…`."""
     if not value or value != value.strip():
         raise Refused(f'"{value}" is no path', "It is empty, or has blanks around it", "Write a path or a URI")
+    if has_login(value):
+        todo = 'Write the login as options of its storage, e.g. { username = "calque", password_env = "PASSWORD" }'
+        raise Refused("it has a password in it", "Locations are recorded and shown", todo)
     if not SCHEME.match(value):
-        return f"file://{_absolute(base / value)}"
+        return f"file://{absolute(base / value)}"
     scheme, _, path_part = value.partition(":")
     if ".." in PurePosixPath(path_part).parts:
         raise Refused(f'"{value}" steps upwards', "A URI is taken as it stands", "Write it without '..'")
@@ -71,7 +81,28 @@ def location(value: str, base: Path) -> str:
     path = path_part.removeprefix("//localhost/") if path_part.startswith("//localhost/") else path_part.lstrip("/")
     if path_part.startswith("//") and not path_part.startswith(("///", "//localhost/")):
         raise Refused(f'"{value}" names a host', "A file URI is of this host", f'Write "file:///{path}"')
-    return f"file://{_absolute(Path('/') / path)}"
+    return f"file://{absolute(Path('/') / path)}"
+
+
+def has_login(text: str) -> bool:
+    """Whether a password stands before the host of an address."""
+    return re.search(f"//{LOGIN.pattern}", text) is not None
+
+
+def without_login(text: str) -> str:
+    """The text, whose addresses show neither users nor passwords."""
+    return LOGIN.sub("…@", text)
+
+
+def absolute(path: Path) -> str:
+    """Without `.`, `..` and double slashes; links are left as they are."""
+    parts: list[str] = []
+    for part in path.parts[1:]:
+        if part == "..":
+            parts = parts[:-1]
+        else:
+            parts.append(part)
+    return "/" + "/".join(parts)
 
 
 def _metastore(text: str) -> str:
@@ -96,14 +127,3 @@ def _endpoint(address: str) -> tuple[str, int | None]:
     parts = urlsplit(address)
     host = parts.hostname or ""
     return "localhost" if host in LOOPBACK else host, parts.port
-
-
-def _absolute(path: Path) -> str:
-    """Without `.`, `..` and double slashes; links are left as they are."""
-    parts: list[str] = []
-    for part in path.parts[1:]:
-        if part == "..":
-            parts = parts[:-1]
-        else:
-            parts.append(part)
-    return "/" + "/".join(parts)

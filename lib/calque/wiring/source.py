@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.server import MetastoreServer
-from calque.config.keys import revealed
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
 from calque.engine.sides.sides import SourceSide
@@ -27,8 +26,6 @@ from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
 from calque.wiring.worker_openers import (
-    open_configured_journal,
-    open_configured_topic,
     open_journal,
     open_log,
     open_topic,
@@ -43,8 +40,6 @@ class SourceWiring:
     """What the plug of a source names, made when it is first asked for. Nothing connects before it is used."""
 
     plug: Source
-    config: Path
-    """The file of the configuration."""
     folder: StateFolder
     runtime: Runtime
     _side: SourceSide | None = None
@@ -140,10 +135,10 @@ class SourceWiring:
         return Topic(
             address.brokers or journal.brokers,
             address.topic,
-            revealed(journal.options),
+            journal.options,
             journal.retention,
             journal.registry,
-            revealed(journal.registry_options),
+            journal.registry_options,
         )
 
     def journal(self) -> DeltaJournal | KafkaJournal:
@@ -163,17 +158,11 @@ class SourceWiring:
         return open_journal(*self._tables(), self.folder.table_options)
 
     def journal_opener(self, address: JournalAddress | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
-        """What opens them, also in processes that Spark starts: no secrets are in it."""
+        """What opens them, also in processes that Spark starts."""
         address = address or self.journal_location.place()
         if address.format == "kafka":
-            topic = self.topic(address)
-            if not topic.options and not topic.registry_options:
-                return partial(open_topic, topic)
-            public = replace(topic, options={}, registry_options={})
-            return partial(open_configured_topic, public, self.config, self.plug.name)
-        if not self.folder.table_options:
-            return partial(open_journal, *self._tables(), {})
-        return partial(open_configured_journal, *self._tables(), self.config)
+            return partial(open_topic, self.topic(address))
+        return partial(open_journal, *self._tables(), self.folder.table_options)
 
     def _tables(self) -> tuple[str, str]:
         return self.folder.table(self.places.journal), self.folder.table(self.places.evidence)
@@ -182,4 +171,4 @@ class SourceWiring:
         return ",".join(self.plug.keys.metastore)
 
     def _systems(self) -> FileSystemSet:
-        return FileSystemSet(revealed(self.plug.keys.storage))
+        return FileSystemSet(self.plug.keys.storage)

@@ -6,7 +6,6 @@ import os
 import threading
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from socket import gethostname
 from uuid import uuid4
 
@@ -16,7 +15,7 @@ from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.server import MetastoreServer
-from calque.config.keys import State, revealed
+from calque.config.keys import State
 from calque.config.plugs import Source, Target
 from calque.core.lease import renewed_after
 from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
@@ -83,14 +82,14 @@ class TargetWiring:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
         keys = self.plug.keys
         locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
-        own_locations = OwnLocations(locations, revealed(keys.storage)) if keys.data == "copy" else OwnLocations()
-        return FileSystemSet(revealed(self.source.plug.keys.storage), own=own_locations)
+        own_locations = OwnLocations(locations, keys.storage) if keys.data == "copy" else OwnLocations()
+        return FileSystemSet(self.source.plug.keys.storage, own=own_locations)
 
     def spread(self) -> SparkSpread | None:
         """Prepares large windows in Spark's tasks; None without a session."""
         if self.runtime.session is None:
             return None
-        sides = partial(sides_anew, self.source.plug, self.plug, self.source.config, self.folder.section)
+        sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section)
         return SparkSpread(self.runtime.session, WorkerOpening(sides, self.source.journal().rows))
 
     # Who may write
@@ -125,9 +124,9 @@ class TargetWiring:
         return ",".join(self.plug.keys.metastore)
 
 
-def sides_anew(source: Source, target: Target, config: Path, state: State) -> tuple[SourceSide, TargetSide]:
+def sides_anew(source: Source, target: Target, state: State) -> tuple[SourceSide, TargetSide]:
     """A target and its source, opened anew, also in other processes."""
     runtime = Runtime()
     folder = StateFolder(state, runtime.guard)
-    source_wiring = SourceWiring(source, config, folder, runtime)
+    source_wiring = SourceWiring(source, folder, runtime)
     return source_wiring.side(), TargetWiring(target, source_wiring, folder, runtime).side()

@@ -43,9 +43,9 @@ class Fetcher:
 
     def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
         self._topic, self._name, self._partition = topic, name, partition
-        self._consumer: ClientSlot[Consumer] = ClientSlot()
+        self._consumer: ClientSlot[Consumer] = ClientSlot(topic.options)
         self._next_offset: int | None = None
-        self._asker: ClientSlot[Consumer] = ClientSlot()
+        self._asker: ClientSlot[Consumer] = ClientSlot(topic.options)
         """Fetches nothing: a broker answers one connection's requests in their order, and a fetch waits for news."""
 
     def ends(self) -> tuple[int, int] | None:
@@ -131,8 +131,9 @@ class Fetcher:
         )
 
     def _from(self, offset: int) -> Consumer:
+        held = self._consumer.held
         consumer = self._consumer.client(self._new)
-        if self._next_offset != offset:
+        if consumer is not held or self._next_offset != offset:
             with as_calque_errors(f"topic {self._name} be read", self._topic.brokers):
                 consumer.assign([TopicPartition(self._name, self._partition, offset)])
             self._next_offset = offset
@@ -151,7 +152,7 @@ class Sender:
 
     def __init__(self, topic: Topic, name: str) -> None:
         self._topic, self._name = topic, name
-        self._producer: ClientSlot[Producer] = ClientSlot()
+        self._producer: ClientSlot[Producer] = ClientSlot(topic.options)
         self._limit = 0
 
     def limit(self) -> int:
