@@ -112,8 +112,9 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
     }
     assert {name: section.model_dump() for name, section in sections.items()} == {
         "source": {
-            "name": "hq",
             "metastore": ("thrift://127.0.0.1:9083",),
+            "user": "",
+            "name": "hq",
             "poll": 0.25,
             "connections": 4,
             "pin": "auto",

@@ -20,6 +20,7 @@ LOGIN = ("user", "password")
 LOGIN_EXAMPLE = 'Write { user = "calque", password_env = "REGISTRY_PASSWORD" }'
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 OBJECT = re.compile(r"(\w+)(?:\.([\w/-]+))?", re.ASCII)
+USER = re.compile(r"[^\s\x00-\x1f\x7f]{1,256}")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 ENDPOINT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 
@@ -117,6 +118,13 @@ def _source_name(text: str) -> str:
     if not NAME.fullmatch(text):
         why = 'Letters, digits, "_", "-" and ".", at most 64, make a name'
         raise Refused(f'"{text}" is no name', why, 'Write e.g. "hq"')
+    return text
+
+
+def _user(text: str) -> str:
+    if text and not USER.fullmatch(text):
+        why = "A name has no blanks, and at most 256 characters"
+        raise Refused(f"{text!r} is no user", why, 'Write e.g. "calque", or "" for the operating system\'s user')
     return text
 
 
@@ -258,6 +266,7 @@ def _texts(options: object) -> Mapping[str, str]:
 
 
 Name = Annotated[str, AfterValidator(with_pydantic_errors(_source_name))]
+User = Annotated[str, AfterValidator(with_pydantic_errors(_user))]
 Duration = Annotated[float, BeforeValidator(with_pydantic_errors(units.seconds))]
 PositiveDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_positive))]
 Scan = Annotated[float | None, BeforeValidator(with_pydantic_errors(_scan))]

@@ -33,10 +33,12 @@ from calque.config.checks import (
     Size,
     Start,
     Topic,
+    User,
     WrongError,
 )
 from calque.core.patterns import matches, parse_pattern
 from calque.errors import Refused
+from calque.model.access import MetastoreAccess
 from calque.model.names import TableName
 
 TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
@@ -46,9 +48,19 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Source(Section):
-    name: Name
+class MetastoreSection(Section):
+    """Keys of every section that names a metastore."""
+
     metastore: Metastores
+    user: User = ""
+
+    def access(self) -> MetastoreAccess:
+        """As whom, and how, the metastore is called."""
+        return MetastoreAccess(self.user)
+
+
+class Source(MetastoreSection):
+    name: Name
     poll: PositiveDuration = 0.25
     connections: Annotated[int, Field(ge=1, le=256)] = 4
     pin: Literal["auto", "none", "hardlink", "copy"] = "auto"
@@ -123,8 +135,7 @@ class Serve(Section):
         return not self.model_fields_set
 
 
-class Target(Section):
-    metastore: Metastores
+class Target(MetastoreSection):
     warehouse: Location
     include: Patterns = ("*.*",)
     exclude: Patterns = ()

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Literal
 from xml.sax.saxutils import escape
 
+from calque.model.access import MetastoreAccess
+
 _MESSAGING = "org.apache.hadoop.hive.metastore.messaging"
 _LISTENER = "org.apache.hive.hcatalog.listener.DbNotificationListener"
 _NEVER_SECONDS = 10 * 365 * 24 * 3600
@@ -32,6 +34,7 @@ class MetastoreSettings:
     listener: what writes the log: inside each transaction, after it (events can be lost), or nothing.
     event_ttl: seconds after which the server removes events; 0 keeps them for ever.
     cleaner_interval: seconds between the removals.
+    proxy_users: who has proxy privilege, and so may read the log.
     extra: further properties, which win over all others.
     """
 
@@ -42,6 +45,7 @@ class MetastoreSettings:
     heap_mb: int = 512
     event_ttl: int = 0
     cleaner_interval: float = 1.0
+    proxy_users: tuple[str, ...] = field(default_factory=lambda: (MetastoreAccess().user_name(),))
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -83,12 +87,14 @@ def _common(settings: MetastoreSettings, directory: Path) -> dict[str, str]:
         "metastore.repl.cmrootdir": (directory / "change_manager").as_uri(),
         "metastore.dml.events": "true",
         "metastore.event.db.listener.timetolive": f"{settings.event_ttl or _NEVER_SECONDS}s",
-        "metastore.execute.setugi": "false",
+        "metastore.execute.setugi": "true",
         "metastore.hmshandler.retry.attempts": "1",
         "metastore.async.log.enabled": "false",
     }
     for prefix in ("", "hive.", "metastore."):
-        common[f"{prefix}metastore.event.db.notification.api.auth"] = "false"
+        common[f"{prefix}metastore.event.db.notification.api.auth"] = "true"
+    for user in settings.proxy_users:
+        common |= {f"hadoop.proxyuser.{user}.{whom}": "*" for whom in ("hosts", "groups")}
     if settings.listener == "transactional":
         common["metastore.transactional.event.listeners"] = _LISTENER
     elif settings.listener == "plain":

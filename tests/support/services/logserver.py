@@ -17,8 +17,10 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from calque.adapters.metastore.messages import (
+    GET_CONFIG_VALUE,
     GET_CURRENT_EVENT_ID,
     GET_NEXT_NOTIFICATION,
+    SET_USER,
     CurrentEventId,
     EventRequest,
     Events,
@@ -26,7 +28,7 @@ from calque.adapters.metastore.messages import (
 from calque.adapters.metastore.wire import argument_spec, result_spec
 from calque.ports import EventLog
 
-CALLS = {call.name: call for call in (GET_CURRENT_EVENT_ID, GET_NEXT_NOTIFICATION)}
+CALLS = {call.name: call for call in (GET_CURRENT_EVENT_ID, GET_NEXT_NOTIFICATION, GET_CONFIG_VALUE, SET_USER)}
 
 
 @dataclass
@@ -41,10 +43,14 @@ class LogServer:
     given: int = 0
     """Events in all the answers that were sent whole."""
 
-    def answer(self, name: str, argument: EventRequest | None) -> Any:
+    def answer(self, name: str, argument: Any) -> Any:
+        if name == SET_USER.name:
+            return (argument,)
+        if name == GET_CONFIG_VALUE.name:
+            return ""
         if name == GET_CURRENT_EVENT_ID.name:
             return CurrentEventId(self.log.current())
-        assert argument is not None
+        assert isinstance(argument, EventRequest)
         self.asked.append(argument.limit)
         found = self.log.read(argument.after, argument.limit)
         return Events(tuple(found)) if len(found) <= self.most else None
@@ -66,7 +72,8 @@ class LogServer:
                 else:
                     protocol.writeMessageBegin(name, TMessageType.REPLY, number)
                     spec = [SimpleNamespace, result_spec(call)]
-                    transport.write(encode_binary(SimpleNamespace(success=answer), spec))
+                    no_faults = dict.fromkeys(call.faults)
+                    transport.write(encode_binary(SimpleNamespace(success=answer, **no_faults), spec))
                 transport.flush()
                 self.given += len(answer.events) if isinstance(answer, Events) else 0
 

@@ -19,10 +19,11 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from calque.adapters.metastore.messages import Call, CallUnknown, Fault
+from calque.adapters.metastore.messages import SET_USER, Call, CallUnknown, Fault
 from calque.adapters.metastore.weighed import LimitedTransport
 from calque.adapters.metastore.wire import decoded_result, encoded_arguments
 from calque.errors import CallFailed, Refused, Unavailable
+from calque.model.access import MetastoreAccess
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,10 @@ LONGEST_STRING = 1 << 30
 
 def anytime() -> None:
     """Let every call begin."""
+
+
+class ServerFailed(CallFailed):
+    """The server answered that it failed."""
 
 
 class ConnectionLost(CallFailed):
@@ -50,13 +55,14 @@ class Client:
     def __init__(
         self,
         uris: str,
+        access: MetastoreAccess = MetastoreAccess(),  # noqa: B008  (it is frozen)
         *,
         connect_timeout: float = 10.0,
         call_timeout: float = 600.0,
         connections: int = 8,
         permit: Callable[[], None] = anytime,
     ) -> None:
-        self.uris = uris
+        self.uris, self.access = uris, access
         self.connect_timeout = connect_timeout
         self.call_timeout = call_timeout
         self.connections = connections
@@ -84,7 +90,7 @@ class Client:
                 except (Fault, CallUnknown, ServerProblem) as answer:
                     if isinstance(answer, ServerProblem):
                         connection.broken = answer.breaks
-                        raise self._failing(call, str(answer)) from answer
+                        raise self._failing(call, str(answer), ServerFailed) from answer
                     raise
                 except (OSError, EOFError, TTransportException, TProtocolException, OverflowError) as lost:
                     connection.broken = True
@@ -147,14 +153,14 @@ class Client:
                 logger.debug("no connection to %s:%d: %s", host, port, problem)
                 problems.append(f"{host}:{port}: {problem}")
                 continue
-            return Connection(handle)
+            return Connection(handle, self.access.user_name())
         raise Unavailable(
             f"No metastore answers at {self.uris}",
             "; ".join(problems),
             "Check the address and that the service runs; the call is tried again",
         )
 
-    def _failing(self, call: Call, why: str, kind: type[CallFailed] = CallFailed) -> CallFailed:
+    def _failing(self, call: Call, why: str, kind: type[CallFailed]) -> CallFailed:
         outcome = "" if call.reads else "; whether it changed anything is unknown"
         return kind(
             f"The metastore at {self.uris} did not complete {call.name}{outcome}",
@@ -177,12 +183,15 @@ class ServerProblem(Exception):
 
 
 class Connection:
-    """One socket, used by one thread at a time. `broken`: its stream is not at the beginning of an answer."""
+    """One socket, used by one thread at a time, for calls of the user. `broken`: its stream is not at the beginning of
+    an answer."""
 
-    def __init__(self, handle: socket.socket) -> None:
+    def __init__(self, handle: socket.socket, user: str) -> None:
         handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.broken = False
+        self._unknown_user = user
+        """Whom the server is still to be told of."""
         self._handle = handle
         self._socket = TSocket()
         self._socket.setHandle(handle)
@@ -197,6 +206,30 @@ class Connection:
 
     def exchange(self, call: Call, request: bytes, seconds: float, max_bytes: int | None) -> Any:
         self._handle.settimeout(seconds)
+        if self._unknown_user:
+            self._set_user()
+        return self._exchange(call, request, max_bytes)
+
+    def is_open(self) -> bool:
+        return bool(self._socket.isOpen())
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _set_user(self) -> None:
+        """The server takes all calls of the connection for the user's. One that does not know users serves everybody
+        alike, and so does one that fails in the call, for Hive's own clients too."""
+        user, self._unknown_user = self._unknown_user, ""
+        try:
+            self._exchange(SET_USER, encoded_arguments(SET_USER, (user, ())), None)
+        except (CallUnknown, Fault) as answer:
+            logger.info("the metastore takes no user: %s", answer)
+        except ServerProblem as answer:
+            if answer.breaks:
+                raise
+            logger.info("the metastore takes no user: %s", answer)
+
+    def _exchange(self, call: Call, request: bytes, max_bytes: int | None) -> Any:
         self._weighed.begin(max_bytes)
         self._protocol.writeMessageBegin(call.name, TMessageType.CALL, 0)
         self._transport.write(request)
@@ -205,12 +238,6 @@ class Connection:
         if kind == TMessageType.EXCEPTION:
             raise self._problem()
         return decoded_result(call, self._protocol)
-
-    def is_open(self) -> bool:
-        return bool(self._socket.isOpen())
-
-    def close(self) -> None:
-        self._socket.close()
 
     def _problem(self) -> CallUnknown | ServerProblem:
         problem = TApplicationException()

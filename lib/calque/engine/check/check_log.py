@@ -80,15 +80,17 @@ def check_notifications(source: Source, findings: Findings) -> None:
     try:
         newest = source.log.current()
         rows = newest_rows(source.log, newest)
+    except Refused as error:
+        findings.refused("source", error)
+        return
     except Unavailable as error:
-        # A server that refuses answers with an undeclared exception, one that is gone not at all.
         source.server.version()
         findings.add(
             "source",
             Severity.ERROR,
             "The log can't be read",
             f"the metastore answers other calls: {error.why}",
-            "Allow the user that runs calque, or set metastore.metastore.event.db.notification.api.auth = false there",
+            "Look into the metastore's log",
         )
         return
     if newest == 0:
