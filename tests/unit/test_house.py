@@ -143,7 +143,7 @@ NAMED = re.compile(
     "calque|commit_table|strict_locations|targets|file:|hdfs:|librdkafka|dfsadmin|format =|registry_options"
 )
 """Words that errors may begin with though they are written small: they are names."""
-BEHIND_A_PLACE = {"checks.py", "conflicts.py", "keys.py", "patterns.py", "places.py", "units.py"}
+BEHIND_A_PLACE = {"checks.py", "conflicts.py", "keys.py", "patterns.py", "places.py", "secret_keys.py", "units.py"}
 """Whose errors stand behind the place in the configuration: `calque.toml:7: targets.dr.scan: it is zero.`"""
 
 

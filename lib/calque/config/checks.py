@@ -160,7 +160,7 @@ def _registry_options(options: Mapping[str, SecretStr]) -> Mapping[str, SecretSt
 
 
 def _location(text: str, info: ValidationInfo) -> str:
-    return with_pydantic_errors(lambda value: places.location(value, _base(info)))(text)
+    return with_pydantic_errors(lambda value: places.location(value, base_folder(info)))(text)
 
 
 def _optional_location(text: str, info: ValidationInfo) -> str:
@@ -168,10 +168,11 @@ def _optional_location(text: str, info: ValidationInfo) -> str:
 
 
 def _folder(text: str, info: ValidationInfo) -> str:
-    return with_pydantic_errors(lambda value: places.folder(value, _base(info)))(text)
+    return with_pydantic_errors(lambda value: places.folder(value, base_folder(info)))(text)
 
 
-def _base(info: ValidationInfo) -> Path:
+def base_folder(info: ValidationInfo) -> Path:
+    """What relative paths are relative to."""
     return Path(info.context["base"]) if info.context else Path.cwd()
 
 
@@ -222,10 +223,10 @@ def _prefixes(prefixes: Mapping[str, str], info: ValidationInfo) -> Mapping[str,
         try:
             if not (old.startswith("/") or places.SCHEME.match(old)):
                 raise Refused(f'"{old}" is not absolute', "It is a place at the source", "Write the whole path or URI")
-            source = places.location(old, _base(info))
+            source = places.location(old, base_folder(info))
             if source in targets_by_source:
                 raise Refused(f'"{old}" stands twice', "A closing slash does not count", "Remove one")
-            targets_by_source[source] = places.location(new, _base(info))
+            targets_by_source[source] = places.location(new, base_folder(info))
         except Refused as refused:
             raise WrongError(refused, old) from None
     return targets_by_source

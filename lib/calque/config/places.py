@@ -62,7 +62,7 @@ def location(value: str, base: Path) -> str:
     if not value or value != value.strip():
         raise Refused(f'"{value}" is no path', "It is empty, or has blanks around it", "Write a path or a URI")
     if not SCHEME.match(value):
-        return f"file://{_absolute(base / value)}"
+        return f"file://{absolute(base / value)}"
     scheme, _, path_part = value.partition(":")
     if ".." in PurePosixPath(path_part).parts:
         raise Refused(f'"{value}" steps upwards', "A URI is taken as it stands", "Write it without '..'")
@@ -71,7 +71,18 @@ def location(value: str, base: Path) -> str:
     path = path_part.removeprefix("//localhost/") if path_part.startswith("//localhost/") else path_part.lstrip("/")
     if path_part.startswith("//") and not path_part.startswith(("///", "//localhost/")):
         raise Refused(f'"{value}" names a host', "A file URI is of this host", f'Write "file:///{path}"')
-    return f"file://{_absolute(Path('/') / path)}"
+    return f"file://{absolute(Path('/') / path)}"
+
+
+def absolute(path: Path) -> str:
+    """Without `.`, `..` and double slashes; links are left as they are."""
+    parts: list[str] = []
+    for part in path.parts[1:]:
+        if part == "..":
+            parts = parts[:-1]
+        else:
+            parts.append(part)
+    return "/" + "/".join(parts)
 
 
 def _metastore(text: str) -> str:
@@ -96,14 +107,3 @@ def _endpoint(address: str) -> tuple[str, int | None]:
     parts = urlsplit(address)
     host = parts.hostname or ""
     return "localhost" if host in LOOPBACK else host, parts.port
-
-
-def _absolute(path: Path) -> str:
-    """Without `.`, `..` and double slashes; links are left as they are."""
-    parts: list[str] = []
-    for part in path.parts[1:]:
-        if part == "..":
-            parts = parts[:-1]
-        else:
-            parts.append(part)
-    return "/" + "/".join(parts)
