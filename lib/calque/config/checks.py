@@ -171,6 +171,11 @@ def _folder(text: str, info: ValidationInfo) -> str:
     return with_pydantic_errors(lambda value: places.folder(value, base_folder(info)))(text)
 
 
+def _optional_file(text: str, info: ValidationInfo) -> str:
+    """Absolute; a relative path is relative to the configuration."""
+    return places.absolute(base_folder(info) / text) if text else ""
+
+
 def base_folder(info: ValidationInfo) -> Path:
     """What relative paths are relative to."""
     return Path(info.context["base"]) if info.context else Path.cwd()
@@ -283,6 +288,7 @@ Registry = Annotated[str, AfterValidator(with_pydantic_errors(_registry))]
 Topic = Annotated[str, AfterValidator(with_pydantic_errors(_topic))]
 Location = Annotated[str, AfterValidator(_location)]
 OptionalLocation = Annotated[str, AfterValidator(_optional_location)]
+OptionalFile = Annotated[str, AfterValidator(_optional_file)]
 Folder = Annotated[str, AfterValidator(_folder)]
 Patterns = Annotated[tuple[Annotated[str, AfterValidator(with_pydantic_errors(_pattern))], ...], Strict(False)]
 Renames = Annotated[Mapping[str, str], AfterValidator(_renames)]

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from calque.config.checks import WrongError
 from calque.config.conflicts import conflicts
-from calque.config.keys import File, Journal, Serve, Source, State, Target, Window
+from calque.config.keys import File, Journal, Serve, Source, State, Target, TlsSection, Window
 from calque.config.lines import FileLines
 from calque.config.lines import Path as KeyPath
 from calque.config.plugs import Config, config_of
@@ -161,6 +161,8 @@ def _models() -> Mapping[str, type[BaseModel]]:
 def _model(path: KeyPath) -> type[BaseModel]:
     if not path:
         return File
+    if path[-1] == "tls":
+        return TlsSection
     return SECTIONS.get(str(path[0]), Target)
 
 

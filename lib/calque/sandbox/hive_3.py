@@ -4,28 +4,21 @@ Its own main class binds every interface. Here its handler is served by a Thrift
 thread of the JVM: the gateway is not needed any more once that runs. Users and TLS are as the main class has them.
 """
 
-import re
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, set_field
 from py4j.protocol import Py4JError
 
 from calque.sandbox.hive_settings import MetastoreSettings
-from calque.sandbox.processes import KeptProcess, PortTaken
+from calque.sandbox.processes import KeptProcess, PortTaken, gateway_address
 
-MAIN = ("py4j.GatewayServer", "--enable-auth", "0")
-"""Main class and arguments of the JVM."""
-
-_ADDRESS = re.compile(r"^(\d+)\n(\S+)\n", re.MULTILINE)
 _WORKER_THREADS = (8, 500)
 
 
 def serve(server: KeptProcess, port: int, settings: MetastoreSettings, seconds: float) -> None:
     """Makes the JVM answer Thrift calls on a loopback port. Raises `Unavailable`, or `PortTaken`."""
-    server.wait_until(lambda output: _ADDRESS.search(output) is not None, seconds)
-    address = _ADDRESS.search(server.output())
-    assert address is not None
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(address[1]), auth_token=address[2]))
+    gateway_port, token = gateway_address(server, seconds)
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=gateway_port, auth_token=token))
     try:
         _serve(gateway, port, settings)
     except Py4JError as error:

@@ -1,8 +1,9 @@
-"""A metastore that has nothing but a log, and remembers what it was asked for."""
+"""A metastore that has nothing but a log, and remembers what it was asked for, and by whom."""
 
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,12 +40,16 @@ class LogServer:
     uri: str
     log: EventLog
     most: int = 1 << 30
+    knows_users: bool = True
+    users: list[str] = field(default_factory=list)
+    """One for each connection."""
     asked: list[int] = field(default_factory=list)
     given: int = 0
     """Events in all the answers that were sent whole."""
 
     def answer(self, name: str, argument: Any) -> Any:
         if name == SET_USER.name:
+            self.users.append(argument)
             return (argument,)
         if name == GET_CONFIG_VALUE.name:
             return ""
@@ -66,7 +71,10 @@ class LogServer:
                 call = CALLS[name]
                 arguments = decode_binary(None, protocol, [SimpleNamespace, argument_spec(call)])
                 answer = self.answer(name, getattr(arguments, "a1", None))
-                if answer is None:
+                if name == SET_USER.name and not self.knows_users:
+                    protocol.writeMessageBegin(name, TMessageType.EXCEPTION, number)
+                    TApplicationException(TApplicationException.UNKNOWN_METHOD, "no such call").write(protocol)
+                elif answer is None:
                     protocol.writeMessageBegin(name, TMessageType.EXCEPTION, number)
                     TApplicationException(TApplicationException.INTERNAL_ERROR, "Java heap space").write(protocol)
                 else:
@@ -79,9 +87,15 @@ class LogServer:
 
 
 @contextmanager
-def log_server(log: EventLog, most: int = 1 << 30) -> Iterator[LogServer]:
+def log_server(
+    log: EventLog, most: int = 1 << 30, *, knows_users: bool = True, tls: ssl.SSLContext | None = None
+) -> Iterator[LogServer]:
     listener = socket.create_server(("127.0.0.1", 0))
-    found = LogServer(f"thrift://127.0.0.1:{listener.getsockname()[1]}", log, most)
+    found = LogServer(f"thrift://127.0.0.1:{listener.getsockname()[1]}", log, most, knows_users)
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            found.serve(tls.wrap_socket(connection, server_side=True) if tls is not None else connection)
 
     def accept() -> None:
         while True:
@@ -89,7 +103,7 @@ def log_server(log: EventLog, most: int = 1 << 30) -> Iterator[LogServer]:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=found.serve, args=(connection,), daemon=True).start()
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.log_strength import LAW_1, newest_rows, weaknesses
 from calque.engine.check.sides import Source
-from calque.errors import Refused, Unavailable
+from calque.errors import AccessRefused, Refused, Unavailable
 from calque.ports.services import MetastoreInfo
 
 
@@ -80,7 +80,7 @@ def check_notifications(source: Source, findings: Findings) -> None:
     try:
         newest = source.log.current()
         rows = newest_rows(source.log, newest)
-    except Refused as error:
+    except AccessRefused as error:
         findings.refused("source", error)
         return
     except Unavailable as error:
