@@ -154,13 +154,6 @@ def test_the_log_is_read_by_a_user_with_the_privilege_alone(start: Start, client
         assert "hadoop.proxyuser.stranger.hosts" in refused.value.todo
 
 
-def test_a_server_that_does_not_go_by_users_is_told_to_let_its_own_read(start: Start, client: Call) -> None:
-    settings = MetastoreSettings(proxy_users=(), extra={"metastore.execute.setugi": "false"})
-    with pytest.raises(AccessRefused, match="does not let the user that it runs as read") as refused:
-        HiveLog(client(start(settings).uri, "calque")).current()
-    assert "hadoop.proxyuser.USER.hosts" in refused.value.todo
-
-
 def test_a_run_ends_with_what_to_grant_in_one_line(start: Start, tmp_path: Path) -> None:
     uri = start(SETTINGS["source-4"]).uri
     config = configuration(tmp_path, f'metastore = "{uri}"\nuser = "stranger"', f'metastore = "{uri}"')
@@ -221,13 +214,18 @@ def refused_logins(server: Metastore) -> int:
     return (server.directory / "metastore.log").read_text().count("SASL negotiation failure")
 
 
-def test_a_password_of_a_directory_is_taken(start: Start, client: Call, secrets: Secrets, tmp_path: Path) -> None:
+def test_a_password_of_a_directory_is_taken_and_the_log_is_for_the_server_s_own_user(
+    start: Start, client: Call, secrets: Secrets, tmp_path: Path
+) -> None:
     with Directory({"calque": PASSWORD}, tmp_path) as directory:
         ldap = {"metastore.authentication.ldap.url": directory.url}
         ldap |= {"metastore.authentication.ldap.userDNPattern": USER_PATTERN}
         ldap |= {"metastore.authentication": "LDAP", "metastore.execute.setugi": "false"}
-        uri = start(MetastoreSettings("4.2.0", extra=ldap)).uri
-        assert HiveLog(client(uri, "calque", secrets.password())).current() == 0
+        uri = start(MetastoreSettings("4.2.0", proxy_users=("calque",), extra=ldap)).uri
+        known = client(uri, "calque", secrets.password())
+        assert HiveReader(known).databases() == ("default",)
+        said = refusal(HiveLog(known).current)
+        assert said.startswith(f"The metastore at {uri} does not let the user that it runs as read its notification")
         said = refusal(HiveLog(client(uri, "calque", secrets.password("another"))).current)
         assert said.startswith(f"The metastore at {uri} refuses the password of calque.")
 

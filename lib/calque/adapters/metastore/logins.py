@@ -7,6 +7,10 @@ connects is refused at once, until the secret has another value.
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, assert_never
 
 from thrift.transport.TTransport import TSaslClientTransport, TTransportException
@@ -22,23 +26,39 @@ LONGEST_FRAME = 1 << 30
 """Bytes: an answer is one."""
 
 
-class RefusedSecrets:
-    """What servers refused, by address and user: the digest of the last value, and why."""
+class SentSecrets:
+    """What became of secrets that were sent, by address and user: the digest of the value that was refused last, and
+    why; the digest of the one that was taken."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[Address, str], tuple[bytes, str]] = {}
+        self._taken: dict[tuple[Address, str], bytes] = {}
+        self._trials: defaultdict[tuple[Address, str], threading.Lock] = defaultdict(threading.Lock)
 
-    def note(self, address: Address, user: str, value: str, why: str) -> None:
+    @contextmanager
+    def trial(self, address: Address, user: str, value: str) -> Iterator[None]:
+        """One login at a time until the value was taken, so that several threads do not send a wrong one."""
+        if self._taken.get((address, user)) == digest(value):
+            yield
+            return
+        with self._trials[address, user]:
+            yield
+
+    def note_taken(self, address: Address, user: str, value: str) -> None:
+        self._taken[address, user] = digest(value)
+
+    def note_refused(self, address: Address, user: str, value: str, why: str) -> None:
+        self._taken.pop((address, user), None)
         self._refused[address, user] = digest(value), why
 
-    def why(self, address: Address, user: str, value: str) -> str | None:
-        """Why the value was refused; None for one that was not."""
+    def why_refused(self, address: Address, user: str, value: str) -> str | None:
+        """None for a value that was not."""
         refused_digest, why = self._refused.get((address, user), (b"", ""))
         return why if refused_digest == digest(value) else None
 
 
-REFUSED = RefusedSecrets()
-"""Of this process."""
+SENT = SentSecrets()
+"""By this process."""
 
 
 class PlainTransport(TSaslClientTransport):  # type: ignore[misc]
@@ -56,36 +76,38 @@ def log_in(limited: LimitedTransport, address: Address, user: str, login: Passwo
     """The transport of a connection on which the server knows the user. Raises `AccessRefused` where it does not take
     the password, and `OSError` where it negotiates nothing."""
     password = login.password.read()
-    if (why := REFUSED.why(address, user, password)) is not None:
-        raise refused_password(address, user, login, why)
-    transport = PlainTransport(
-        limited, address.host, SERVICE, "PLAIN", max_frame_size=LONGEST_FRAME, username=user, password=password
-    )
-    try:
-        transport.open()
-    except TTransportException as error:
-        match transport.said:
-            case ((PlainTransport.BAD | PlainTransport.ERROR), bytes(said)):
-                why = said.decode(errors="replace") or "It gives no reason"
-                REFUSED.note(address, user, password, why)
-                raise refused_password(address, user, login, why) from None
-        raise ConnectionError(f'{error} (does it take passwords? auth = "plain" asks for it)') from error
-    finally:
-        transport.sasl.dispose()
-    return transport
+    with SENT.trial(address, user, password):
+        if (why := SENT.why_refused(address, user, password)) is not None:
+            raise refused_password(address, user, login, why)
+        transport = PlainTransport(
+            limited, address.host, SERVICE, "PLAIN", max_frame_size=LONGEST_FRAME, username=user, password=password
+        )
+        try:
+            transport.open()
+        except TTransportException as error:
+            match transport.said:
+                case ((PlainTransport.BAD | PlainTransport.ERROR), bytes(said)):
+                    why = said.decode(errors="replace") or "It gives no reason"
+                    SENT.note_refused(address, user, password, why)
+                    raise refused_password(address, user, login, why) from None
+            raise ConnectionError(f'{error} (does it take passwords? auth = "plain" asks for it)') from error
+        finally:
+            transport.sasl.dispose()
+        SENT.note_taken(address, user, password)
+        return transport
 
 
 def bearer_headers(address: Address, login: TokenLogin) -> dict[str, str]:
     """With the value that the token has now. Raises `AccessRefused` for one that the server did not take before."""
     token = login.token.read()
-    if (why := REFUSED.why(address, "", token)) is not None:
+    if (why := SENT.why_refused(address, "", token)) is not None:
         raise refused_token(address, login, why)
     return {"Authorization": f"Bearer {token}"}
 
 
 def note_refused_token(address: Address, login: TokenLogin, why: str) -> AccessRefused:
     """The server did not take the token."""
-    REFUSED.note(address, "", login.token.read(), why)
+    SENT.note_refused(address, "", login.token.read(), why)
     return refused_token(address, login, why)
 
 
