@@ -24,7 +24,7 @@ from calque.model.secrets import FileSecret
 from calque.model.tls import Tls
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
-from support.services.certificates import Authority
+from support.services.authority import Authority
 
 PASSWORD = "hush"
 WARM_CALLS = 200

@@ -27,7 +27,7 @@ from calque.model.tls import Tls
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.directory import USER_PATTERN, Directory
 from calque.sandbox.writer import HiveClient
-from support.services.certificates import Authority
+from support.services.authority import Authority
 from support.services.servers import SETTINGS
 
 VERSIONS = ("3.1.3", "4.2.0")

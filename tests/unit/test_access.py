@@ -19,7 +19,7 @@ from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.model.tls import Tls
-from support.services.certificates import Authority
+from support.services.authority import Authority
 from support.services.logserver import log_server
 
 LOG = MemoryLog(MemoryMetastore())

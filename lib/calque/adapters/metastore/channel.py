@@ -18,7 +18,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TTransportException
 
 from calque.adapters.metastore.addresses import Address
-from calque.adapters.metastore.logins import bearer_headers, log_in, note_refused_token
+from calque.adapters.metastore.logins import LONGEST_REASON, bearer_headers, log_in, note_refused_token, printable
 from calque.adapters.metastore.weighed import LimitedTransport
 from calque.errors import AccessRefused, Refused
 from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
@@ -26,8 +26,6 @@ from calque.model.tls import Tls, reason
 
 HTTP_REFUSALS = frozenset({401, 403})
 HTTP_ELSEWHERE = frozenset({301, 302, 307, 308, 404, 405})
-SHOWN = 200
-"""Characters of what a server says beside its status."""
 
 
 class ServerProblem(Exception):
@@ -40,9 +38,8 @@ class ServerProblem(Exception):
 
 
 class Channel(Protocol):
-    """`transport` is what Thrift's buffer reads from and writes to. `user` is whom a call is still to tell the
-    server of; empty where it knows.
-    """
+    """`transport` is what Thrift's buffer reads from and writes to; `user` whom a call is still to tell the server of,
+    empty where it knows."""
 
     address: Address
     transport: Any
@@ -132,9 +129,12 @@ class HttpChannel:
         self._limited.begin(max_bytes)
 
     def is_open(self) -> bool:
-        if self._response is not None:
-            # What is left of it is the end that HTTP puts to its pieces.
-            self._response.read()
+        try:
+            if self._response is not None:
+                # What is left of it is the end that HTTP puts to its pieces.
+                self._response.read()
+        except (OSError, HTTPException):
+            return False
         return self._connection.sock is not None and is_silent(self._connection.sock)
 
     def close(self) -> None:
@@ -175,8 +175,7 @@ class HttpChannel:
         return {"x-actor-username": self._access.user_name()}
 
     def _problem(self, response: HTTPResponse) -> AccessRefused | ServerProblem:
-        said = response.read(SHOWN).decode(errors="replace")
-        text = " ".join("".join(letter if letter.isprintable() else " " for letter in said).split())
+        text = printable(response.read(LONGEST_REASON))
         status = f"It answers {response.status} {response.reason}"
         if response.status in HTTP_REFUSALS and isinstance(self._access.login, TokenLogin):
             return note_refused_token(self.address, self._access.login, text or status)

@@ -22,6 +22,8 @@ from calque.model.access import PasswordLogin, TokenLogin
 from calque.model.secrets import FileSecret, Secret, VariableSecret
 
 SERVICE = "metastore"
+LONGEST_REASON = 200
+"""Bytes that are shown of why a server refuses."""
 LONGEST_FRAME = 1 << 30
 """Bytes: an answer is one."""
 
@@ -87,7 +89,7 @@ def log_in(limited: LimitedTransport, address: Address, user: str, login: Passwo
         except TTransportException as error:
             match transport.said:
                 case ((PlainTransport.BAD | PlainTransport.ERROR), bytes(said)):
-                    why = said.decode(errors="replace") or "It gives no reason"
+                    why = printable(said[:LONGEST_REASON]) or "It gives no reason"
                     SENT.note_refused(address, user, password, why)
                     raise refused_password(address, user, login, why) from None
             raise ConnectionError(f'{error} (does it take passwords? auth = "plain" asks for it)') from error
@@ -121,6 +123,12 @@ def refused_password(address: Address, user: str, login: PasswordLogin, why: str
 def refused_token(address: Address, login: TokenLogin, why: str) -> AccessRefused:
     todo = f"Put a valid one into {place_of(login.token)}; it is sent again when it has changed"
     return AccessRefused(f"The metastore at {address} refuses the token", why, todo)
+
+
+def printable(said: bytes) -> str:
+    """What a server says, fit for a terminal."""
+    text = "".join(letter if letter.isprintable() else " " for letter in said.decode(errors="replace"))
+    return " ".join(text.split())
 
 
 def place_of(secret: Secret) -> str:
