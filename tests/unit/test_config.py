@@ -12,9 +12,11 @@ from calque.config import Config, load
 from calque.config.units import seconds, share, size
 from calque.engine.check.findings import Finding, Findings, Severity
 from calque.errors import Refused
+from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.model.secrets import VariableSecret, revealed
+from calque.model.secrets import FileSecret, VariableSecret, revealed
+from calque.model.tls import Tls
 
 SMALL = """\
 [source]
@@ -120,8 +122,15 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
     }
     assert {name: section.model_dump() for name, section in sections.items()} == {
         "source": {
-            "name": "hq",
             "metastore": ("thrift://127.0.0.1:9083",),
+            "user": "",
+            "auth": "none",
+            "password_env": None,
+            "password_file": None,
+            "token_env": None,
+            "token_file": None,
+            "tls": {"ca": "", "certificate": "", "key": "", "verify": True},
+            "name": "hq",
             "poll": 0.25,
             "connections": 4,
             "pin": "auto",
@@ -366,13 +375,78 @@ def test_a_mistake_in_a_section_is_told(tmp_path: Path, text: str, said: str) ->
 
 
 @pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('user = "two words"', "calque.toml:4: source.user: 'two words' is no user."),
+        ('auth = "ldap"', 'calque.toml:4: source.auth: "ldap" is no choice.'),
+        ('auth = "kerberos"', 'calque.toml:4: source: auth = "kerberos" is not built yet.'),
+        ('auth = "plain"\nuser = "u"', "calque.toml:4: source: the password is missing."),
+        ('auth = "plain"\npassword_env = "PW"', "calque.toml:4: source: user is missing."),
+        ('password_env = "PW"', "calque.toml:4: source: nobody asks for a password."),
+        (
+            'auth = "plain"\nuser = "u"\npassword_env = "PW"\npassword_file = "pw"',
+            "calque.toml:7: source: password is given twice.",
+        ),
+        ('token_env = "PW"', "calque.toml:4: source: a token is not for thrift."),
+        ('tls = { cas = "a.pem" }', "calque.toml:4: source.tls.cas is no key. The nearest is ca."),
+        ('tls = { ca = "a.pem" }', "calque.toml:4: source.tls: The certificates in a.pem can't be used."),
+        ('tls = { certificate = "a.pem" }', "calque.toml:4: source.tls: key is missing."),
+        ('tls = { key = "a.pem" }', "calque.toml:4: source.tls: certificate is missing."),
+        ('tls = { ca = "pw", verify = false }', "calque.toml:4: source.tls: verify is false."),
+    ],
+)
+def test_a_login_that_can_not_be_meant_is_told_before_anything_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, said: str
+) -> None:
+    monkeypatch.setenv("PW", "hush")
+    (tmp_path / "pw").write_text("hush")
+    text = refusal(tmp_path, small(source=lines))
+    assert text.startswith(said)
+    assert "hush" not in text
+
+
+@pytest.mark.parametrize(
+    ("address", "line", "said"),
+    [
+        ("http://hq:9083", "tls = { verify = false }", "source: tls is not for http."),
+        ("https://hq:9083", 'auth = "plain"', 'source: auth = "plain" is not for https.'),
+        ("https://hq:9083", 'user = "u"\ntoken_env = "PW"', "source: the token says who the user is."),
+        ("http://hq:9083, thrift://hq:9083", "", "source: the addresses are of several kinds."),
+        ("https://u:p@hq:9083", "", "source.metastore: the address has a user's name in it."),
+    ],
+)
+def test_a_login_has_to_fit_the_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, line: str, said: str
+) -> None:
+    monkeypatch.setenv("PW", "hush")
+    text = small(source=line).replace("thrift://127.0.0.1:9083", address)
+    assert said in refusal(tmp_path, text)
+
+
+def test_access_has_the_login_as_a_reference_and_tls_where_a_key_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PW", "hush")
+    plain = read(tmp_path, small(source='user = "u"\nauth = "plain"\npassword_env = "PW"\ntls = { verify = false }'))
+    assert plain.only_source().keys.access() == MetastoreAccess(
+        "u", PasswordLogin(VariableSecret("PW")), Tls(verify=False)
+    )
+    assert plain.targets["dr"].keys.access() == MetastoreAccess()
+    (tmp_path / "token").write_text("hush")
+    over_http = small(target='token_file = "token"').replace("thrift://127.0.0.1:9084", "HTTPS://DR:443/hms/")
+    target = read(tmp_path, over_http).targets["dr"].keys
+    assert target.metastore == ("https://dr:443/hms",)
+    assert target.access() == MetastoreAccess("", TokenLogin(FileSecret(f"{tmp_path}/token")))
+
+
+@pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("127.0.0.1:9083", 'One begins with thrift://. Write "thrift://127.0.0.1:9083".'),
-        ("hive://hq:9083", 'One begins with thrift://. Write "thrift://hq:9083".'),
+        ("127.0.0.1:9083", 'One begins with thrift://, http:// or https://. Write "thrift://127.0.0.1:9083".'),
+        ("hive://hq:9083", 'One begins with thrift://, http:// or https://. Write "thrift://hq:9083".'),
         ("thrift://hq", 'One is a host and a port. Write "thrift://host:9083".'),
         ("thrift://hq:99999", 'Port out of range 0-65535. Write "thrift://host:9083".'),
-        ("thrift://hq:9083,", 'One begins with thrift://. Write "thrift://host:9083".'),
+        ("thrift://hq:9083,", 'One begins with thrift://, http:// or https://. Write "thrift://host:9083".'),
         ("thrift://hq:9083/x", 'One is a host and a port. Write "thrift://host:9083".'),
     ],
 )

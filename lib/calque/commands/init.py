@@ -20,6 +20,13 @@ name = "hq"                                 # the metastore's own name, the same
 metastore = "thrift://127.0.0.1:9083"       # its address; a comma-separated list fails over
 poll = "250ms"                              # how often capture asks the log for news
 connections = 4                             # calls to the source at a time; so many tables are read at once
+user = ""                                   # who calls the metastore; "" for the operating system's user
+auth = "none"                               # none | plain | kerberos: plain is a password over SASL
+# password_env = "METASTORE_PASSWORD"       # the variable with the password of auth = "plain"
+# password_file = "/etc/calque/password"    # or the file
+# token_env = "METASTORE_TOKEN"             # the variable with a bearer token, for http:// and https://
+# token_file = "/etc/calque/token"          # or the file
+tls = {}                                    # any key asks for TLS: { ca = "ca.pem", certificate, key, verify = true }
 pin = "auto"                                # auto | none | hardlink | copy: keep files until every target has them
 pins = ""                                   # where, best on the source's file system; "" for the state folder
 pin_bytes = "10GB"                          # pinned at most; beyond it states that a target lacks are skipped
@@ -58,6 +65,13 @@ max_delay = "1s"                            # how long events wait, under load; 
 # One section for each target.
 [targets.dr]
 metastore = "thrift://127.0.0.1:9084"       # its address; a comma-separated list fails over
+user = ""                                   # who calls it; "" for the operating system's user
+auth = "none"                               # none | plain | kerberos: plain is a password over SASL
+# password_env = "METASTORE_PASSWORD"       # the variable with the password of auth = "plain"
+# password_file = "/etc/calque/password"    # or the file
+# token_env = "METASTORE_TOKEN"             # the variable with a bearer token, for http:// and https://
+# token_file = "/etc/calque/token"          # or the file
+tls = {}                                    # any key asks for TLS: { ca = "ca.pem", certificate, key, verify = true }
 warehouse = "file:///data/dr"               # where its files lie: outside its metastore's own warehouse directories
 include = ["*.*"]                           # database.table globs, or /regular expressions/: ["sales.*", "hr.staff"]
 exclude = []                                # exclude wins; what is not included is not replicated; e.g. ["*.tmp_*"]

@@ -27,6 +27,7 @@ REGISTRY_OPTIONS = frozenset(
 LOGIN_EXAMPLE = 'Write { user = "calque", password_env = "REGISTRY_PASSWORD" }'
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 OBJECT = re.compile(r"(\w+)(?:\.([\w/-]+))?", re.ASCII)
+USER = re.compile(r"[^\s\x00-\x1f\x7f]{1,256}")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 ENDPOINT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 
@@ -107,6 +108,13 @@ def _source_name(text: str) -> str:
     return text
 
 
+def _user(text: str) -> str:
+    if text and not USER.fullmatch(text):
+        why = "A name has no blanks, and at most 256 characters"
+        raise Refused(f"{text!r} is no user", why, 'Write e.g. "calque", or "" for the operating system\'s user')
+    return text
+
+
 def _optional_endpoint(text: object) -> Endpoint | None:
     """None for an empty text."""
     if not isinstance(text, str):
@@ -153,6 +161,11 @@ def _optional_location(text: str, info: ValidationInfo) -> str:
 
 def _folder(text: str, info: ValidationInfo) -> str:
     return with_pydantic_errors(lambda value: places.folder(value, base_folder(info)))(text)
+
+
+def _optional_file(text: str, info: ValidationInfo) -> str:
+    """Absolute; a relative path is relative to the configuration."""
+    return places.absolute(base_folder(info) / text) if text else ""
 
 
 def _renames(renames: Mapping[str, str]) -> Mapping[str, str]:
@@ -224,6 +237,7 @@ def _librdkafka(options: Options) -> Options:
 
 
 Name = Annotated[str, AfterValidator(with_pydantic_errors(_source_name))]
+User = Annotated[str, AfterValidator(with_pydantic_errors(_user))]
 Duration = Annotated[float, BeforeValidator(with_pydantic_errors(units.seconds))]
 PositiveDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_positive))]
 Scan = Annotated[float | None, BeforeValidator(with_pydantic_errors(_scan))]
@@ -239,6 +253,7 @@ Registry = Annotated[str, AfterValidator(with_pydantic_errors(_registry))]
 Topic = Annotated[str, AfterValidator(with_pydantic_errors(_topic))]
 Location = Annotated[str, AfterValidator(_location)]
 OptionalLocation = Annotated[str, AfterValidator(_optional_location)]
+OptionalFile = Annotated[str, AfterValidator(_optional_file)]
 Folder = Annotated[str, AfterValidator(_folder)]
 Patterns = Annotated[tuple[Annotated[str, AfterValidator(with_pydantic_errors(_pattern))], ...], Strict(False)]
 Renames = Annotated[Mapping[str, str], AfterValidator(_renames)]

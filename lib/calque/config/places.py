@@ -13,11 +13,14 @@ BROKER = re.compile(r"[\w.-]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", re.ASCII)
 THRIFT = "thrift://"
 LOGIN = re.compile(r"[^/?#@\s\",]*:[^/?#\s\",]*@")
 """A user and a password before a host."""
+SCHEMES = {"thrift": "", "http": "/metastore", "https": "/metastore"}
+"""Of metastores, each with the path that an address has which names none."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0:0:0:0:0:0:0:1"})
 
 
 def metastores(value: object) -> tuple[str, ...]:
-    """The addresses in a comma-separated list, in order: `thrift://host:port`, lower-case."""
+    """The addresses in a comma-separated list, in order: `thrift://host:port` or `http://host:port/path`, the host in
+    lower case."""
     if not isinstance(value, str):
         raise Refused(f"{value!r} is not an address", "An address is text", 'Write "thrift://host:9083"')
     return tuple(dict.fromkeys(_metastore(part.strip()) for part in value.split(",")))
@@ -107,20 +110,27 @@ def absolute(path: Path) -> str:
 
 def _metastore(text: str) -> str:
     example = 'Write "thrift://host:9083"'
-    if not text.lower().startswith(THRIFT):
+    scheme, separator, _ = text.partition("://")
+    if not separator or scheme.lower() not in SCHEMES:
         bare = text.rpartition("//")[2]
         todo = f'Write "{THRIFT}{bare}"' if re.fullmatch(r"[\w.-]+:\d+", bare) else example
-        raise Refused(f'"{text}" is not the address of a metastore', f"One begins with {THRIFT}", todo)
+        why = f"One begins with {THRIFT}, http:// or https://"
+        raise Refused(f'"{text}" is not the address of a metastore', why, todo)
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise Refused(f'"{text}" is not the address of a metastore', str(error), example) from None
-    if not host or not port or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
+    if parts.username is not None:
+        todo = "Write user, and password_env or token_env, below it"
+        raise Refused("the address has a user's name in it", "Addresses are shown in errors", todo)
+    path = parts.path.rstrip("/")
+    if not host or not port or parts.query or parts.fragment or (path and parts.scheme == "thrift"):
         raise Refused(f'"{text}" is not the address of a metastore', "One is a host and a port", example)
-    if not re.fullmatch(r"[\w.:-]+", host, re.ASCII):
-        raise Refused(f'"{text}" is not the address of a metastore', f'"{host}" is no host', example)
-    return f"{THRIFT}[{host}]:{port}" if ":" in host else f"{THRIFT}{host}:{port}"
+    if not re.fullmatch(r"[\w.:-]+", host, re.ASCII) or not re.fullmatch(r"[\w./~-]*", path, re.ASCII):
+        raise Refused(f'"{text}" is not the address of a metastore', f'"{host}{path}" is no host', example)
+    path = path or SCHEMES[parts.scheme]
+    return f"{parts.scheme}://[{host}]:{port}{path}" if ":" in host else f"{parts.scheme}://{host}:{port}{path}"
 
 
 def _endpoint(address: str) -> tuple[str, int | None]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from calque.config.conflicts import conflicts
-from calque.config.keys import File, Journal, Serve, Source, State, Target, Window
+from calque.config.keys import File, Journal, Serve, Source, State, Target, TlsSection, Window
 from calque.config.lines import FileLines
 from calque.config.lines import Path as KeyPath
 from calque.config.places import without_login
@@ -160,6 +160,8 @@ def _models() -> Mapping[str, type[BaseModel]]:
 def _model(path: KeyPath) -> type[BaseModel]:
     if not path:
         return File
+    if path[-1] == "tls":
+        return TlsSection
     return SECTIONS.get(str(path[0]), Target)
 
 

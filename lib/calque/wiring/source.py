@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.scans import DeltaScans
@@ -52,7 +52,7 @@ class SourceWiring:
         """The source as the engine knows it."""
         if self._side is None:
             guard, keys = self.runtime.guard, self.plug.keys
-            client = Client(self._uris(), connections=keys.connections)
+            client = self._client(connections=keys.connections)
             journal, evidence = self.open_journal()
             self._side = SourceSide(
                 self.plug.name,
@@ -69,15 +69,15 @@ class SourceWiring:
 
     def server(self) -> MetastoreServer:
         """What the metastore says of itself."""
-        return MetastoreServer(Client(self._uris()))
+        return MetastoreServer(self._client())
 
     def impatient_log(self, seconds: float) -> HiveLog:
         """The log through a connection of its own, on which an answer is waited for no longer than that."""
-        return HiveLog(Client(self._uris(), connect_timeout=seconds, call_timeout=seconds, connections=1))
+        return HiveLog(self._client(connect_timeout=seconds, call_timeout=seconds, connections=1))
 
     def open_log(self) -> Callable[[], EventLog]:
         """Makes the log, also in other processes."""
-        return partial(open_log, self._uris())
+        return partial(open_log, self._uris(), self.plug.keys.access())
 
     def gaps(self) -> Gaps:
         return self.folder.gaps(self.places.gaps_record)
@@ -166,6 +166,9 @@ class SourceWiring:
 
     def _tables(self) -> tuple[str, str]:
         return self.folder.table(self.places.journal), self.folder.table(self.places.evidence)
+
+    def _client(self, **options: Any) -> Client:
+        return Client(self._uris(), self.plug.keys.access(), **options)
 
     def _uris(self) -> str:
         return ",".join(self.plug.keys.metastore)

@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass
 from functools import partial
 from socket import gethostname
+from typing import Any
 from uuid import uuid4
 
 from calque.adapters.delta.ledger import DeltaLedger
@@ -61,7 +62,7 @@ class TargetWiring:
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.query, self.leaves)
         return TargetSide.of(
             self.plug.policy(),
-            guard.catalog(HiveCatalog(Client(self._uris(), permit=fence.permit), TargetCapabilities())),
+            guard.catalog(HiveCatalog(self._client(permit=fence.permit), TargetCapabilities())),
             guard.ledger(self.ledger()),
             guard.storage(FencedStorage(storage, fence)),
             stopping,
@@ -72,11 +73,11 @@ class TargetWiring:
 
     def server(self) -> MetastoreServer:
         """What the metastore says of itself."""
-        return MetastoreServer(Client(self._uris()))
+        return MetastoreServer(self._client())
 
     def impatient_server(self, seconds: float) -> MetastoreServer:
         """The same through a connection of its own, on which an answer is waited for no longer than that."""
-        return MetastoreServer(Client(self._uris(), connect_timeout=seconds, call_timeout=seconds, connections=1))
+        return MetastoreServer(self._client(connect_timeout=seconds, call_timeout=seconds, connections=1))
 
     def systems(self) -> FileSystemSet:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
@@ -112,7 +113,7 @@ class TargetWiring:
         """Through a connection of its own, so that no long call holds up a renewal."""
         keys = self.plug.keys
         seconds = renewed_after(keys.lease)
-        client = Client(self._uris(), connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
+        client = self._client(connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
         catalog = HiveCatalog(client, TargetCapabilities())
         return self.runtime.guard.leases(CatalogLeases(catalog, self.plug.source, self.plug.name, keys.warehouse))
 
@@ -120,8 +121,9 @@ class TargetWiring:
         """On which files are copied."""
         return CopyTerms(bandwidth=self.plug.keys.bandwidth, parallel=self.plug.keys.parallel_copies)
 
-    def _uris(self) -> str:
-        return ",".join(self.plug.keys.metastore)
+    def _client(self, **options: Any) -> Client:
+        keys = self.plug.keys
+        return Client(",".join(keys.metastore), keys.access(), **options)
 
 
 def sides_anew(source: Source, target: Target, state: State) -> tuple[SourceSide, TargetSide]:

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from calque.adapters.kafka.topic import Topic
+    from calque.model.access import MetastoreAccess
     from calque.model.secrets import Options
     from calque.ports import EventLog, EvidenceStore, Journal
 
 
-def open_log(uris: str) -> EventLog:
+def open_log(uris: str, access: MetastoreAccess) -> EventLog:
     """The notification log behind a comma-separated list of addresses."""
     from calque.adapters.metastore.client import Client
     from calque.adapters.metastore.log import HiveLog
 
-    return HiveLog(Client(uris))
+    return HiveLog(Client(uris, access))
 
 
 def open_topic(topic: Topic) -> tuple[Journal, EvidenceStore]:
