@@ -88,3 +88,13 @@ def other_hub(deployment: Deployment) -> None:
     for command in ([str(JOB), "--until", "head"], ["-m", "calque.cli", "verify", "--data", "checksum"]):
         done = subprocess.run([sys.executable, *command, "-c", str(file)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_run_whose_password_is_refused_ends_and_says_so(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "mistyped-password")
+    ended = deployment.calque("run")
+    assert ended.returncode == 65, ended.stderr
+    assert "Kafka denies that its topics be listed" in ended.stderr
+    assert "mistyped-password" not in ended.stdout + ended.stderr

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from calque.errors import Refused
+from calque.errors import AccessRefused, Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,18 @@ Options = Mapping[str, str | Secret]
 
 
 def revealed(options: Options) -> dict[str, str]:
-    """The options with the values that their secrets have at this moment. Raises `Refused`."""
-    return {key: value if isinstance(value, str) else value.read() for key, value in options.items()}
+    """The options with the values that their secrets have at this moment. Raises `AccessRefused`."""
+    with refusals_of_access():
+        return {key: value if isinstance(value, str) else value.read() for key, value in options.items()}
+
+
+@contextmanager
+def refusals_of_access() -> Iterator[None]:
+    """Where one connects: a secret or a certificate that can't be read concerns all calls, and no table."""
+    try:
+        yield
+    except Refused as refused:
+        raise AccessRefused(refused.what, refused.why, refused.todo) from None
 
 
 def versions(options: Options) -> tuple[object, ...]:

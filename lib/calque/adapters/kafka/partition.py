@@ -12,9 +12,10 @@ from contextlib import suppress
 from functools import partial
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import ConfigResource, ResourceType
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
+from calque.adapters.kafka.admin import connected, require_login
 from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, RecordsLost, as_calque_errors, fault
 from calque.adapters.kafka.record import Record, record_of
 from calque.adapters.kafka.slot import ClientSlot, answered
@@ -228,6 +229,7 @@ class Sender:
 
 def consumer_of(topic: Topic) -> Consumer:
     """A consumer that belongs to no group and fetches nothing yet."""
+    require_login(topic)
     settings = topic.settings() | {
         "group.id": "calque",
         "enable.auto.commit": False,
@@ -268,7 +270,7 @@ def limit_of(topic: Topic, name: str) -> int:
     """Bytes that the topic lets a record's value have. Raises `Unavailable`, `Broken`."""
     resource = ConfigResource(ResourceType.TOPIC, name)
     try:
-        admin = AdminClient(topic.settings())
+        admin, _ = connected(topic)
         # A topic that was just made is known to its leader before the other brokers hear of it.
         for attempt in Retrying(
             retry=retry_if_exception(is_missing), stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.05), reraise=True

@@ -37,7 +37,7 @@ class Topic:
 
     def settings(self) -> Settings:
         """Of every client, with the values of secrets. Reconnecting is quick, and what it meets is told by errors
-        alone. Raises `Refused`."""
+        alone. Raises `AccessRefused`."""
         return {
             "bootstrap.servers": self.brokers,
             "client.id": "calque",

@@ -9,8 +9,6 @@ from __future__ import annotations
 import select
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Protocol
 
@@ -20,8 +18,9 @@ from thrift.transport.TTransport import TTransportException
 from calque.adapters.metastore.addresses import Address
 from calque.adapters.metastore.logins import LONGEST_REASON, bearer_headers, log_in, note_refused_token, printable
 from calque.adapters.metastore.weighed import LimitedTransport
-from calque.errors import AccessRefused, Refused
+from calque.errors import AccessRefused
 from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
+from calque.model.secrets import refusals_of_access
 from calque.model.tls import Tls, reason
 
 HTTP_REFUSALS = frozenset({401, 403})
@@ -62,15 +61,6 @@ def open_channel(address: Address, access: MetastoreAccess, seconds: float) -> C
         if address.scheme == "thrift":
             return SocketChannel(address, access, seconds)
         return HttpChannel(address, access, seconds)
-
-
-@contextmanager
-def refusals_of_access() -> Iterator[None]:
-    """A secret or a certificate that can't be read concerns all calls, and no table."""
-    try:
-        yield
-    except Refused as refused:
-        raise AccessRefused(refused.what, refused.why, refused.todo) from None
 
 
 class SocketChannel:

@@ -133,7 +133,7 @@ def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings
                 missing_names.append(name)
             if HUDI_TIMELINE in storage.children(location) and is_plain(tables[name]):
                 timeline_names.append(name)
-        except (Refused, Unavailable) as error:
+        except (Unavailable, Refused, AccessRefused) as error:
             findings.refused("source", error)
             return
     if missing_names:

@@ -126,7 +126,7 @@ def check_warehouse(target: Target, version: str, findings: Findings) -> bool:
         return False
     try:
         target.write_probe(warehouse)
-    except (Refused, Unavailable) as error:
+    except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(target.where, error)
         return False
     return True
@@ -164,7 +164,7 @@ def check_compare_and_swap(target: Target, findings: Findings) -> None:
         raise Unavailable(
             f"A scratch table {OURS}.{target.scratch} can't be made", str(error), "Check again"
         ) from error
-    except (Refused, Unavailable) as error:
+    except (Unavailable, Refused, AccessRefused) as error:
         # What the server can't do below the warehouse is no fault of the connection.
         target.server.version()
         findings.add(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.kafka_topics import WHERE
-from calque.errors import Refused, Unavailable
+from calque.errors import AccessRefused, Refused, Unavailable
 from calque.ports.services import SchemaRegistryInfo
 
 
@@ -13,7 +13,7 @@ def check_registry(registry: SchemaRegistryInfo, findings: Findings) -> None:
     try:
         schema_id = registry.registered_id()
         is_accepted = schema_id is not None or registry.accepts()
-    except (Unavailable, Refused) as error:
+    except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(WHERE, error)
         return
     if schema_id is not None:
