@@ -6,6 +6,7 @@ refused login is not tried twice.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from typing import Any
 
@@ -15,7 +16,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 from calque.adapters.kafka.faults import DENIED, fault
 from calque.adapters.kafka.topic import Topic
 from calque.errors import AccessRefused
-from calque.model.secrets import versions
+from calque.model.secrets import revealed
 
 WHY = DENIED | {KafkaError._SSL, KafkaError._RESOLVE}
 """What says more than that nothing answers."""
@@ -24,23 +25,22 @@ LOOKS = (0.2, 0.4, 0.8, 1.6, 2.0)
 
 
 class RefusedLogins:
-    """Logins of this process that brokers did not take, until their secrets may have other values."""
+    """Digests of the logins of this process that brokers did not take."""
 
     def __init__(self) -> None:
-        self._refusals: dict[str, tuple[tuple[object, ...], AccessRefused]] = {}
+        self._refusals: dict[bytes, AccessRefused] = {}
         self._trying = threading.Lock()
 
     def trial(self, topic: Topic) -> tuple[AdminClient, ClusterMetadata]:
         """What `connected` returns and raises, one at a time."""
-        login, version = repr((topic.brokers, topic.options)), versions(topic.options)
+        login = hashlib.sha256(repr((topic.brokers, revealed(topic.options))).encode()).digest()
         with self._trying:
-            refused_version, refusal = self._refusals.get(login, (None, None))
-            if refusal is not None and refused_version == version:
-                raise refusal
+            if login in self._refusals:
+                raise self._refusals[login]
             try:
                 return first_answer(topic)
             except AccessRefused as error:
-                self._refusals[login] = version, error
+                self._refusals[login] = error
                 raise
 
 
