@@ -5,6 +5,7 @@
     │   ├── Forgotten     the journal had it once
     │   ├── NotBuilt      this version does not know how
     │   └── StatementSyntaxError                           exit 64
+    ├── AccessRefused the same, whatever is asked for      exit 65
     ├── Unavailable   retry with back-off                  exit 75
     │   └── Failing       answered, and may concern this call alone
     └── Broken        an invariant fell: stop, call a person   exit 70
@@ -31,6 +32,14 @@ class CalqueError(Exception):
 
 class Refused(CalqueError):
     """The input, the configuration or the world's state asks for something that calque does not do."""
+
+    exit_code = 65
+
+
+class AccessRefused(CalqueError):
+    """A service answers, and does not let calque in, or is none that calque may trust: a wrong password, a certificate,
+    a missing privilege. No `Refused`, as no table is at fault and none is set aside for it; nothing is tried again that
+    could lock an account."""
 
     exit_code = 65
 
@@ -71,8 +80,19 @@ class Broken(CalqueError):
 
 def sentence(text: str) -> str:
     """`text` on one line, ending with a full stop."""
-    line = " ".join(text.split())
+    line = printable(" ".join(text.split()))
     return line if line.endswith((".", "!", "?")) else line + "."
+
+
+def printable(text: str) -> str:
+    """The text for a terminal or a log: what steers one (control characters, line ends, marks of direction) is shown as
+    an escape, as `\\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
 
 
 def print_error(*parts: str) -> None:

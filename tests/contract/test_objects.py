@@ -15,15 +15,20 @@ import pyarrow.fs as pafs
 import pytest
 from xxhash import xxh3_128_hexdigest
 
+from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.files.objects import ObjectSystem
+from calque.adapters.files.options import delta_options
 from calque.adapters.files.s3 import PART, S3Store
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.stores import StoredObject
 from calque.adapters.files.system import FileSystemSet, OwnLocations, System
 from calque.adapters.files.times import MANY, NOTE
 from calque.core.layout import join, place, staged_name
-from calque.errors import Refused, Unavailable
+from calque.core.rows import rows_of_events
+from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import File
+from calque.model.journal import Event
+from calque.model.secrets import FileSecret
 from calque.ports import CopyTask
 from calque.sandbox import ObjectStore
 
@@ -336,6 +341,30 @@ def test_what_is_not_a_target_s_own_is_opened_by_the_source_s_options(
     with pytest.raises(Refused, match="dr") as caught:
         storage.copy([local(tmp_path, "f", b"x", join(s3_root, "dr/f"))])
     assert "not-the-secret" not in f"{caught.value}{storage!r}{systems!r}{caught.value.__cause__!r}"
+
+
+def test_a_key_in_a_file_is_read_anew_when_the_file_changes(
+    object_store: ObjectStore, s3_root: str, tmp_path: Path, files: Any
+) -> None:
+    files.pipe_file(join(s3_root, "s/f"), b"x")
+    file = tmp_path / "key"
+    options = {**object_store.options, "secret": FileSecret(str(file))}
+    storage: FileStorage = pickle.loads(pickle.dumps(FileStorage(FileSystemSet(options))))
+    journal = DeltaJournal(join(s3_root, "journal"), delta_options(s3_root, options))
+    rows = [rows_of_events([Event(number, 1, "X", "hive", "s", "t", "json-0.2", "{}")]) for number in (1, 2)]
+    file.write_text(object_store.secret)
+    assert len(listed(storage, join(s3_root, "s"))) == 1
+    journal.append(rows[0])
+    file.write_text("not-the-secret")
+    with pytest.raises(Refused, match="Not permitted"):
+        listed(storage, join(s3_root, "s"))
+    with pytest.raises(CalqueError) as caught:
+        journal.append(rows[1])
+    assert "not-the-secret" not in repr((caught.value, caught.value.__cause__))
+    file.write_text(f"{object_store.secret}\n")
+    assert len(listed(storage, join(s3_root, "s"))) == 1
+    journal.append(rows[1])
+    assert journal.last() == 2
 
 
 def test_a_bucket_that_is_not_there_is_refused_and_never_an_empty_directory(object_store: ObjectStore) -> None:

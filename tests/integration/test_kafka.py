@@ -31,10 +31,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def deployment(broker: Broker, servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Deployment]:
+def deployment(
+    broker: Broker, servers: Mapping[str, Metastore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Deployment]:
+    monkeypatch.setenv("KAFKA_PASSWORD", broker.password)
     found = Deployment(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=3)
     text = found.config.read_text()
-    options = ", ".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in broker.options.items())
+    named = {**broker.options, "sasl.password_env": "KAFKA_PASSWORD"}
+    del named["sasl.password"]
+    options = ", ".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in named.items())
     journal = f'format = "kafka"\nbrokers = "{broker.address}"\ntopic = "{TOPIC}"\noptions = {{ {options} }}'
     found.config.write_text(f"{text}\n[journal]\n{journal}\n")
     yield found
@@ -83,3 +88,13 @@ def other_hub(deployment: Deployment) -> None:
     for command in ([str(JOB), "--until", "head"], ["-m", "calque.cli", "verify", "--data", "checksum"]):
         done = subprocess.run([sys.executable, *command, "-c", str(file)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_run_whose_password_is_refused_ends_and_says_so(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "mistyped-password")
+    ended = deployment.calque("run")
+    assert ended.returncode == 65, ended.stderr
+    assert "Kafka denies that its topics be listed" in ended.stderr
+    assert "mistyped-password" not in ended.stdout + ended.stderr

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import pickle
 import random
-import threading
+import ssl
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from uuid import uuid4
 
 import pytest
@@ -34,10 +31,13 @@ from calque.errors import Refused, Unavailable
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event
 from calque.model.names import Span
+from calque.model.secrets import FileSecret, VariableSecret
 from calque.sandbox import Broker, SchemaRegistry
 from calque.wiring.journal_location import JournalAddress
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
+from support.services.certificates import certified
+from support.services.doors import basic, guarded
 from support.services.kafkas import ends, reader
 
 NOWHERE = "http://127.0.0.1:1"
@@ -202,48 +202,75 @@ def test_an_address_where_no_registry_is_is_refused(topic: Topic, registry: Sche
 
 
 @pytest.fixture
-def guarded(registry: SchemaRegistry) -> Iterator[str]:
+def door(registry: SchemaRegistry) -> Iterator[str]:
     """The registry behind a door that asks for a user and a password."""
-    login = f"Basic {base64.b64encode(b'calque:geh:eim').decode()}"
-
-    class Door(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status, answer = 401, b'{"error_code": 401, "message": "Who are you?"}'
-            if self.headers["Authorization"] == login:
-                try:
-                    status, answer = 200, json.dumps(ask(f"{registry.url}{self.path}", "POST", body)).encode()
-                except HTTPError as error:
-                    with error:
-                        status, answer = error.code, error.read()
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with guarded(registry.url, basic("calque", "geh:eim")) as address:
+        yield address
 
 
 def test_a_registry_that_asks_for_a_password_gets_it(
-    topic: Topic, guarded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    topic: Topic, door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(Refused, match=r"denies access to \S+\. Who are you\? Check \[journal\] registry_options"):
-        append(replace(topic, registry=guarded), event(1))
+        append(replace(topic, registry=door), event(1))
     monkeypatch.setenv("REGISTRY_PASSWORD", "geh:eim")
     login = '{ user = "calque", password_env = "REGISTRY_PASSWORD" }'
-    wiring = configured(topic, tmp_path, guarded, f"registry_options = {login}")
+    wiring = configured(topic, tmp_path, door, f"registry_options = {login}")
     opened = wiring.only_source().journal_opener(JournalAddress("kafka", topic.brokers, topic.name))
     carried = pickle.dumps(opened)
     assert b"geh:eim" not in carried
     journal, _ = pickle.loads(carried)()
     journal.append(rows_of_events([event(1)]))
+    assert registry_of(topic).registered_id() is not None
+
+
+def test_a_password_in_a_file_is_read_for_each_question_and_a_wrong_one_is_refused(
+    topic: Topic, door: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    options = {"user": "calque", "password": FileSecret(str(file))}
+    registry = registry_of(replace(topic, registry=door, registry_options=options))
+    file.write_text("not-it-7f3a")
+    with pytest.raises(Refused, match=r"denies access") as caught:
+        registry.register()
+    assert "not-it-7f3a" not in repr((caught.value, caught.value.__cause__, registry))
+    file.write_text("geh:eim\n")
+    assert registry.register() == registry.registered_id()
+
+
+def test_a_token_is_shown_to_a_registry_that_asks_for_one(
+    topic: Topic, registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REGISTRY_TOKEN", "tok-en")
+    with guarded(registry.url, "Bearer tok-en") as door:
+        asked = replace(topic, registry=door, registry_options={"token": VariableSecret("REGISTRY_TOKEN")})
+        append(asked, event(1))
+        monkeypatch.setenv("REGISTRY_TOKEN", "another")
+        with pytest.raises(Refused, match="denies access"):
+            registry_of(asked).registered_id()
+
+
+def test_of_several_addresses_the_next_one_is_asked_where_one_is_away(topic: Topic) -> None:
+    append(replace(topic, registry=f"{NOWHERE},{topic.registry}"), event(1))
+    assert registry_of(topic).registered_id() is not None
+    away = replace(topic, registry=f"{NOWHERE},{NOWHERE}/b")
+    with pytest.raises(Unavailable, match=rf"The schema registry at {NOWHERE},{NOWHERE}/b does not answer"):
+        registry_of(away).registered_id()
+
+
+def test_a_registry_is_asked_by_tls_where_its_certificate_is_trusted(
+    topic: Topic, registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    files = certified("127.0.0.1", tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(files.certificate, files.key)
+    with guarded(registry.url, basic("calque", "geh:eim"), tls) as door:
+        (tmp_path / "password").write_text("geh:eim")
+        login = {"user": "calque", "password": FileSecret(str(tmp_path / "password"))}
+        unknown = replace(topic, registry=door, registry_options=login)
+        with pytest.raises(Refused, match=r"The certificate of the schema registry at https://\S+ is not taken"):
+            append(unknown, event(1))
+        append(replace(unknown, registry_options={**login, "ssl.ca.location": files.certificate}), event(1))
     assert registry_of(topic).registered_id() is not None
 
 

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from calque.commands.check import look_at_secrets
 from calque.config import Config, load
-from calque.config.keys import revealed
 from calque.config.units import seconds, share, size
+from calque.engine.check.findings import Finding, Findings, Severity
 from calque.errors import Refused
+from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.model.secrets import FileSecret, VariableSecret, revealed
+from calque.model.tls import Tls
 
 SMALL = """\
 [source]
@@ -80,10 +84,16 @@ warehouse = "file:///data/copy"
 """
 
 
-def read(folder: Path, text: str, environment: dict[str, str] | None = None) -> Config:
+def read(folder: Path, text: str) -> Config:
     file = folder / "calque.toml"
     file.write_text(text, encoding="utf-8")
-    return load(file, environment or {})
+    return load(file)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("S3_SECRET", "hush")
+    monkeypatch.setenv("PASSWORD", "geheim")
 
 
 def refusal(folder: Path, text: str) -> str:
@@ -112,8 +122,15 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
     }
     assert {name: section.model_dump() for name, section in sections.items()} == {
         "source": {
-            "name": "hq",
             "metastore": ("thrift://127.0.0.1:9083",),
+            "user": "",
+            "auth": "none",
+            "password_env": None,
+            "password_file": None,
+            "token_env": None,
+            "token_file": None,
+            "tls": {"ca": "", "certificate": "", "key": "", "verify": True},
+            "name": "hq",
             "poll": 0.25,
             "connections": 4,
             "pin": "auto",
@@ -144,12 +161,12 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
 
 
 def test_a_full_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
-    config = read(tmp_path, FULL, {"S3_SECRET": "hush"})
+    config = read(tmp_path, FULL)
     assert config.only_source().keys.metastore == ("thrift://hq-1:9083", "thrift://[::1]:9083")
     assert (config.only_source().keys.poll, config.only_source().keys.scan) == (0.5, 5400.0)
-    assert {key: value.get_secret_value() for key, value in config.only_source().keys.storage.items()} == {
+    assert config.only_source().keys.storage == {
         "fs.s3a.endpoint": "http://s3",
-        "fs.s3a.secret.key": "hush",
+        "fs.s3a.secret.key": VariableSecret("S3_SECRET"),
     }
     assert (config.state.path, config.state.checkpoints) == ("s3a://bucket/state", "/var/checkpoints")
     assert (config.target("dr").keys.parallel_copies, config.target("copy").keys.parallel_copies) == (8, 0)
@@ -179,14 +196,16 @@ def test_a_full_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
 
 
 def test_secrets_are_not_shown_and_everything_can_be_sent_to_another_process(tmp_path: Path) -> None:
-    config = read(tmp_path, FULL, {"S3_SECRET": "hush"})
+    config = read(tmp_path, FULL)
+    assert revealed(config.only_source().keys.storage)["fs.s3a.secret.key"] == "hush"
     assert "hush" not in repr(config)
+    assert b"hush" not in pickle.dumps(config)
     assert pickle.loads(pickle.dumps(config)) == config
     assert pickle.loads(pickle.dumps(config.target("dr").policy())) == config.target("dr").policy()
 
 
 def test_targets_are_selected_by_name_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
-    config = read(tmp_path, FULL, {"S3_SECRET": ""})
+    config = read(tmp_path, FULL)
     assert config.select(()) == ("dr", "copy")
     assert config.select(("copy", "copy")) == ("copy",)
     with pytest.raises(Refused, match=r'^There is no target "cpoy"\. The nearest is copy\. Name a target'):
@@ -213,6 +232,8 @@ def test_targets_are_selected_by_name_and_a_wrong_one_is_refused(tmp_path: Path)
         ('allow_weak_log = "yes"', "calque.toml:4: source.allow_weak_log has the wrong type. It is true or false."),
         ('storage = { k_env = "NOT_SET" }', "calque.toml:4: source.storage: the environment variable NOT_SET is not"),
         ('storage = { k = "a", k_env = "B" }', 'calque.toml:4: source.storage: "k" is given twice.'),
+        ('storage = { k_file = "a", k_env = "PASSWORD" }', "calque.toml:4: source.storage: the file "),
+        ('storage = { k_env = "" }', 'calque.toml:4: source.storage: "k_env" is empty. It names where the value is.'),
         ("storage = { k = 1 }", 'calque.toml:4: source.storage: "k" must be text.'),
         ('name = "x"', "calque.toml:4: this is no TOML. Cannot overwrite a value."),
         ("poll 3", "calque.toml:4: this is no TOML. Expected '=' after a key in a key/value pair. Mend it near column"),
@@ -313,7 +334,7 @@ def test_a_mistake_at_a_target_is_told_with_its_line(tmp_path: Path, line: str, 
             "calque.toml:8: journal.registry: it has a user's name in it. Addresses are shown in errors. Write regis",
         ),
         (
-            small(more='[journal]\nregistry_options = { user = "a", password = "b" }'),
+            small(more='[journal]\nregistry_options = { user = "a", password_env = "PASSWORD" }'),
             "calque.toml:8: journal: registry is missing. registry_options are for it. Write registry",
         ),
         (
@@ -321,8 +342,19 @@ def test_a_mistake_at_a_target_is_told_with_its_line(tmp_path: Path, line: str, 
             "calque.toml:9: journal.registry_options: a user or a password is missing. A registry takes both or none.",
         ),
         (
-            small(more='[journal]\nregistry = "http://a"\nregistry_options = { token = "a" }'),
-            'calque.toml:9: journal.registry_options: "token" is no option of a registry. Only a user and a password',
+            small(more='[journal]\nregistry = "http://a"\nregistry_options = { tokn = "a" }'),
+            'calque.toml:9: journal.registry_options: "tokn" is no option of a registry. The nearest is token.',
+        ),
+        (
+            small(
+                more='[journal]\nregistry = "http://a"\n'
+                'registry_options = { user = "a", password_env = "PASSWORD", token_env = "PASSWORD" }'
+            ),
+            "calque.toml:9: journal.registry_options: a user and a token are given. A registry takes one of them.",
+        ),
+        (
+            small(more='[journal]\nregistry = "http://a"\nregistry_options = { "ssl.key.location" = "k" }'),
+            'calque.toml:9: journal.registry_options: "ssl.certificate.location" is missing. The key belongs to a',
         ),
         (small(more='[journal]\ntopic = "a b"'), 'calque.toml:8: journal.topic: "a b" is no topic.'),
         (small(more='[state]\npath = ""'), 'calque.toml:8: state.path: "" is no path.'),
@@ -343,13 +375,78 @@ def test_a_mistake_in_a_section_is_told(tmp_path: Path, text: str, said: str) ->
 
 
 @pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('user = "two words"', "calque.toml:4: source.user: 'two words' is no user."),
+        ('auth = "ldap"', 'calque.toml:4: source.auth: "ldap" is no choice.'),
+        ('auth = "kerberos"', 'calque.toml:4: source: auth = "kerberos" is not built yet.'),
+        ('auth = "plain"\nuser = "u"', "calque.toml:4: source: the password is missing."),
+        ('auth = "plain"\npassword_env = "PW"', "calque.toml:4: source: user is missing."),
+        ('password_env = "PW"', "calque.toml:4: source: nobody asks for a password."),
+        (
+            'auth = "plain"\nuser = "u"\npassword_env = "PW"\npassword_file = "pw"',
+            "calque.toml:7: source: password is given twice.",
+        ),
+        ('token_env = "PW"', "calque.toml:4: source: a token is not for thrift."),
+        ('tls = { cas = "a.pem" }', "calque.toml:4: source.tls.cas is no key. The nearest is ca."),
+        ('tls = { ca = "a.pem" }', "calque.toml:4: source.tls: The certificates in a.pem can't be used."),
+        ('tls = { certificate = "a.pem" }', "calque.toml:4: source.tls: key is missing."),
+        ('tls = { key = "a.pem" }', "calque.toml:4: source.tls: certificate is missing."),
+        ('tls = { ca = "pw", verify = false }', "calque.toml:4: source.tls: verify is false."),
+    ],
+)
+def test_a_login_that_can_not_be_meant_is_told_before_anything_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, said: str
+) -> None:
+    monkeypatch.setenv("PW", "hush")
+    (tmp_path / "pw").write_text("hush")
+    text = refusal(tmp_path, small(source=lines))
+    assert text.startswith(said)
+    assert "hush" not in text
+
+
+@pytest.mark.parametrize(
+    ("address", "line", "said"),
+    [
+        ("http://hq:9083", "tls = { verify = false }", "source: tls is not for http."),
+        ("https://hq:9083", 'auth = "plain"', 'source: auth = "plain" is not for https.'),
+        ("https://hq:9083", 'user = "u"\ntoken_env = "PW"', "source: the token says who the user is."),
+        ("http://hq:9083, thrift://hq:9083", "", "source: the addresses are of several kinds."),
+        ("https://u:p@hq:9083", "", "source.metastore: the address has a user's name in it."),
+    ],
+)
+def test_a_login_has_to_fit_the_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, line: str, said: str
+) -> None:
+    monkeypatch.setenv("PW", "hush")
+    text = small(source=line).replace("thrift://127.0.0.1:9083", address)
+    assert said in refusal(tmp_path, text)
+
+
+def test_access_has_the_login_as_a_reference_and_tls_where_a_key_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PW", "hush")
+    plain = read(tmp_path, small(source='user = "u"\nauth = "plain"\npassword_env = "PW"\ntls = { verify = false }'))
+    assert plain.only_source().keys.access() == MetastoreAccess(
+        "u", PasswordLogin(VariableSecret("PW")), Tls(verify=False)
+    )
+    assert plain.targets["dr"].keys.access() == MetastoreAccess()
+    (tmp_path / "token").write_text("hush")
+    over_http = small(target='token_file = "token"').replace("thrift://127.0.0.1:9084", "HTTPS://DR:443/hms/")
+    target = read(tmp_path, over_http).targets["dr"].keys
+    assert target.metastore == ("https://dr:443/hms",)
+    assert target.access() == MetastoreAccess("", TokenLogin(FileSecret(f"{tmp_path}/token")))
+
+
+@pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("127.0.0.1:9083", 'One begins with thrift://. Write "thrift://127.0.0.1:9083".'),
-        ("hive://hq:9083", 'One begins with thrift://. Write "thrift://hq:9083".'),
+        ("127.0.0.1:9083", 'One begins with thrift://, http:// or https://. Write "thrift://127.0.0.1:9083".'),
+        ("hive://hq:9083", 'One begins with thrift://, http:// or https://. Write "thrift://hq:9083".'),
         ("thrift://hq", 'One is a host and a port. Write "thrift://host:9083".'),
         ("thrift://hq:99999", 'Port out of range 0-65535. Write "thrift://host:9083".'),
-        ("thrift://hq:9083,", 'One begins with thrift://. Write "thrift://host:9083".'),
+        ("thrift://hq:9083,", 'One begins with thrift://, http:// or https://. Write "thrift://host:9083".'),
         ("thrift://hq:9083/x", 'One is a host and a port. Write "thrift://host:9083".'),
     ],
 )
@@ -364,7 +461,7 @@ def test_settings_of_kafka_s_client_pass_with_secrets_from_the_environment_and_t
     secret = '"sasl.password_env" = "PASSWORD"'
     kafka = '[journal]\nformat = "kafka"\nbrokers = "a:9092,b:9092"'
     text = small(more=f"{kafka}\n[journal.options]\n{options}{secret}")
-    config = read(tmp_path, text, {"PASSWORD": "geheim"})
+    config = read(tmp_path, text)
     assert revealed(config.only_source().journal.options) == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
@@ -375,11 +472,11 @@ def test_settings_of_kafka_s_client_pass_with_secrets_from_the_environment_and_t
     assert config.only_source().topic() == "hq.events"
 
 
-def test_a_registry_is_named_by_the_root_of_its_api_with_its_password_from_the_environment(tmp_path: Path) -> None:
-    registry = 'registry = "https://a:8080/apis/ccompat/v7/"'
+def test_a_registry_is_named_by_the_roots_of_its_api_with_its_password_from_the_environment(tmp_path: Path) -> None:
+    registry = 'registry = "https://a:8080/apis/ccompat/v7/, https://b"'
     login = 'registry_options = { user = "hub", password_env = "PASSWORD" }'
-    config = read(tmp_path, small(more=f"[journal]\n{registry}\n{login}"), {"PASSWORD": "geheim"})
-    assert config.only_source().journal.registry == "https://a:8080/apis/ccompat/v7"
+    config = read(tmp_path, small(more=f"[journal]\n{registry}\n{login}"))
+    assert config.only_source().journal.registry == "https://a:8080/apis/ccompat/v7,https://b"
     assert revealed(config.only_source().journal.registry_options) == {"user": "hub", "password": "geheim"}
     assert "geheim" not in repr(config)
 
@@ -389,6 +486,86 @@ def test_several_mistakes_are_told_in_one_line_up_to_five(tmp_path: Path) -> Non
     said = refusal(tmp_path, small(source=lines))
     assert [f"calque.toml:{line}: " in said for line in range(4, 11)] == [True] * 5 + [False] * 2
     assert said.endswith("And 2 more.")
+
+
+LITERAL = "geheim-7f3a"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("secret", "token", "password", "account_key", "sas_token", "connection_string", "client_secret"),
+        *('"fs.s3a.secret.key"', '"fs.s3a.session.token"', '"sasl.password"', '"ssl.key.pem"'),
+    ],
+)
+def test_a_secret_that_stands_in_the_file_is_refused_and_not_repeated(tmp_path: Path, key: str) -> None:
+    said, name = refusal(tmp_path, small(source=f'storage = {{ {key} = "{LITERAL}" }}')), key.strip('"')
+    assert said == (
+        f'calque.toml:4: source.storage: the value of "{name}" is a secret. This file is for everybody\'s eyes. '
+        f'Write "{name}_env" with the name of an environment variable, or "{name}_file" with the path of a file.'
+    )
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "key",
+        "anon",
+        "profile",
+        "fs.s3a.access.key",
+        "sasl.username",
+        "sasl.oauthbearer.token.endpoint.url",
+        "ssl.ca.pem",
+    ],
+)
+def test_what_is_no_secret_may_stand_in_the_file(tmp_path: Path, option: str) -> None:
+    config = read(tmp_path, small(source=f'storage = {{ "{option}" = "x" }}'))
+    assert config.only_source().keys.storage == {option: "x"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        small(source=f'storage = {{ endpoint_url = "http://calque:{LITERAL}@s3:9000" }}'),
+        small(target=f'external_base = "sftp://calque:{LITERAL}@host/data"'),
+        small(target=f'locations = {{ "s3a://KEY:{LITERAL}@bucket/a" = "/b" }}'),
+        small(more=f'[state]\ntables = "s3://KEY:{LITERAL}@bucket/state"'),
+        small(more=f'[journal]\nbrokers = "calque:{LITERAL}@a:9092"'),
+        small(more=f'[journal]\nregistry = "http://calque:{LITERAL}@a:8081"'),
+        small(more=f'[journal]\nregistry = "http://a"\nregistry_options = {{ user = "a", password = "{LITERAL}" }}'),
+        small(more=f'[journal.options]\n"sasl.password" = "{LITERAL}"'),
+        SMALL.replace("thrift://127.0.0.1:9083", f"thrift://calque:{LITERAL}@127.0.0.1:9083"),
+        SMALL.replace("thrift://127.0.0.1:9083", f"http://calque:{LITERAL}@127.0.0.1:9083"),
+        SMALL.replace("file:///data/dr", f"s3://calque:{LITERAL}@bucket/../dr"),
+        small(source=f'password = "{LITERAL}"'),
+    ],
+)
+def test_no_refusal_repeats_a_password_of_the_file(tmp_path: Path, text: str) -> None:
+    assert LITERAL not in refusal(tmp_path, text)
+
+
+def test_a_secret_in_a_file_is_named_relative_to_the_configuration_and_read_when_it_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("one\n")
+    config = read(tmp_path, small(source='storage = { secret_file = "key" }'))
+    storage = config.only_source().keys.storage
+    assert revealed(storage) == {"secret": "one"}
+    (tmp_path / "key").write_text("two\n")
+    assert revealed(storage) == {"secret": "two"}
+    assert "two" not in repr(config)
+
+
+def test_check_warns_of_each_file_of_a_secret_that_every_user_can_read(tmp_path: Path) -> None:
+    for name, mode in (("open", 0o644), ("closed", 0o640)):
+        (tmp_path / name).write_text("x")
+        (tmp_path / name).chmod(mode)
+    storage = 'storage = { secret_file = "open", token_file = "closed" }'
+    config = read(tmp_path, small(source=storage, target='storage = { secret_file = "open" }'))
+    findings = Findings()
+    look_at_secrets(config, findings)
+    what, todo = f"Every user of this host can read {tmp_path}/open", f"Say `chmod o-r {tmp_path}/open`"
+    assert findings.entries == [
+        Finding(what, "The value of a secret is in it", todo, Severity.WARNING, "configuration")
+    ]
 
 
 SECOND = """

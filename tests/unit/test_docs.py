@@ -117,9 +117,12 @@ def completed(example: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def variables(text: str) -> dict[str, str]:
-    """Those of the environment that a configuration names."""
-    return dict.fromkeys(re.findall(r'_env"? = "(\w+)"', text), "secret")
+def with_secrets(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The example with its variables set, and its files of secrets in the folder."""
+    for name in re.findall(r'_env"? = "(\w+)"', text):
+        monkeypatch.setenv(name, "secret")
+    (folder / "secret").write_text("secret")
+    return re.sub(r'(_file"? = ")[^"]+', rf"\g<1>{folder}/secret", text)
 
 
 EXAMPLES = [(page, text) for page in PAGES for text in blocks(page, "toml")]
@@ -164,16 +167,20 @@ def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "text"), EXAMPLES, ids=lambda part: part.name if isinstance(part, Path) else "")
-def test_every_example_of_a_configuration_is_valid_with_what_it_leaves_out(page: Path, text: str) -> None:
-    context = {"base": page.parent, "environment": variables(text)}
-    File.model_validate(completed(tomllib.loads(text)), context=context)
+def test_every_example_of_a_configuration_is_valid_with_what_it_leaves_out(
+    page: Path, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = with_secrets(text, tmp_path, monkeypatch)
+    File.model_validate(completed(tomllib.loads(text)), context={"base": page.parent})
 
 
 @pytest.mark.parametrize(("page", "text"), WHOLE, ids=lambda part: part.name if isinstance(part, Path) else "")
-def test_every_whole_example_of_a_configuration_is_loaded(page: Path, text: str, tmp_path: Path) -> None:
+def test_every_whole_example_of_a_configuration_is_loaded(
+    page: Path, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "calque.toml"
-    file.write_text(text, encoding="utf-8")
-    assert load(file, variables(text)).only_source().name == "hq", page
+    file.write_text(with_secrets(text, tmp_path, monkeypatch), encoding="utf-8")
+    assert load(file).only_source().name == "hq", page
 
 
 def test_there_are_whole_examples_of_a_configuration() -> None:

@@ -135,7 +135,16 @@ def test_a_dry_run_forwards_no_effect(port: str, dry_run: type[object]) -> None:
 
 ERRORS = frozenset(
     {
-        *("Refused", "Unavailable", "Broken", "CallFailed", "EventsForgotten", "LeaseHeldByOther", "NotBuilt"),
+        *(
+            "Refused",
+            "Unavailable",
+            "Broken",
+            "AccessRefused",
+            "CallFailed",
+            "EventsForgotten",
+            "LeaseHeldByOther",
+            "NotBuilt",
+        ),
         *("StatementSyntaxError", "UsageError"),
     }
 )
@@ -143,7 +152,10 @@ NAMED = re.compile(
     "calque|commit_table|strict_locations|targets|file:|hdfs:|librdkafka|dfsadmin|format =|registry_options"
 )
 """Words that errors may begin with though they are written small: they are names."""
-BEHIND_A_PLACE = {"checks.py", "conflicts.py", "keys.py", "patterns.py", "places.py", "units.py"}
+BEHIND_A_PLACE = {
+    *("checks.py", "conflicts.py", "keys.py", "login_misfits.py", "patterns.py", "places.py", "secret_keys.py"),
+    "units.py",
+}
 """Whose errors stand behind the place in the configuration: `calque.toml:7: targets.dr.scan: it is zero.`"""
 
 

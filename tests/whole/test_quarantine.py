@@ -15,7 +15,7 @@ from calque.core.standing import Standing, standing
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.fault_isolation import RELEASE
 from calque.engine.window.retries import TRIES
-from calque.errors import Broken, CallFailed, CalqueError, Refused, Unavailable
+from calque.errors import AccessRefused, Broken, CallFailed, CalqueError, Refused, Unavailable
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.ledger import TableState
@@ -108,6 +108,23 @@ def test_a_table_that_the_target_does_not_take_is_set_aside_and_the_others_go_on
     assert len(found.raised) <= 1 + 3 * TRIES
     dislike.on = False
     let_go(world, "d1.x")
+    world.settle()
+    assert (differences(world), aside(world), world.problems) == ([], {}, [])
+
+
+@pytest.mark.parametrize("method", ["create_table", "table"])
+def test_a_refusal_of_access_is_no_table_s_fault_and_ends_the_attempt(method: str) -> None:
+    world = world_of()
+    refused = AccessRefused("The metastore refuses the password of calque", "It is wrong", "Put the right one in")
+    dislike = Dislike(refused, lambda called, _: called == method)
+    picky(world, dislike)
+    create(world, "x")
+    add(world, "t0", "new")
+    with pytest.raises(AccessRefused):
+        settled(world)
+    assert aside(world) == {}
+    dislike.on = False
+    world.open()
     world.settle()
     assert (differences(world), aside(world), world.problems) == ([], {}, [])
 

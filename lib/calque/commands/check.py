@@ -73,9 +73,21 @@ def look(config: Config) -> Findings:
         state_probe(config.state)
     except CalqueError as error:
         findings.refused("state", error)
+    look_at_secrets(config, findings)
     look_at_journal(source_wiring, findings)
     look_at_endpoint(wiring, findings)
     return findings
+
+
+def look_at_secrets(config: Config, findings: Findings) -> None:
+    """Whether only few can read the files of secrets."""
+    from calque.config.secret_keys import secret_files
+    from calque.engine.check.findings import Severity
+
+    for file in secret_files(config.sections()):
+        if file.others_may_read():
+            what, todo = f"Every user of this host can read {file.path}", f"Say `chmod o-r {file.path}`"
+            findings.add("configuration", Severity.WARNING, what, "The value of a secret is in it", todo)
 
 
 def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:

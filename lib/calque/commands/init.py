@@ -12,14 +12,21 @@ from calque.errors import Refused
 
 TEMPLATE = """\
 # Configuration of calque. Durations: "500ms", "10s", "7d"; a number without a unit is seconds. Paths are URIs, or plain
-# paths relative to this file. In tables of options, a key that ends in _env names an environment variable whose value
-# is taken: secret_env = "S3_SECRET".
+# paths relative to this file. No secret stands here: a key that ends in _env names an environment variable, one that
+# ends in _file a file with the value. Options in tables are given so, too: secret_env = "S3_SECRET".
 
 [source]
 name = "hq"                                 # the metastore's own name, the same in all files that name it
 metastore = "thrift://127.0.0.1:9083"       # its address; a comma-separated list fails over
 poll = "250ms"                              # how often capture asks the log for news
 connections = 4                             # calls to the source at a time; so many tables are read at once
+user = ""                                   # who calls the metastore; "" for the operating system's user
+auth = "none"                               # none | plain | kerberos: plain is a password over SASL
+# password_env = "METASTORE_PASSWORD"       # the variable with the password of auth = "plain"
+# password_file = "/etc/calque/password"    # or the file
+# token_env = "METASTORE_TOKEN"             # the variable with a bearer token, for http:// and https://
+# token_file = "/etc/calque/token"          # or the file
+tls = {}                                    # any key asks for TLS: { ca = "ca.pem", certificate, key, verify = true }
 pin = "auto"                                # auto | none | hardlink | copy: keep files until every target has them
 pins = ""                                   # where, best on the source's file system; "" for the state folder
 pin_bytes = "10GB"                          # pinned at most; beyond it states that a target lacks are skipped
@@ -43,9 +50,9 @@ retention = "7d"                            # of events; a target that is away f
 # topic = "hq.events"                       # the source's name and ".events" when left out
 # Settings of librdkafka, Kafka's client, for all that connects; [journal.options] may be a section, too.
 # options = { "security.protocol" = "SSL", "ssl.ca.location" = "/etc/ca.pem", "ssl.key.password_env" = "KAFKA_KEY" }
-# A schema registry of Confluent's kind: events then carry its id of their schema.
+# A schema registry of Confluent's kind: events then carry its id of their schema; a comma-separated list fails over.
 # registry = "http://127.0.0.1:8081"
-# The login at it, both or none.
+# The login at it (a user and a password, or a token), and for TLS e.g. "ssl.ca.location".
 # registry_options = { user = "calque", password_env = "REGISTRY_PASSWORD" }
 
 [window]
@@ -58,6 +65,13 @@ max_delay = "1s"                            # how long events wait, under load; 
 # One section for each target.
 [targets.dr]
 metastore = "thrift://127.0.0.1:9084"       # its address; a comma-separated list fails over
+user = ""                                   # who calls it; "" for the operating system's user
+auth = "none"                               # none | plain | kerberos: plain is a password over SASL
+# password_env = "METASTORE_PASSWORD"       # the variable with the password of auth = "plain"
+# password_file = "/etc/calque/password"    # or the file
+# token_env = "METASTORE_TOKEN"             # the variable with a bearer token, for http:// and https://
+# token_file = "/etc/calque/token"          # or the file
+tls = {}                                    # any key asks for TLS: { ca = "ca.pem", certificate, key, verify = true }
 warehouse = "file:///data/dr"               # where its files lie: outside its metastore's own warehouse directories
 include = ["*.*"]                           # database.table globs, or /regular expressions/: ["sales.*", "hr.staff"]
 exclude = []                                # exclude wins; what is not included is not replicated; e.g. ["*.tmp_*"]

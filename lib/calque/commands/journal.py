@@ -116,7 +116,8 @@ def show(settings: CommandSettings, config: Config, event_id: EventId) -> int:
     for name, value in document.items():
         if value not in (None, "", [], False):
             print_line(f"{name:<16} {shown(value)}")
-    print_line(pretty(message))
+    for text in pretty(message).split("\n"):
+        print_line(text)
     return 0
 
 

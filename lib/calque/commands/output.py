@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from calque.errors import printable
 from calque.model.names import TableName
 
 UNWRAPPED = 4096
@@ -21,7 +22,8 @@ def print_json(document: object) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """A table on stdout, cells as they are (no markup); None is shown as "-", and of a list how long it is."""
+    """A table on stdout, cells without markup; None is shown as "-", of a list how long it is, and what would steer a
+    terminal as an escape."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -53,22 +55,27 @@ def width(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
 
 
 def print_csv(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """CSV on stdout; None is empty, a list is JSON."""
+    """CSV on stdout; None is empty, a list is JSON. On a terminal texts are shown as in a table."""
     import csv
+
+    def text(cell: object) -> object:
+        plain = json.dumps(cell) if isinstance(cell, list | tuple) else cell
+        return printable(plain) if isinstance(plain, str) and sys.stdout.isatty() else plain
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(headings)
-    writer.writerows([json.dumps(cell) if isinstance(cell, list | tuple) else cell for cell in row] for row in rows)
+    writer.writerows([text(cell) for cell in row] for row in rows)
 
 
 def shown(cell: object) -> str:
     if cell is None:
         return "-"
-    return str(len(cell) if isinstance(cell, list | tuple) and not isinstance(cell, TableName) else cell)
+    return printable(str(len(cell) if isinstance(cell, list | tuple) and not isinstance(cell, TableName) else cell))
 
 
 def print_line(text: str) -> None:
-    click.echo(text)
+    """One line on stdout; what would steer a terminal is shown as an escape."""
+    click.echo(printable(text))
 
 
 def _plain(value: object) -> object:

@@ -1,9 +1,9 @@
 """The configuration file: read whole, checked whole, before anything is connected.
 
 `load` gives a `Config`: plugs, which are sources and targets, and what all of them share. `units` has durations, sizes
-and percentages; `places` paths and addresses; `keys` the sections and what each key takes; `plugs` what sections plug
-in; `conflicts` what keys say against each other; `lines` where a key stands; `reader` puts them together and words what
-is wrong.
+and percentages; `places` paths and addresses; `secret_keys` references to secrets; `keys` the sections and what each
+key takes; `plugs` what sections plug in; `conflicts` what keys say against each other; `lines` where a key stands;
+`reader` puts them together and words what is wrong.
 """
 
 from calque.config.plugs import Config

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr, Strict, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Strict, ValidationInfo
 
 from calque.config import librdkafka, places, units
+from calque.config.pydantic_errors import WrongError, base_folder, with_pydantic_errors
+from calque.config.secret_keys import secret_options
 from calque.core.patterns import parse_pattern
-from calque.errors import Refused
+from calque.errors import Refused, nearest
 from calque.model.names import OURS
+from calque.model.secrets import Options
 
-T = TypeVar("T")
 LOGIN = ("user", "password")
+REGISTRY_OPTIONS = frozenset(
+    {
+        *(*LOGIN, "token", "bearer.auth.logical.cluster", "bearer.auth.identity.pool.id"),
+        *("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password"),
+    }
+)
 LOGIN_EXAMPLE = 'Write { user = "calque", password_env = "REGISTRY_PASSWORD" }'
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 OBJECT = re.compile(r"(\w+)(?:\.([\w/-]+))?", re.ASCII)
+USER = re.compile(r"[^\s\x00-\x1f\x7f]{1,256}")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 ENDPOINT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
-
-
-class WrongError(ValueError):
-    """A `Refused` on its way through pydantic, which collects ValueErrors; `at` is the key inside a table."""
-
-    def __init__(self, refused: Refused, key: str = "") -> None:
-        super().__init__(str(refused))
-        self.refused, self.key = refused, key
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +50,6 @@ def endpoint(text: str) -> Endpoint:
         todo = f'Write "127.0.0.1:{text.lstrip(":")}"' if text.lstrip(":").isdigit() else 'Write e.g. "127.0.0.1:9400"'
         raise Refused(f'"{text}" is no address', "A host, a colon and a port up to 65535 make one", todo)
     return Endpoint(match[1] or match[2], int(match[3]))
-
-
-def with_pydantic_errors(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """`function` with its `Refused` in the form that pydantic collects."""
-
-    def call(value: Any) -> T:
-        try:
-            return function(value)
-        except Refused as refused:
-            raise WrongError(refused) from None
-
-    return call
 
 
 def _positive(value: float) -> float:
@@ -120,6 +108,13 @@ def _source_name(text: str) -> str:
     return text
 
 
+def _user(text: str) -> str:
+    if text and not USER.fullmatch(text):
+        why = "A name has no blanks, and at most 256 characters"
+        raise Refused(f"{text!r} is no user", why, 'Write e.g. "calque", or "" for the operating system\'s user')
+    return text
+
+
 def _optional_endpoint(text: object) -> Endpoint | None:
     """None for an empty text."""
     if not isinstance(text, str):
@@ -138,21 +133,26 @@ def _brokers(text: str) -> str:
 
 
 def _registry(text: str) -> str:
-    return places.registry(text) if text else ""
+    return places.registries(text) if text else ""
 
 
-def _registry_options(options: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+def _registry_options(options: Options) -> Options:
     for key in options:
-        if key not in LOGIN:
-            why = "Only a user and a password can be given"
-            raise WrongError(Refused(f'"{key}" is no option of a registry', why, LOGIN_EXAMPLE), key)
-    if options and len(options) < len(LOGIN):
+        if key not in REGISTRY_OPTIONS:
+            raise WrongError(Refused(f'"{key}" is no option of a registry', nearest(key, REGISTRY_OPTIONS)), key)
+    login = [key for key in LOGIN if key in options]
+    if len(login) == 1:
         raise WrongError(Refused("a user or a password is missing", "A registry takes both or none", LOGIN_EXAMPLE))
+    if login and "token" in options:
+        raise WrongError(Refused("a user and a token are given", "A registry takes one of them", "Remove one"), "token")
+    if "ssl.certificate.location" not in options and options.keys() & {"ssl.key.location", "ssl.key.password"}:
+        why = "The key belongs to a client's certificate"
+        raise WrongError(Refused('"ssl.certificate.location" is missing', why, "Name the certificate, too"))
     return options
 
 
 def _location(text: str, info: ValidationInfo) -> str:
-    return with_pydantic_errors(lambda value: places.location(value, _base(info)))(text)
+    return with_pydantic_errors(lambda value: places.location(value, base_folder(info)))(text)
 
 
 def _optional_location(text: str, info: ValidationInfo) -> str:
@@ -160,11 +160,12 @@ def _optional_location(text: str, info: ValidationInfo) -> str:
 
 
 def _folder(text: str, info: ValidationInfo) -> str:
-    return with_pydantic_errors(lambda value: places.folder(value, _base(info)))(text)
+    return with_pydantic_errors(lambda value: places.folder(value, base_folder(info)))(text)
 
 
-def _base(info: ValidationInfo) -> Path:
-    return Path(info.context["base"]) if info.context else Path.cwd()
+def _optional_file(text: str, info: ValidationInfo) -> str:
+    """Absolute; a relative path is relative to the configuration."""
+    return places.absolute(base_folder(info) / text) if text else ""
 
 
 def _renames(renames: Mapping[str, str]) -> Mapping[str, str]:
@@ -214,33 +215,20 @@ def _prefixes(prefixes: Mapping[str, str], info: ValidationInfo) -> Mapping[str,
         try:
             if not (old.startswith("/") or places.SCHEME.match(old)):
                 raise Refused(f'"{old}" is not absolute', "It is a place at the source", "Write the whole path or URI")
-            source = places.location(old, _base(info))
+            source = places.location(old, base_folder(info))
             if source in targets_by_source:
                 raise Refused(f'"{old}" stands twice', "A closing slash does not count", "Remove one")
-            targets_by_source[source] = places.location(new, _base(info))
+            targets_by_source[source] = places.location(new, base_folder(info))
         except Refused as refused:
             raise WrongError(refused, old) from None
     return targets_by_source
 
 
-def _options(options: object, info: ValidationInfo) -> Mapping[str, SecretStr]:
-    """`key_env = "NAME"` becomes `key` with the value of that environment variable."""
-    environment = info.context["environment"] if info.context else {}
-    secrets: dict[str, SecretStr] = {}
-    for key, value in _texts(options).items():
-        name = key.removesuffix("_env")
-        if name in secrets:
-            raise WrongError(Refused(f'"{name}" is given twice', "Directly and by a variable", "Remove one"), key)
-        if name != key and value not in environment:
-            todo = f'Export it, or name another one in "{key}"'
-            raise WrongError(
-                Refused(f"the environment variable {value} is not set", "The value comes from it", todo), key
-            )
-        secrets[name] = SecretStr(value if name == key else environment[value])
-    return secrets
+def _options(options: object, info: ValidationInfo) -> Options:
+    return secret_options(options, base_folder(info))
 
 
-def _librdkafka(options: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+def _librdkafka(options: Options) -> Options:
     refusal = librdkafka.refusal(options)
     if refusal is not None:
         key, refused = refusal
@@ -248,16 +236,8 @@ def _librdkafka(options: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
     return options
 
 
-def _texts(options: object) -> Mapping[str, str]:
-    if not isinstance(options, Mapping):
-        raise WrongError(Refused("it must be a table", todo='Write { "key" = "value" }'))
-    for key, value in options.items():
-        if not isinstance(value, str):
-            raise WrongError(Refused(f'"{key}" must be text', todo="Put the value in quotes"), key)
-    return options
-
-
 Name = Annotated[str, AfterValidator(with_pydantic_errors(_source_name))]
+User = Annotated[str, AfterValidator(with_pydantic_errors(_user))]
 Duration = Annotated[float, BeforeValidator(with_pydantic_errors(units.seconds))]
 PositiveDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_positive))]
 Scan = Annotated[float | None, BeforeValidator(with_pydantic_errors(_scan))]
@@ -273,11 +253,12 @@ Registry = Annotated[str, AfterValidator(with_pydantic_errors(_registry))]
 Topic = Annotated[str, AfterValidator(with_pydantic_errors(_topic))]
 Location = Annotated[str, AfterValidator(_location)]
 OptionalLocation = Annotated[str, AfterValidator(_optional_location)]
+OptionalFile = Annotated[str, AfterValidator(_optional_file)]
 Folder = Annotated[str, AfterValidator(_folder)]
 Patterns = Annotated[tuple[Annotated[str, AfterValidator(with_pydantic_errors(_pattern))], ...], Strict(False)]
 Renames = Annotated[Mapping[str, str], AfterValidator(_renames)]
 Prefixes = Annotated[Mapping[str, str], AfterValidator(_prefixes)]
 Properties = Annotated[Mapping[str, str], AfterValidator(_properties)]
-Options = Annotated[Mapping[str, SecretStr], BeforeValidator(_options)]
-KafkaOptions = Annotated[Options, AfterValidator(_librdkafka)]
-RegistryOptions = Annotated[Options, AfterValidator(_registry_options)]
+OptionTable = Annotated[Options, BeforeValidator(_options)]
+KafkaOptions = Annotated[OptionTable, AfterValidator(_librdkafka)]
+RegistryOptions = Annotated[OptionTable, AfterValidator(_registry_options)]

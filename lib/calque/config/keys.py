@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from calque.config.checks import (
     Bandwidth,
@@ -18,8 +18,9 @@ from calque.config.checks import (
     Metastores,
     Name,
     OptionalEndpoint,
+    OptionalFile,
     OptionalLocation,
-    Options,
+    OptionTable,
     Patterns,
     PositiveDuration,
     Prefixes,
@@ -33,11 +34,17 @@ from calque.config.checks import (
     Size,
     Start,
     Topic,
-    WrongError,
+    User,
 )
+from calque.config.login_misfits import misfits
+from calque.config.pydantic_errors import WrongError, with_pydantic_errors
+from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
 from calque.core.patterns import matches, parse_pattern
 from calque.errors import Refused
+from calque.model.access import Login, MetastoreAccess, NoLogin, PasswordLogin, TokenLogin
 from calque.model.names import TableName
+from calque.model.secrets import Secret
+from calque.model.tls import Tls
 
 TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
@@ -46,9 +53,64 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Source(Section):
-    name: Name
+class TlsSection(Section):
+    """Any key of it asks for TLS."""
+
+    ca: OptionalFile = ""
+    certificate: OptionalFile = ""
+    key: OptionalFile = ""
+    verify: bool = True
+
+    @model_validator(mode="after")
+    def _is_usable(self) -> TlsSection:
+        if bool(self.certificate) != bool(self.key):
+            given, missing = ("certificate", "key") if self.certificate else ("key", "certificate")
+            todo = f"Write {missing} beside it, or remove it"
+            raise WrongError(Refused(f"{missing} is missing", f"{given} is of no use alone", todo), given)
+        if self.ca and not self.verify:
+            raise WrongError(
+                Refused("verify is false", "It is of no use to name a ca then", "Remove one of them"), "verify"
+            )
+        with_pydantic_errors(Tls.context)(self.tls())
+        return self
+
+    def tls(self) -> Tls:
+        return Tls(self.ca, self.certificate, self.key, self.verify)
+
+
+class MetastoreSection(Section):
+    """Keys of every section that names a metastore."""
+
     metastore: Metastores
+    user: User = ""
+    auth: Literal["none", "plain", "kerberos"] = "none"
+    password_env: SecretVariable = None
+    password_file: SecretFile = None
+    token_env: SecretVariable = None
+    token_file: SecretFile = None
+    tls: TlsSection = Field(default_factory=dict, validate_default=True)
+
+    @model_validator(mode="after")
+    def _login_fits(self) -> MetastoreSection:
+        for key, refused in misfits(self):
+            raise WrongError(refused, key)
+        return self
+
+    def password(self) -> Secret | None:
+        return one_secret("password", self.password_env, self.password_file)
+
+    def token(self) -> Secret | None:
+        return one_secret("token", self.token_env, self.token_file)
+
+    def access(self) -> MetastoreAccess:
+        """As whom, and how, the metastore is called."""
+        password, token = self.password(), self.token()
+        login: Login = PasswordLogin(password) if password else TokenLogin(token) if token else NoLogin()
+        return MetastoreAccess(self.user, login, self.tls.tls() if self.tls.model_fields_set else None)
+
+
+class Source(MetastoreSection):
+    name: Name
     poll: PositiveDuration = 0.25
     connections: Annotated[int, Field(ge=1, le=256)] = 4
     pin: Literal["auto", "none", "hardlink", "copy"] = "auto"
@@ -59,7 +121,7 @@ class Source(Section):
     scans: Scans = {}
     gap: Literal["when_needed", "stop"] = "when_needed"
     allow_weak_log: bool = False
-    storage: Options = {}
+    storage: OptionTable = {}
 
     def scans_some(self) -> bool:
         """Whether any table may be scanned."""
@@ -80,7 +142,7 @@ class State(Section):
     path: Folder = Field(default="state", validate_default=True)
     checkpoints: Folder = Field(default="checkpoints", validate_default=True)
     tables: OptionalLocation = ""
-    storage: Options = {}
+    storage: OptionTable = {}
 
     def table_folder(self) -> str:
         """The folder of journals, evidence and ledgers: a path or URI."""
@@ -123,8 +185,7 @@ class Serve(Section):
         return not self.model_fields_set
 
 
-class Target(Section):
-    metastore: Metastores
+class Target(MetastoreSection):
     warehouse: Location
     include: Patterns = ("*.*",)
     exclude: Patterns = ()
@@ -144,7 +205,7 @@ class Target(Section):
     locations: Prefixes = {}
     strict_locations: bool = False
     properties: Properties = {}
-    storage: Options = {}
+    storage: OptionTable = {}
 
 
 def _named_targets(targets: Mapping[str, Target]) -> Mapping[str, Target]:
@@ -166,8 +227,3 @@ class File(Section):
     window: Window = Field(default_factory=dict, validate_default=True)
     serve: Serve = Field(default_factory=dict, validate_default=True)
     targets: Annotated[Mapping[str, Target], AfterValidator(_named_targets)]
-
-
-def revealed(options: Mapping[str, SecretStr]) -> dict[str, str]:
-    """Options with their secrets in the clear, for whoever connects."""
-    return {key: value.get_secret_value() for key, value in options.items()}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import SecretStr
-
 from calque.errors import Refused
+from calque.model.secrets import Options, revealed
 
 ORDER = "The journal's order and completeness rest on it"
 READING = "Readers begin at the events that they need and keep no group's position"
@@ -39,7 +38,7 @@ TAKEN: Mapping[str, tuple[str, str]] = {
 """Settings that calque needs for itself, or that another client has: why, and what to do."""
 
 
-def refusal(options: Mapping[str, SecretStr]) -> tuple[str, Refused] | None:
+def refusal(options: Options) -> tuple[str, Refused] | None:
     """The first setting that can't be given, if any, and why. Nothing is connected to."""
     for key in options:
         if key in TAKEN:
@@ -47,16 +46,17 @@ def refusal(options: Mapping[str, SecretStr]) -> tuple[str, Refused] | None:
     return _unknown(options) if options else None
 
 
-def _unknown(options: Mapping[str, SecretStr]) -> tuple[str, Refused] | None:
+def _unknown(options: Options) -> tuple[str, Refused] | None:
     """librdkafka itself is asked, without an address: it looks at names, values and files."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    plain_options = {key: value.get_secret_value() for key, value in options.items()}
     try:
-        AdminClient({**plain_options, "log_level": 0})
+        AdminClient({**revealed(options), "log_level": 0})
     except KafkaException as error:
         message = error.args[0].str()
+        for value in options.values():
+            message = message if isinstance(value, str) else message.replace(value.read(), "…")
         named_key = next((key for key in options if key in message), "")
         todo = "Write it as librdkafka's documentation (CONFIGURATION.md) has it"
         return named_key, Refused("librdkafka does not take these settings", message, todo)

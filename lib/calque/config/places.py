@@ -11,11 +11,16 @@ from calque.errors import Refused
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 BROKER = re.compile(r"[\w.-]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", re.ASCII)
 THRIFT = "thrift://"
+LOGIN = re.compile(r"[^/?#@\s\",]*:[^/?#\s\",]*@")
+"""A user and a password before a host."""
+SCHEMES = {"thrift": "", "http": "/metastore", "https": "/metastore"}
+"""Of metastores, each with the path that an address has which names none."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0:0:0:0:0:0:0:1"})
 
 
 def metastores(value: object) -> tuple[str, ...]:
-    """The addresses in a comma-separated list, in order: `thrift://host:port`, lower-case."""
+    """The addresses in a comma-separated list, in order: `thrift://host:port` or `http://host:port/path`, the host in
+    lower case."""
     if not isinstance(value, str):
         raise Refused(f"{value!r} is not an address", "An address is text", 'Write "thrift://host:9083"')
     return tuple(dict.fromkeys(_metastore(part.strip()) for part in value.split(",")))
@@ -30,8 +35,13 @@ def brokers(value: str) -> str:
     return ",".join(parts)
 
 
-def registry(value: str) -> str:
-    """The root of a schema registry's API: `http://host:port/path`, without a closing slash."""
+def registries(value: str) -> str:
+    """The comma-separated roots of a schema registry's API, without blanks: `http://host:port/path`, without a closing
+    slash."""
+    return ",".join(_registry(part.strip()) for part in value.split(","))
+
+
+def _registry(value: str) -> str:
     example = 'Write "http://host:8081"'
     try:
         parts = urlsplit(value)
@@ -61,8 +71,11 @@ def location(value: str, base: Path) -> str:
     """A place of data as a URI without a closing slash; a plain path is relative to `base` and becomes `file:///…`."""
     if not value or value != value.strip():
         raise Refused(f'"{value}" is no path', "It is empty, or has blanks around it", "Write a path or a URI")
+    if has_login(value):
+        todo = 'Write the login as options of its storage, e.g. { username = "calque", password_env = "PASSWORD" }'
+        raise Refused("it has a password in it", "Locations are recorded and shown", todo)
     if not SCHEME.match(value):
-        return f"file://{_absolute(base / value)}"
+        return f"file://{absolute(base / value)}"
     scheme, _, path_part = value.partition(":")
     if ".." in PurePosixPath(path_part).parts:
         raise Refused(f'"{value}" steps upwards', "A URI is taken as it stands", "Write it without '..'")
@@ -71,34 +84,20 @@ def location(value: str, base: Path) -> str:
     path = path_part.removeprefix("//localhost/") if path_part.startswith("//localhost/") else path_part.lstrip("/")
     if path_part.startswith("//") and not path_part.startswith(("///", "//localhost/")):
         raise Refused(f'"{value}" names a host', "A file URI is of this host", f'Write "file:///{path}"')
-    return f"file://{_absolute(Path('/') / path)}"
+    return f"file://{absolute(Path('/') / path)}"
 
 
-def _metastore(text: str) -> str:
-    example = 'Write "thrift://host:9083"'
-    if not text.lower().startswith(THRIFT):
-        bare = text.rpartition("//")[2]
-        todo = f'Write "{THRIFT}{bare}"' if re.fullmatch(r"[\w.-]+:\d+", bare) else example
-        raise Refused(f'"{text}" is not the address of a metastore', f"One begins with {THRIFT}", todo)
-    try:
-        parts = urlsplit(text)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise Refused(f'"{text}" is not the address of a metastore', str(error), example) from None
-    if not host or not port or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
-        raise Refused(f'"{text}" is not the address of a metastore', "One is a host and a port", example)
-    if not re.fullmatch(r"[\w.:-]+", host, re.ASCII):
-        raise Refused(f'"{text}" is not the address of a metastore', f'"{host}" is no host', example)
-    return f"{THRIFT}[{host}]:{port}" if ":" in host else f"{THRIFT}{host}:{port}"
+def has_login(text: str) -> bool:
+    """Whether a password stands before the host of an address."""
+    return re.search(f"//{LOGIN.pattern}", text) is not None
 
 
-def _endpoint(address: str) -> tuple[str, int | None]:
-    parts = urlsplit(address)
-    host = parts.hostname or ""
-    return "localhost" if host in LOOPBACK else host, parts.port
+def without_login(text: str) -> str:
+    """The text, whose addresses show neither users nor passwords."""
+    return LOGIN.sub("…@", text)
 
 
-def _absolute(path: Path) -> str:
+def absolute(path: Path) -> str:
     """Without `.`, `..` and double slashes; links are left as they are."""
     parts: list[str] = []
     for part in path.parts[1:]:
@@ -107,3 +106,34 @@ def _absolute(path: Path) -> str:
         else:
             parts.append(part)
     return "/" + "/".join(parts)
+
+
+def _metastore(text: str) -> str:
+    example = 'Write "thrift://host:9083"'
+    scheme, separator, _ = text.partition("://")
+    if not separator or scheme.lower() not in SCHEMES:
+        bare = text.rpartition("//")[2]
+        todo = f'Write "{THRIFT}{bare}"' if re.fullmatch(r"[\w.-]+:\d+", bare) else example
+        why = f"One begins with {THRIFT}, http:// or https://"
+        raise Refused(f'"{text}" is not the address of a metastore', why, todo)
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise Refused(f'"{text}" is not the address of a metastore', str(error), example) from None
+    if parts.username is not None:
+        todo = "Write user, and password_env or token_env, below it"
+        raise Refused("the address has a user's name in it", "Addresses are shown in errors", todo)
+    path = parts.path.rstrip("/")
+    if not host or not port or parts.query or parts.fragment or (path and parts.scheme == "thrift"):
+        raise Refused(f'"{text}" is not the address of a metastore', "One is a host and a port", example)
+    if not re.fullmatch(r"[\w.:-]+", host, re.ASCII) or not re.fullmatch(r"[\w./~-]*", path, re.ASCII):
+        raise Refused(f'"{text}" is not the address of a metastore', f'"{host}{path}" is no host', example)
+    path = path or SCHEMES[parts.scheme]
+    return f"{parts.scheme}://[{host}]:{port}{path}" if ":" in host else f"{parts.scheme}://{host}:{port}{path}"
+
+
+def _endpoint(address: str) -> tuple[str, int | None]:
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    return "localhost" if host in LOOPBACK else host, parts.port

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
+from pydantic import BaseModel
+
 from calque.config import keys as sections
 from calque.core.admit import Admission
 from calque.errors import Refused, nearest
@@ -98,6 +100,13 @@ class Config:
         """The one that a file holds, for what speaks of one source: the status, `--until head`, `check`, `journal`."""
         (source,) = self.sources.values()
         return source
+
+    def sections(self) -> Iterator[BaseModel]:
+        """All of the file."""
+        yield from (self.state, self.window, self.serve)
+        for source in self.sources.values():
+            yield from (source.keys, source.journal)
+        yield from (target.keys for target in self.targets.values())
 
     def targets_of(self, source: str) -> tuple[str, ...]:
         """The targets that follow the source."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -13,12 +12,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from calque.config.checks import WrongError
 from calque.config.conflicts import conflicts
-from calque.config.keys import File, Journal, Serve, Source, State, Target, Window
+from calque.config.keys import File, Journal, Serve, Source, State, Target, TlsSection, Window
 from calque.config.lines import FileLines
 from calque.config.lines import Path as KeyPath
+from calque.config.places import without_login
 from calque.config.plugs import Config, config_of
+from calque.config.pydantic_errors import WrongError
 from calque.errors import Refused, nearest, sentence
 
 SECTIONS: Mapping[str, type[BaseModel]] = {
@@ -50,12 +50,9 @@ class Problem:
     todo: str = ""
 
 
-def load(path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
-    """The configuration in the file, checked whole; nothing is connected to.
-
-    `environment` is where `*_env` keys find their values: the process's own when not given. Raises `Refused` with
-    the line of each problem.
-    """
+def load(path: str | Path) -> Config:
+    """The configuration in the file, checked whole; nothing is connected to. Raises `Refused` with the line of
+    each problem."""
     path = Path(path)
     text = _text(path)
     try:
@@ -63,7 +60,7 @@ def load(path: str | Path, environment: Mapping[str, str] | None = None) -> Conf
     except tomllib.TOMLDecodeError as error:
         raise _refused(path, [_syntax(error)]) from None
     lines = FileLines(text)
-    context = {"base": path.absolute().parent, "environment": os.environ if environment is None else environment}
+    context = {"base": path.absolute().parent}
     try:
         config = config_of(path.absolute(), File.model_validate(data, context=context))
     except ValidationError as error:
@@ -100,10 +97,10 @@ def _refused(path: Path, problems: list[Problem]) -> Refused:
     problems.sort(key=lambda problem: problem.line or 0)
     if len(problems) == 1:
         (only,) = problems
-        return Refused(f"{path}{_at(only)}: {only.what}", only.why, only.todo)
+        return Refused(f"{path}{_at(only)}: {without_login(only.what)}", without_login(only.why), only.todo)
     shown = [f"{path}{_at(one)}: {' '.join(map(sentence, _parts(one)))}" for one in problems[:SHOWN]]
     more = [f"And {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
-    return Refused(" ".join([*shown, *more]))
+    return Refused(without_login(" ".join([*shown, *more])))
 
 
 def _parts(problem: Problem) -> list[str]:
@@ -151,6 +148,8 @@ def _unknown(path: KeyPath) -> tuple[str, str]:
     if elsewhere:
         return f"It belongs to [{elsewhere[0]}]", "Move it there"
     model = _model(path[:-1])
+    if f"{name}_env" in model.model_fields:
+        return "A secret does not stand in this file", f"Write {name}_env or {name}_file, which name where it is"
     return nearest(name, model.model_fields), "Write a key that there is, or remove it"
 
 
@@ -161,6 +160,8 @@ def _models() -> Mapping[str, type[BaseModel]]:
 def _model(path: KeyPath) -> type[BaseModel]:
     if not path:
         return File
+    if path[-1] == "tls":
+        return TlsSection
     return SECTIONS.get(str(path[0]), Target)
 
 

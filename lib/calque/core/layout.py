@@ -27,6 +27,7 @@ OBJECT_STORES = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "abfs", "abf
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*|$)", re.DOTALL)
 _SLASHES = re.compile("/{2,}")
+_UPWARDS = re.compile(r"(?:^|/)\.\.(?:/|\Z)|\0")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,7 +52,8 @@ class Place:
 
 
 def place(location: str) -> Place:
-    """Take a location apart. `Refused` when it is neither an absolute path nor a URI with one."""
+    """Take a location apart. `Refused` when it is neither an absolute path nor a URI with one, and for one that steps
+    upwards: what it lies below would not be what it begins with."""
     if location.startswith("/"):
         return Place("file", "", _path(location))
     match = _URI.fullmatch(location)
@@ -77,9 +79,18 @@ def is_data(relative: str) -> bool:
 
 
 def natural_location(warehouse: str, database: str, table: str = "", partition: str | None = None) -> str:
-    """`<warehouse>/<database>.db[/<table>[/<partition>]]`, the partition by its Hive name."""
-    location = join(warehouse, f"{database}.db")
-    return join(join(location, table), partition or "")
+    """`<warehouse>/<database>.db[/<table>[/<partition>]]`, the partition by its Hive name. `Refused` for a name that
+    is of no directory directly there."""
+    location = join(warehouse, f"{directory_name(database)}.db")
+    return join(join(location, directory_name(table)), partition or "")
+
+
+def directory_name(name: str) -> str:
+    """The name, where it can be that of a directory. `Refused` where a path would leave it, or lead to another's."""
+    if "/" in name or "\0" in name or name in (".", ".."):
+        todo = "Rename the object at the source, or exclude it"
+        raise Refused(f"{name!r} can't be the name of a directory", "It would be another object's, or none", todo)
+    return name
 
 
 def versioned_location(
@@ -91,7 +102,7 @@ def versioned_location(
     No partition is called `data` (their names hold `=`), so tables and their partitions never meet. `table` is the name
     when the directory is made; a rename doesn't move it. `incarnation` is the table's.
     """
-    below = f"{VERSIONS}/{table}.{incarnation}/{partition or 'data'}/{event_id}"
+    below = f"{VERSIONS}/{directory_name(table)}.{incarnation}/{partition or 'data'}/{event_id}"
     return join(natural_location(warehouse, database), below)
 
 
@@ -125,4 +136,6 @@ def mapped_location(location: str, locations: Mapping[str, str]) -> str | None:
 
 
 def _path(path: str) -> str:
+    if _UPWARDS.search(path):
+        raise Refused(f"{path!r} is no path", "It steps upwards, or has a NUL in it", "Write the location without that")
     return _SLASHES.sub("/", path).rstrip("/") or "/"

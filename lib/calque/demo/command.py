@@ -85,7 +85,9 @@ def problems(target: TargetOutcome) -> list[str]:
 
 def summarise(outcome: Outcome) -> None:
     changes = sum(outcome.changes.values())
-    print_line(f"\nThe source made {changes} changes in {outcome.seconds:.0f} s and is at event {outcome.head}.\n")
+    print_line("")
+    print_line(f"The source made {changes} changes in {outcome.seconds:.0f} s and is at event {outcome.head}.")
+    print_line("")
     print_table((*HEADINGS, *MORE_HEADINGS), [row(name, target) for name, target in outcome.targets.items()])
     for name, target in outcome.targets.items():
         for problem in problems(target):
@@ -98,7 +100,8 @@ def summarise(outcome: Outcome) -> None:
         for skipped in target.verified.document.get("set_aside", ()):
             print_line(f"{name}: {skipped['table']} is set aside ({skipped['state']}): {skipped['reason']}")
     if outcome.kept:
-        print_line(f"\nKept in {outcome.kept}: the files, ledgers and logs. The metastores have stopped.")
+        print_line("")
+        print_line(f"Kept in {outcome.kept}: the files, ledgers and logs. The metastores have stopped.")
 
 
 def row(name: str, target: TargetOutcome) -> tuple[object, ...]:

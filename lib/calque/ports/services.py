@@ -85,8 +85,8 @@ class SchemaRegistryInfo(Protocol):
     def registered_id(self) -> int | None:
         """The schema's id there; None where it is not registered."""
 
-    def objection(self) -> str:
-        """Why it can't be registered; empty where nothing speaks against that."""
+    def accepts(self) -> bool:
+        """Whether it can be registered."""
 
 
 def managed_warehouse(server: MetastoreInfo) -> str:

@@ -1,31 +1,24 @@
 """How a 3.1.3 metastore is put together inside a JVM that runs nothing but a py4j gateway.
 
 Its own main class binds every interface. Here its handler is served by a Thrift server over a loopback socket, by a
-thread of the JVM: the gateway is not needed any more once that runs.
+thread of the JVM: the gateway is not needed any more once that runs. Users and TLS are as the main class has them.
 """
 
-import re
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, set_field
 from py4j.protocol import Py4JError
 
 from calque.sandbox.hive_settings import MetastoreSettings
-from calque.sandbox.processes import KeptProcess, PortTaken
+from calque.sandbox.processes import KeptProcess, PortTaken, gateway_address
 
-MAIN = ("py4j.GatewayServer", "--enable-auth", "0")
-"""Main class and arguments of the JVM."""
-
-_ADDRESS = re.compile(r"^(\d+)\n(\S+)\n", re.MULTILINE)
 _WORKER_THREADS = (8, 500)
 
 
 def serve(server: KeptProcess, port: int, settings: MetastoreSettings, seconds: float) -> None:
     """Makes the JVM answer Thrift calls on a loopback port. Raises `Unavailable`, or `PortTaken`."""
-    server.wait_until(lambda output: _ADDRESS.search(output) is not None, seconds)
-    address = _ADDRESS.search(server.output())
-    assert address is not None
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(address[1]), auth_token=address[2]))
+    gateway_port, token = gateway_address(server, seconds)
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=gateway_port, auth_token=token))
     try:
         _serve(gateway, port, settings)
     except Py4JError as error:
@@ -48,8 +41,11 @@ def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None
     interval.setAccessible(True)
     interval.setLong(None, round(settings.cleaner_interval * 1000))
 
-    loopback = java.net.InetAddress.getByName("127.0.0.1")
-    listening = thrift.transport.TServerSocket(java.net.ServerSocket(port, 100, loopback))
+    remote = java.lang.Class.forName("org.apache.hadoop.hive.metastore.HiveMetaStore").getDeclaredField(
+        "isMetaStoreRemote"
+    )
+    remote.setAccessible(True)
+    remote.setBoolean(None, True)  # else nobody's privileges are looked at
 
     handlers = java.lang.Class.forName("org.apache.hadoop.hive.metastore.HiveMetaStore$HMSHandler").getConstructors()
     (constructor,) = (candidate for candidate in handlers if candidate.getParameterCount() == 3)
@@ -57,11 +53,18 @@ def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None
     arguments[0], arguments[1], arguments[2] = "metastore", configuration, False
     handler = hive.RetryingHMSHandler.getProxy(configuration, constructor.newInstance(arguments), True)
 
-    options = thrift.server.TThreadPoolServer.Args(listening)
+    options = thrift.server.TThreadPoolServer.Args(_listening(gateway, configuration, port))
     set_field(options, "minWorkerThreads", _WORKER_THREADS[0])
     set_field(options, "maxWorkerThreads", _WORKER_THREADS[1])
-    options.processor(hive.TSetIpAddressProcessor(handler))
-    options.transportFactory(thrift.transport.TTransportFactory())
+    if hive.conf.MetastoreConf.getBoolVar(configuration, hive.conf.MetastoreConf.ConfVars.EXECUTE_SET_UGI):
+        options.processor(hive.TUGIBasedProcessor(handler))
+        transports = java.lang.Class.forName(
+            "org.apache.hadoop.hive.metastore.security.TUGIContainingTransport$Factory"
+        )
+        options.transportFactory(transports.getConstructor(gateway.new_array(java.lang.Class, 0)).newInstance(None))
+    else:
+        options.processor(hive.TSetIpAddressProcessor(handler))
+        options.transportFactory(thrift.transport.TTransportFactory())
     # As HiveMetaStore does it: no text and no list of a request is longer.
     max_message_size = hive.conf.MetastoreConf.getLongVar(
         configuration, hive.conf.MetastoreConf.ConfVars.SERVER_MAX_MESSAGE_SIZE
@@ -74,3 +77,19 @@ def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None
     # `EventHandler` makes a Runnable of any method, so that the JVM needs no class of ours.
     runnable = java.beans.EventHandler.create(java.lang.Class.forName("java.lang.Runnable"), server, "serve")
     java.lang.Thread(runnable).start()
+
+
+def _listening(gateway: JavaGateway, configuration: Any, port: int) -> Any:
+    java: Any = gateway.jvm.java
+    hive: Any = gateway.jvm.org.apache.hadoop.hive.metastore
+    settings, names = hive.conf.MetastoreConf, hive.conf.MetastoreConf.ConfVars
+    if settings.getBoolVar(configuration, names.USE_SSL):
+        return hive.utils.SecurityUtils.getServerSSLSocket(
+            "127.0.0.1",
+            port,
+            settings.getVar(configuration, names.SSL_KEYSTORE_PATH),
+            settings.getPassword(configuration, names.SSL_KEYSTORE_PASSWORD),
+            java.util.ArrayList(),
+        )
+    loopback = java.net.InetAddress.getByName("127.0.0.1")
+    return gateway.jvm.org.apache.thrift.transport.TServerSocket(java.net.ServerSocket(port, 100, loopback))

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Literal
 from xml.sax.saxutils import escape
 
+from calque.model.access import MetastoreAccess
+
 _MESSAGING = "org.apache.hadoop.hive.metastore.messaging"
 _LISTENER = "org.apache.hive.hcatalog.listener.DbNotificationListener"
 _NEVER_SECONDS = 10 * 365 * 24 * 3600
@@ -32,6 +34,9 @@ class MetastoreSettings:
     listener: what writes the log: inside each transaction, after it (events can be lost), or nothing.
     event_ttl: seconds after which the server removes events; 0 keeps them for ever.
     cleaner_interval: seconds between the removals.
+    http: 4.2.0 only: Thrift in HTTP's requests.
+    keystore: a PKCS12 file with a certificate and its key, and the file's password, for TLS.
+    proxy_users: who has proxy privilege, and so may read the log.
     extra: further properties, which win over all others.
     """
 
@@ -42,7 +47,16 @@ class MetastoreSettings:
     heap_mb: int = 512
     event_ttl: int = 0
     cleaner_interval: float = 1.0
+    http: bool = False
+    keystore: tuple[Path, str] | None = None
+    proxy_users: tuple[str, ...] = field(default_factory=lambda: (MetastoreAccess().user_name(),))
     extra: Mapping[str, str] = field(default_factory=dict)
+
+    def uri(self, port: int) -> str:
+        """The address of a server on that port."""
+        if self.http:
+            return f"{'https' if self.keystore else 'http'}://127.0.0.1:{port}/metastore"
+        return f"thrift://127.0.0.1:{port}"
 
 
 def properties(settings: MetastoreSettings, directory: Path, database: Mapping[str, str]) -> dict[str, str]:
@@ -83,16 +97,27 @@ def _common(settings: MetastoreSettings, directory: Path) -> dict[str, str]:
         "metastore.repl.cmrootdir": (directory / "change_manager").as_uri(),
         "metastore.dml.events": "true",
         "metastore.event.db.listener.timetolive": f"{settings.event_ttl or _NEVER_SECONDS}s",
-        "metastore.execute.setugi": "false",
+        "metastore.execute.setugi": "true",
         "metastore.hmshandler.retry.attempts": "1",
         "metastore.async.log.enabled": "false",
     }
     for prefix in ("", "hive.", "metastore."):
-        common[f"{prefix}metastore.event.db.notification.api.auth"] = "false"
+        common[f"{prefix}metastore.event.db.notification.api.auth"] = "true"
+    for user in settings.proxy_users:
+        common |= {f"hadoop.proxyuser.{user}.{whom}": "*" for whom in ("hosts", "groups")}
     if settings.listener == "transactional":
         common["metastore.transactional.event.listeners"] = _LISTENER
     elif settings.listener == "plain":
         common["metastore.event.listeners"] = _LISTENER
+    if settings.keystore is not None:
+        path, password = settings.keystore
+        common |= {
+            "metastore.use.SSL": "true",
+            "metastore.keystore.path": str(path),
+            "metastore.keystore.password": password,
+            "metastore.keystore.type": "PKCS12",
+            "metastore.keymanagerfactory.algorithm": "SunX509",
+        }
     if not settings.stock:
         common["metastore.stats.autogather"] = "false"
     return common
@@ -136,6 +161,8 @@ def _hive_4(settings: MetastoreSettings) -> dict[str, str]:
         "metastore.event.db.listener.clean.startup.wait.interval": "0s",
         "metastore.event.db.listener.clean.interval": f"{round(settings.cleaner_interval * 1000)}ms",
     }
+    if settings.http:
+        hive_4["metastore.server.thrift.transport.mode"] = "http"
     if not settings.stock:
         hive_4["metastore.metadata.transformer.class"] = " "
     return hive_4

@@ -75,6 +75,9 @@ HIVE_4_JARS = _artifacts("""
     org.eclipse.jetty:jetty-io:9.4.57.v20241219
     org.eclipse.jetty:jetty-security:9.4.57.v20241219
     javax.servlet:javax.servlet-api:3.1.0
+    org.pac4j:pac4j-core:4.5.8
+    com.nimbusds:nimbus-jose-jwt:9.37.4
+    com.github.stephenc.jcip:jcip-annotations:1.0-1
     org.apache.httpcomponents:httpcore:4.4.15
     org.apache.httpcomponents:httpclient:4.5.13
     org.apache.thrift:libfb303:0.9.3
@@ -154,8 +157,11 @@ HDFS_JARS = _artifacts("""
 REGISTRY_DISTRIBUTION = Artifact.parse("io.apicurio:apicurio-registry-app:2.6.13.Final:tar.gz:all")
 """Apicurio's schema registry with all that it needs; it speaks Confluent's protocol."""
 
+DIRECTORY_JARS = _artifacts("com.unboundid:unboundid-ldapsdk:7.0.3")
+"""An LDAP directory in memory."""
+
 OF_THE_DEMO = (HIVE_3_DISTRIBUTION, *HIVE_3_JARS, *DELTA_JARS, *KAFKA_JARS)
 """What `calque run` and `calque demo` need."""
 
-OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS, *HDFS_JARS, REGISTRY_DISTRIBUTION)
+OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS, *HDFS_JARS, *DIRECTORY_JARS, REGISTRY_DISTRIBUTION)
 """What tests need beside it: four times as much."""

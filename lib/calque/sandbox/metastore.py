@@ -20,7 +20,7 @@ from calque.sandbox.artifacts import installed
 from calque.sandbox.hive_settings import MetastoreSettings, properties, write_configuration
 from calque.sandbox.java import java_17, java_21, pyspark_jars
 from calque.sandbox.postgres import DATABASE, USER, Postgres
-from calque.sandbox.processes import KeptProcess, on_free_port
+from calque.sandbox.processes import GATEWAY, KeptProcess, is_listening, on_free_port
 
 _START_SECONDS = 120.0
 _FOREIGN = ("HIVE_", "HADOOP_", "METASTORE_", "JAVA_TOOL_OPTIONS", "CLASSPATH")
@@ -33,7 +33,7 @@ _JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", 
 class Metastore:
     """One running metastore; `stop` it, or use it as a context manager.
 
-    uri: its Thrift address.
+    uri: its address.
     warehouse: the folder of its managed tables.
     external_warehouse: the folder of its other tables, and of databases, in 4.2.0; 3.1.3 does not use it.
     """
@@ -58,8 +58,9 @@ class Metastore:
         directory: takes its configuration, logs and warehouse; made when missing.
         Raises `Refused` for settings that the version does not have, `Unavailable` when it does not start.
         """
-        if settings.version == "3.1.3" and (settings.stock or settings.message_format != "json"):
-            raise Refused("Metastore 3.1.3 has no gzip messages and no transformer", "", "Choose version 4.2.0")
+        if settings.version == "3.1.3" and (settings.stock or settings.http or settings.message_format != "json"):
+            what = "Metastore 3.1.3 has no gzip messages, no transformer and no HTTP"
+            raise Refused(what, "", "Choose version 4.2.0")
         cache = cache or cache_folder()
         directory = directory.resolve()
         directory.mkdir(parents=True, exist_ok=True)
@@ -83,7 +84,7 @@ class Metastore:
 
     @property
     def uri(self) -> str:
-        return f"thrift://127.0.0.1:{self._port}"
+        return self.settings.uri(self._port)
 
     def sql(self, statement: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
         """Runs SQL on the metastore's database; each statement commits. Not for use by several threads at once."""
@@ -134,7 +135,7 @@ class Metastore:
             *pyspark_jars("hadoop-client-*.jar"),
             *pyspark_jars("py4j-*.jar"),
         ]
-        server = self._java(java_17(), class_path, hive_3.MAIN)
+        server = self._java(java_17(), class_path, GATEWAY)
         try:
             hive_3.serve(server, port, self.settings, _START_SECONDS)
         except BaseException:
@@ -150,7 +151,12 @@ class Metastore:
         ]
         server = self._java(java_21(), class_path, (_HIVE_4_MAIN, "-p", str(port)))
         try:
-            server.wait_until(lambda output: _HIVE_4_READY in output, _START_SECONDS, failure_text=_HIVE_4_FAILED)
+            server.wait_until(
+                # Over HTTP it says so before it listens.
+                lambda output: _HIVE_4_READY in output and (not self.settings.http or is_listening(port)),
+                _START_SECONDS,
+                failure_text=_HIVE_4_FAILED,
+            )
         except BaseException:
             server.kill()
             raise

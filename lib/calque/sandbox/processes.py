@@ -7,6 +7,7 @@ outlives it, and a Ctrl-C in the terminal reaches only the starting process, whi
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -24,6 +25,9 @@ _LOG_LINES_SHOWN = 20
 _GRACE_SECONDS = 10.0
 _KEEPER_SECONDS = 10.0
 _PORT_ATTEMPTS = 5
+_GATEWAY_ADDRESS = re.compile(r"^(\d+)\n(\S+)\n", re.MULTILINE)
+GATEWAY = ("py4j.GatewayServer", "--enable-auth", "0")
+"""Main class and arguments of a JVM that does what it is told by py4j."""
 
 Started = TypeVar("Started")
 
@@ -132,6 +136,20 @@ class KeptProcess:
         except subprocess.TimeoutExpired:
             os.killpg(self._keeper.pid, signal.SIGKILL)
             self._keeper.wait()
+
+
+def gateway_address(server: KeptProcess, seconds: float) -> tuple[int, str]:
+    """Port and token of a JVM that runs `GATEWAY`, when it has said them. Raises `Unavailable`."""
+    server.wait_until(lambda output: _GATEWAY_ADDRESS.search(output) is not None, seconds)
+    address = _GATEWAY_ADDRESS.search(server.output())
+    assert address is not None
+    return int(address[1]), address[2]
+
+
+def is_listening(port: int) -> bool:
+    """Whether somebody takes connections at that loopback port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def on_free_port(start: Callable[[int], Started]) -> Started:

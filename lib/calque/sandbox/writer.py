@@ -23,6 +23,7 @@ from calque.adapters.metastore.messages import (
     InsertEventData,
     PartitionsByName,
 )
+from calque.model.access import MetastoreAccess
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName
@@ -31,13 +32,13 @@ AT_ONCE = 10_000
 
 
 class HiveClient:
-    """Writes to the metastore at `uri`; raises `messages.Fault` for what the server refuses.
+    """Writes to the metastore at `uri` as `access` says; raises `messages.Fault` for what the server refuses.
 
     `catalog` reads what is there, `log` the events.
     """
 
-    def __init__(self, uri: str, connections: int = 8) -> None:
-        self.client = Client(uri, connections=connections)
+    def __init__(self, uri: str, connections: int = 8, access: MetastoreAccess = MetastoreAccess()) -> None:  # noqa: B008
+        self.client = Client(uri, access, connections=connections)
         self.catalog = HiveReader(self.client)
         self.log = HiveLog(self.client)
 

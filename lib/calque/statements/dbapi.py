@@ -4,7 +4,7 @@
     ├── InterfaceError
     └── DatabaseError
         ├── DataError, IntegrityError     never raised
-        ├── OperationalError              something does not answer: Unavailable
+        ├── OperationalError              something does not answer, or refuses us: Unavailable, AccessRefused
         ├── InternalError                 an invariant fell: Broken
         ├── ProgrammingError              refused, or not to be parsed: Refused, StatementSyntaxError
         └── NotSupportedError             a newer calque knows how: NotBuilt
@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from calque.config import load
-from calque.errors import Broken, CalqueError, NotBuilt, StatementSyntaxError, Unavailable
+from calque.errors import AccessRefused, Broken, CalqueError, NotBuilt, StatementSyntaxError, Unavailable
 from calque.statements.execute import execute
 from calque.statements.parse import Parameter, parse
 from calque.statements.result import NO_RESULT, Result, Row
@@ -211,7 +211,7 @@ def error_of(error: CalqueError) -> Error:
             return ProgrammingError(f"{error}\n{error.excerpt}")
         case NotBuilt():
             return NotSupportedError(str(error))
-        case Unavailable():
+        case Unavailable() | AccessRefused():
             return OperationalError(str(error))
         case Broken():
             return InternalError(str(error))

@@ -19,7 +19,7 @@ from calque.control.process_locks import Roles, roles
 from calque.control.status import snapshot
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
-from calque.errors import CalqueError, Refused, Unavailable, print_error
+from calque.errors import CalqueError, Refused, Unavailable, print_error, printable
 from calque.model.names import EventId
 from calque.serve.http import Pages, serve
 from calque.streams.reload import ConfigurationReader
@@ -160,6 +160,18 @@ def require_known_failpoint() -> None:
         raise Refused(f"There is no failpoint {name}", "CALQUE_FAILPOINT names it", f"Known: {', '.join(NAMES)}")
 
 
+class PrintableFormatter(logging.Formatter):
+    """Shows what would steer a terminal, or begin a line that nobody wrote, as escapes."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging calls it so
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging calls it so
+        return "\n".join(map(printable, super().formatException(ei).splitlines()))
+
+
 def log_to_stderr() -> None:
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("calque").setLevel(logging.INFO)

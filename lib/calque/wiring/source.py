@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.scans import DeltaScans
@@ -17,7 +17,6 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.server import MetastoreServer
-from calque.config.keys import revealed
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
 from calque.engine.sides.sides import SourceSide
@@ -27,8 +26,6 @@ from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
 from calque.wiring.worker_openers import (
-    open_configured_journal,
-    open_configured_topic,
     open_journal,
     open_log,
     open_topic,
@@ -43,8 +40,6 @@ class SourceWiring:
     """What the plug of a source names, made when it is first asked for. Nothing connects before it is used."""
 
     plug: Source
-    config: Path
-    """The file of the configuration."""
     folder: StateFolder
     runtime: Runtime
     _side: SourceSide | None = None
@@ -57,7 +52,7 @@ class SourceWiring:
         """The source as the engine knows it."""
         if self._side is None:
             guard, keys = self.runtime.guard, self.plug.keys
-            client = Client(self._uris(), connections=keys.connections)
+            client = self._client(connections=keys.connections)
             journal, evidence = self.open_journal()
             self._side = SourceSide(
                 self.plug.name,
@@ -74,15 +69,15 @@ class SourceWiring:
 
     def server(self) -> MetastoreServer:
         """What the metastore says of itself."""
-        return MetastoreServer(Client(self._uris()))
+        return MetastoreServer(self._client())
 
     def impatient_log(self, seconds: float) -> HiveLog:
         """The log through a connection of its own, on which an answer is waited for no longer than that."""
-        return HiveLog(Client(self._uris(), connect_timeout=seconds, call_timeout=seconds, connections=1))
+        return HiveLog(self._client(connect_timeout=seconds, call_timeout=seconds, connections=1))
 
     def open_log(self) -> Callable[[], EventLog]:
         """Makes the log, also in other processes."""
-        return partial(open_log, self._uris())
+        return partial(open_log, self._uris(), self.plug.keys.access())
 
     def gaps(self) -> Gaps:
         return self.folder.gaps(self.places.gaps_record)
@@ -140,10 +135,10 @@ class SourceWiring:
         return Topic(
             address.brokers or journal.brokers,
             address.topic,
-            revealed(journal.options),
+            journal.options,
             journal.retention,
             journal.registry,
-            revealed(journal.registry_options),
+            journal.registry_options,
         )
 
     def journal(self) -> DeltaJournal | KafkaJournal:
@@ -163,23 +158,20 @@ class SourceWiring:
         return open_journal(*self._tables(), self.folder.table_options)
 
     def journal_opener(self, address: JournalAddress | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
-        """What opens them, also in processes that Spark starts: no secrets are in it."""
+        """What opens them, also in processes that Spark starts."""
         address = address or self.journal_location.place()
         if address.format == "kafka":
-            topic = self.topic(address)
-            if not topic.options and not topic.registry_options:
-                return partial(open_topic, topic)
-            public = replace(topic, options={}, registry_options={})
-            return partial(open_configured_topic, public, self.config, self.plug.name)
-        if not self.folder.table_options:
-            return partial(open_journal, *self._tables(), {})
-        return partial(open_configured_journal, *self._tables(), self.config)
+            return partial(open_topic, self.topic(address))
+        return partial(open_journal, *self._tables(), self.folder.table_options)
 
     def _tables(self) -> tuple[str, str]:
         return self.folder.table(self.places.journal), self.folder.table(self.places.evidence)
+
+    def _client(self, **options: Any) -> Client:
+        return Client(self._uris(), self.plug.keys.access(), **options)
 
     def _uris(self) -> str:
         return ",".join(self.plug.keys.metastore)
 
     def _systems(self) -> FileSystemSet:
-        return FileSystemSet(revealed(self.plug.keys.storage))
+        return FileSystemSet(self.plug.keys.storage)

@@ -11,8 +11,9 @@ from uuid import uuid4
 from calque.adapters.control import ControlGaps, ControlStore, locked, unavailable
 from calque.adapters.files.options import delta_options
 from calque.adapters.spark.watch import bump, touch
-from calque.config.keys import State, revealed
+from calque.config.keys import State
 from calque.engine.failpoints import FailpointGuard
+from calque.model.secrets import Options
 from calque.model.state_places import wake_file
 from calque.ports import Gaps
 
@@ -41,9 +42,9 @@ class StateFolder:
         return f"{self.section.table_folder()}/{place}"
 
     @property
-    def table_options(self) -> dict[str, str]:
+    def table_options(self) -> Options:
         """delta-rs's options for all tables."""
-        return delta_options(self.section.table_folder(), revealed(self.section.storage))
+        return delta_options(self.section.table_folder(), self.section.storage)
 
     @contextmanager
     def lock(self, place: str, record: str) -> Iterator[None]:

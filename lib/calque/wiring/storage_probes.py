@@ -7,7 +7,7 @@ from secrets import token_hex
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.s3 import S3Store
 from calque.adapters.files.system import FileSystemSet, OwnLocations, trouble
-from calque.config.keys import State, revealed
+from calque.config.keys import State
 from calque.core.layout import join
 from calque.errors import Refused
 from calque.model.names import OURS
@@ -30,7 +30,7 @@ def state_probe(state: State) -> None:
     tables = state.tables
     if not tables or tables.startswith("file:"):
         return
-    systems = FileSystemSet(own=OwnLocations((tables,), revealed(state.storage)))
+    systems = FileSystemSet(own=OwnLocations((tables,), state.storage))
     write_probe(systems, tables)
     system, path = systems.at(tables)
     if not isinstance(system, ObjectSystem) or not isinstance(system.store, S3Store):

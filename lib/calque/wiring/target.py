@@ -6,8 +6,8 @@ import os
 import threading
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from socket import gethostname
+from typing import Any
 from uuid import uuid4
 
 from calque.adapters.delta.ledger import DeltaLedger
@@ -16,7 +16,7 @@ from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.server import MetastoreServer
-from calque.config.keys import State, revealed
+from calque.config.keys import State
 from calque.config.plugs import Source, Target
 from calque.core.lease import renewed_after
 from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
@@ -62,7 +62,7 @@ class TargetWiring:
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.query, self.leaves)
         return TargetSide.of(
             self.plug.policy(),
-            guard.catalog(HiveCatalog(Client(self._uris(), permit=fence.permit), TargetCapabilities())),
+            guard.catalog(HiveCatalog(self._client(permit=fence.permit), TargetCapabilities())),
             guard.ledger(self.ledger()),
             guard.storage(FencedStorage(storage, fence)),
             stopping,
@@ -73,24 +73,24 @@ class TargetWiring:
 
     def server(self) -> MetastoreServer:
         """What the metastore says of itself."""
-        return MetastoreServer(Client(self._uris()))
+        return MetastoreServer(self._client())
 
     def impatient_server(self, seconds: float) -> MetastoreServer:
         """The same through a connection of its own, on which an answer is waited for no longer than that."""
-        return MetastoreServer(Client(self._uris(), connect_timeout=seconds, call_timeout=seconds, connections=1))
+        return MetastoreServer(self._client(connect_timeout=seconds, call_timeout=seconds, connections=1))
 
     def systems(self) -> FileSystemSet:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
         keys = self.plug.keys
         locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
-        own_locations = OwnLocations(locations, revealed(keys.storage)) if keys.data == "copy" else OwnLocations()
-        return FileSystemSet(revealed(self.source.plug.keys.storage), own=own_locations)
+        own_locations = OwnLocations(locations, keys.storage) if keys.data == "copy" else OwnLocations()
+        return FileSystemSet(self.source.plug.keys.storage, own=own_locations)
 
     def spread(self) -> SparkSpread | None:
         """Prepares large windows in Spark's tasks; None without a session."""
         if self.runtime.session is None:
             return None
-        sides = partial(sides_anew, self.source.plug, self.plug, self.source.config, self.folder.section)
+        sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section)
         return SparkSpread(self.runtime.session, WorkerOpening(sides, self.source.journal().rows))
 
     # Who may write
@@ -113,7 +113,7 @@ class TargetWiring:
         """Through a connection of its own, so that no long call holds up a renewal."""
         keys = self.plug.keys
         seconds = renewed_after(keys.lease)
-        client = Client(self._uris(), connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
+        client = self._client(connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
         catalog = HiveCatalog(client, TargetCapabilities())
         return self.runtime.guard.leases(CatalogLeases(catalog, self.plug.source, self.plug.name, keys.warehouse))
 
@@ -121,13 +121,14 @@ class TargetWiring:
         """On which files are copied."""
         return CopyTerms(bandwidth=self.plug.keys.bandwidth, parallel=self.plug.keys.parallel_copies)
 
-    def _uris(self) -> str:
-        return ",".join(self.plug.keys.metastore)
+    def _client(self, **options: Any) -> Client:
+        keys = self.plug.keys
+        return Client(",".join(keys.metastore), keys.access(), **options)
 
 
-def sides_anew(source: Source, target: Target, config: Path, state: State) -> tuple[SourceSide, TargetSide]:
+def sides_anew(source: Source, target: Target, state: State) -> tuple[SourceSide, TargetSide]:
     """A target and its source, opened anew, also in other processes."""
     runtime = Runtime()
     folder = StateFolder(state, runtime.guard)
-    source_wiring = SourceWiring(source, config, folder, runtime)
+    source_wiring = SourceWiring(source, folder, runtime)
     return source_wiring.side(), TargetWiring(target, source_wiring, folder, runtime).side()

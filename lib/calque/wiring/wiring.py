@@ -35,7 +35,7 @@ class Wiring:
     def _wire_source(self, plug: Source) -> SourceWiring:
         match plug:
             case HiveSource():
-                return SourceWiring(plug, self.config.path, self.folder, self.runtime)
+                return SourceWiring(plug, self.folder, self.runtime)
         assert_never(plug)
 
     def _wire_target(self, plug: Target) -> TargetWiring:

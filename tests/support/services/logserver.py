@@ -1,8 +1,9 @@
-"""A metastore that has nothing but a log, and remembers what it was asked for."""
+"""A metastore that has nothing but a log, and remembers what it was asked for, and by whom."""
 
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,8 +18,10 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from calque.adapters.metastore.messages import (
+    GET_CONFIG_VALUE,
     GET_CURRENT_EVENT_ID,
     GET_NEXT_NOTIFICATION,
+    SET_USER,
     CurrentEventId,
     EventRequest,
     Events,
@@ -26,7 +29,7 @@ from calque.adapters.metastore.messages import (
 from calque.adapters.metastore.wire import argument_spec, result_spec
 from calque.ports import EventLog
 
-CALLS = {call.name: call for call in (GET_CURRENT_EVENT_ID, GET_NEXT_NOTIFICATION)}
+CALLS = {call.name: call for call in (GET_CURRENT_EVENT_ID, GET_NEXT_NOTIFICATION, GET_CONFIG_VALUE, SET_USER)}
 
 
 @dataclass
@@ -37,14 +40,22 @@ class LogServer:
     uri: str
     log: EventLog
     most: int = 1 << 30
+    knows_users: bool = True
+    users: list[str] = field(default_factory=list)
+    """One for each connection."""
     asked: list[int] = field(default_factory=list)
     given: int = 0
     """Events in all the answers that were sent whole."""
 
-    def answer(self, name: str, argument: EventRequest | None) -> Any:
+    def answer(self, name: str, argument: Any) -> Any:
+        if name == SET_USER.name:
+            self.users.append(argument)
+            return (argument,)
+        if name == GET_CONFIG_VALUE.name:
+            return ""
         if name == GET_CURRENT_EVENT_ID.name:
             return CurrentEventId(self.log.current())
-        assert argument is not None
+        assert isinstance(argument, EventRequest)
         self.asked.append(argument.limit)
         found = self.log.read(argument.after, argument.limit)
         return Events(tuple(found)) if len(found) <= self.most else None
@@ -60,21 +71,31 @@ class LogServer:
                 call = CALLS[name]
                 arguments = decode_binary(None, protocol, [SimpleNamespace, argument_spec(call)])
                 answer = self.answer(name, getattr(arguments, "a1", None))
-                if answer is None:
+                if name == SET_USER.name and not self.knows_users:
+                    protocol.writeMessageBegin(name, TMessageType.EXCEPTION, number)
+                    TApplicationException(TApplicationException.UNKNOWN_METHOD, "no such call").write(protocol)
+                elif answer is None:
                     protocol.writeMessageBegin(name, TMessageType.EXCEPTION, number)
                     TApplicationException(TApplicationException.INTERNAL_ERROR, "Java heap space").write(protocol)
                 else:
                     protocol.writeMessageBegin(name, TMessageType.REPLY, number)
                     spec = [SimpleNamespace, result_spec(call)]
-                    transport.write(encode_binary(SimpleNamespace(success=answer), spec))
+                    no_faults = dict.fromkeys(call.faults)
+                    transport.write(encode_binary(SimpleNamespace(success=answer, **no_faults), spec))
                 transport.flush()
                 self.given += len(answer.events) if isinstance(answer, Events) else 0
 
 
 @contextmanager
-def log_server(log: EventLog, most: int = 1 << 30) -> Iterator[LogServer]:
+def log_server(
+    log: EventLog, most: int = 1 << 30, *, knows_users: bool = True, tls: ssl.SSLContext | None = None
+) -> Iterator[LogServer]:
     listener = socket.create_server(("127.0.0.1", 0))
-    found = LogServer(f"thrift://127.0.0.1:{listener.getsockname()[1]}", log, most)
+    found = LogServer(f"thrift://127.0.0.1:{listener.getsockname()[1]}", log, most, knows_users)
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            found.serve(tls.wrap_socket(connection, server_side=True) if tls is not None else connection)
 
     def accept() -> None:
         while True:
@@ -82,7 +103,7 @@ def log_server(log: EventLog, most: int = 1 << 30) -> Iterator[LogServer]:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=found.serve, args=(connection,), daemon=True).start()
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
     try:

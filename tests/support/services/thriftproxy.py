@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from calque.adapters.metastore.client import address
+from calque.adapters.metastore.addresses import address
 
 VERSION = b"\x80\x01\x00\x01"
 """How a call begins; the length of its name and its name follow."""
@@ -78,6 +78,7 @@ class Asked:
 def asked(uri: str) -> Iterator[Asked]:
     """A port that hands everything on to the server at `uri`."""
     listener = socket.create_server(("127.0.0.1", 0))
+    behind = address(uri)
     found = Asked(f"thrift://127.0.0.1:{listener.getsockname()[1]}")
 
     def accept() -> None:
@@ -89,7 +90,7 @@ def asked(uri: str) -> Iterator[Asked]:
             try:
                 if found.refusing:
                     raise ConnectionRefusedError
-                server = socket.create_connection(address(uri))
+                server = socket.create_connection((behind.host, behind.port))
             except OSError:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 client.close()

@@ -18,6 +18,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from calque.adapters.delta.parquet import groups_holding, key_range, row_groups, with_keys
 from calque.adapters.delta.snapshot import DataFile, Keys
+from calque.model.secrets import Options, outdated, revealed, versions
 
 SMALL_BYTES = 1 << 20
 """Below it a file is read faster by one thread."""
@@ -27,7 +28,7 @@ class DataFiles:
     """Those at `location`, a path or URI, of rows with `schema`, whose first column is the key. A reader gets all its
     columns: those that an older file lacks are null. Every method but `uri` may raise OSError."""
 
-    def __init__(self, location: str, schema: pa.Schema, storage_options: dict[str, str]) -> None:
+    def __init__(self, location: str, schema: pa.Schema, storage_options: Options) -> None:
         self.schema, self.options = schema, storage_options
         self.key = schema.names[0]
         path = local_path(location)
@@ -35,6 +36,7 @@ class DataFiles:
         self.uri = path or location
         self._lock = threading.Lock()
         self._file_system: pafs.FileSystem | None = None
+        self._options_version: tuple[object, ...] = ()
 
     def write(self, rows: Iterable[pa.Table]) -> tuple[DataFile, ...]:
         """Write the rows to one file that nothing refers to yet; no file when there are no rows."""
@@ -101,11 +103,12 @@ class DataFiles:
     def file_system(self) -> pafs.FileSystem:
         """Rooted at the location."""
         with self._lock:
-            if self._file_system is None:
+            if self._file_system is None or outdated(self.options, self._options_version):
+                self._options_version = versions(self.options)
                 if self.is_local:
                     self._file_system = pafs.SubTreeFileSystem(self.uri, pafs.LocalFileSystem())
                 else:
-                    self._file_system = pafs.PyFileSystem(DeltaStorageHandler(self.uri, self.options))
+                    self._file_system = pafs.PyFileSystem(DeltaStorageHandler(self.uri, revealed(self.options)))
             return self._file_system
 
     @contextmanager

@@ -15,6 +15,7 @@ from calque.adapters.delta.snapshot import Change, Snapshot
 from calque.adapters.delta.table import RangedTable
 from calque.model.files import Evidence, Listing
 from calque.model.names import EventId
+from calque.model.secrets import Options
 
 CONSIDERED = "considered"
 SEQUENCE = "sequence"
@@ -32,7 +33,7 @@ SCHEMA = pa.schema(
 class DeltaEvidence:
     """The evidence at `location`, a path or URI. `storage_options` are delta-rs's."""
 
-    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, location: str, storage_options: Options | None = None) -> None:
         self._table = RangedTable(location, SCHEMA, (CONSIDERED, SEQUENCE), storage_options)
 
     def considered(self) -> EventId:

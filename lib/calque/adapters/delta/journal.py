@@ -18,6 +18,7 @@ from calque.core.weight import first_ones
 from calque.errors import Broken
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
+from calque.model.secrets import Options
 
 LAST = "journal"
 
@@ -25,7 +26,7 @@ LAST = "journal"
 class DeltaJournal:
     """The journal at `location`, a path or URI. `storage_options` are delta-rs's (keys, endpoint and the like)."""
 
-    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, location: str, storage_options: Options | None = None) -> None:
         self._location = location
         self._table = RangedTable(location, SCHEMA, (LAST,), storage_options)
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from calque.adapters.delta.columns import Row
 from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
 from calque.adapters.delta.table import RangedTable
+from calque.model.secrets import Options
 
 SEQUENCE = "sequence"
 MANY = 50
@@ -40,7 +41,7 @@ class Layout(Generic[K, V, W]):
 
 
 class KeyedTable(Generic[K, V, W]):
-    def __init__(self, location: str, layout: Layout[K, V, W], storage_options: Mapping[str, str] | None) -> None:
+    def __init__(self, location: str, layout: Layout[K, V, W], storage_options: Options | None) -> None:
         self._layout = layout
         self._table = RangedTable(location, layout.schema, (SEQUENCE,), storage_options, layout.format)
         self._start()

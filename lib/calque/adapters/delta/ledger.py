@@ -52,6 +52,7 @@ from calque.errors import Broken
 from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
 from calque.model.names import TableName
 from calque.model.records import Record, RecordKey
+from calque.model.secrets import Options
 
 EPOCH = "epoch"
 FORGOTTEN = "forgotten"
@@ -95,7 +96,7 @@ class DeltaLedger:
     def __init__(
         self,
         folder: str,
-        storage_options: Mapping[str, str] | None = None,
+        storage_options: Options | None = None,
         failpoint: Callable[[str], None] = passed,
     ) -> None:
         self._folder = folder.rstrip("/")

@@ -46,6 +46,7 @@ from calque.adapters.delta.snapshot import (
     without_statistics,
 )
 from calque.errors import Refused, Unavailable
+from calque.model.secrets import Options, outdated, revealed, versions
 
 PROPERTIES = {
     "delta.checkpointInterval": "20",
@@ -82,7 +83,7 @@ class RangedTable:
         location: str,
         schema: pa.Schema,
         marks: Sequence[str] = (),
-        storage_options: Mapping[str, str] | None = None,
+        storage_options: Options | None = None,
         table_format: int = FIRST_FORMAT,
     ) -> None:
         self.location = location
@@ -105,6 +106,7 @@ class RangedTable:
         self._lock = threading.RLock()
         self._snapshot = NOT_THERE
         self._handle: DeltaTable | None = None
+        self._options_version: tuple[object, ...] = ()
         self.files = DataFiles(self.location, self.schema, self._options)
         self._merged_away: deque[tuple[float, str]] = deque()
         self._delta_schema = Schema.from_arrow(self.schema)
@@ -309,7 +311,7 @@ class RangedTable:
         problem: Exception | None = None
         for attempt in range(ATTEMPTS):
             try:
-                handle = DeltaTable(self.files.uri, storage_options=self._options)
+                handle = self._opened()
                 adds = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
                 marks = {name: handle.transaction_version(name) for name in self._marks}
             except TableNotFoundError:
@@ -368,13 +370,15 @@ class RangedTable:
 
     def _handle_at(self, version: int) -> DeltaTable:
         """The open handle, at that version; `CommitConflict` when the table has gone on."""
+        if outdated(self._options, self._options_version):
+            self._handle = None
         try:
             if self._handle is not None and self._handle.version() != version:
                 self._handle.update_incremental()
         except (DeltaError, OSError):
             self._handle = None
         try:
-            handle = self._handle or DeltaTable(self.files.uri, storage_options=self._options)
+            handle = self._handle or self._opened()
         except (DeltaError, OSError) as error:
             raise self._unavailable("opened", error) from error
         self._handle = handle
@@ -382,13 +386,21 @@ class RangedTable:
             raise CommitConflict
         return handle
 
+    def _opened(self) -> DeltaTable:
+        self._options_version = versions(self._options)
+        return DeltaTable(self.files.uri, storage_options=revealed(self._options))
+
     def _created(self) -> DeltaTable:
         """Create the table, unless another does; always `CommitConflict`, so that the decision is made on what is
         there then."""
         configuration = {**PROPERTIES, "delta.dataSkippingStatsColumns": self.key}
         try:
             DeltaTable.create(
-                self.files.uri, self._delta_schema, "ignore", configuration=configuration, storage_options=self._options
+                self.files.uri,
+                self._delta_schema,
+                "ignore",
+                configuration=configuration,
+                storage_options=revealed(self._options),
             )
         except (DeltaError, OSError) as error:
             if self.snapshot() is NOT_THERE:

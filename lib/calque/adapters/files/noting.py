@@ -71,8 +71,8 @@ def carry_over(systems: FileSystemSet, renames: Sequence[tuple[str, str]]) -> Se
             moves.setdefault((above, below), []).append((name, new_name))
     directories: list[Directory] = []
     for (above, below), names in moves.items():
-        (system, path), (other, target_path) = systems.at(above), systems.at(below)
-        if not isinstance(system, ObjectSystem) or not system.noted or system is not other:
+        (system, path), (_, target_path) = systems.at(above), systems.at(below)
+        if not isinstance(system, ObjectSystem) or not system.noted or not systems.share_system(above, below):
             continue
         try:
             new_names = dict(names)

@@ -6,8 +6,9 @@ Hadoop's names of the same things (`fs.s3a.endpoint` …) are understood too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
+
+from calque.model.secrets import Options, Secret, revealed
 
 HADOOP = {
     "fs.s3a.endpoint": "endpoint_url",
@@ -31,16 +32,18 @@ IN_DELTA = {
 }
 
 
-def plain_names(options: Mapping[str, str]) -> dict[str, str]:
+def plain_names(options: Options) -> dict[str, str | Secret]:
     plain_options = {HADOOP.get(key, key): value for key, value in options.items()}
-    if "endpoint_url" in plain_options and "://" not in plain_options["endpoint_url"]:
-        plain_options["endpoint_url"] = f"https://{plain_options['endpoint_url']}"
+    endpoint = plain_options.get("endpoint_url")
+    if isinstance(endpoint, str) and "://" not in endpoint:
+        plain_options["endpoint_url"] = f"https://{endpoint}"
     return plain_options
 
 
-def filesystem_options(protocol: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """What `fsspec.filesystem` takes."""
-    named: dict[str, Any] = {key: BOOLEANS.get(value, value) for key, value in plain_names(options).items()}
+def filesystem_options(protocol: str, options: Options) -> dict[str, Any]:
+    """What `fsspec.filesystem` takes, with the values of secrets. Raises `Refused`."""
+    plain_options = revealed(plain_names(options))
+    named: dict[str, Any] = {key: BOOLEANS.get(value, value) for key, value in plain_options.items()}
     if protocol != "s3":
         return {**UNCACHED, **named}
     region = named.pop("region", None)
@@ -60,11 +63,12 @@ def filesystem_options(protocol: str, options: Mapping[str, str]) -> dict[str, A
     }
 
 
-def delta_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
+def delta_options(location: str, options: Options) -> Options:
     """What delta-rs takes for a table at a location."""
     if not location.startswith(("s3:", "s3a:")):
         return dict(options)
     named = {IN_DELTA.get(key, key): value for key, value in plain_names(options).items()}
-    if named.get("aws_endpoint_url", "").startswith("http:"):
+    endpoint = named.get("aws_endpoint_url")
+    if isinstance(endpoint, str) and endpoint.startswith("http:"):
         named.setdefault("aws_allow_http", "true")
     return {**BRIEF, **named}

@@ -16,20 +16,21 @@ from calque.adapters.files.system import FileFacts, System, entry
 from calque.core.layout import OBJECT_STORES, is_data
 from calque.errors import Refused
 from calque.model.files import File
+from calque.model.secrets import Options, revealed
 from calque.ports import StorageEntry
 
 _PROTOCOLS = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs"}
 
 
 def open_remote(
-    scheme: str, authority: str, options: Mapping[str, str], *, noted: bool = False
+    scheme: str, authority: str, options: Options, *, noted: bool = False
 ) -> tuple[System, Callable[[str, str], str]]:
     """The file system of a scheme and authority, and how an (authority, path) is called there. `options` are those of
     the configuration; `noted` is for object stores (`ObjectSystem`)."""
     if scheme == "hdfs":
         from calque.adapters.files.hdfs import open_hdfs
 
-        return open_hdfs(authority, options), lambda _, path: path
+        return open_hdfs(authority, revealed(options)), lambda _, path: path
     files = open_fsspec(scheme, authority, options)
     if scheme in OBJECT_STORES:
         store = S3Store(files) if _PROTOCOLS.get(scheme, scheme) == "s3" else FsspecStore(files)
@@ -37,12 +38,12 @@ def open_remote(
     return RemoteSystem(files), lambda _, path: path
 
 
-def open_fsspec(scheme: str, authority: str, options: Mapping[str, str]) -> AbstractFileSystem:
+def open_fsspec(scheme: str, authority: str, options: Options) -> AbstractFileSystem:
     """fsspec's file system of a scheme and authority."""
     if scheme == "hdfs":
         from calque.adapters.files.hdfs import open_for_readers
 
-        return open_for_readers(authority, options)
+        return open_for_readers(authority, revealed(options))
     protocol = _PROTOCOLS.get(scheme, scheme)
     if scheme in OBJECT_STORES:
         return _filesystem(protocol, filesystem_options(protocol, options))

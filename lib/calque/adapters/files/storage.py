@@ -84,6 +84,7 @@ class FileStorage:
 
     def announce(self, tasks: Sequence[CopyTask]) -> None:
         """What has to be done at the targets before any copy is made."""
+        self.systems.require_inside(task.target for task in tasks)
         announce(self.systems, tasks)
 
     def copy_announced(
@@ -97,12 +98,14 @@ class FileStorage:
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         """Raises `Unavailable` when a staged file is missing on both sides: it must be staged again; `Refused` when
         another file lies at a target."""
+        self.systems.require_inside(location for rename in renames for location in rename)
         noted_directories = carry_over(self.systems, renames)
         for staged, target in renames:
             self._publish(staged, target)
         forget(noted_directories)
 
     def make_directories(self, locations: Sequence[str]) -> None:
+        self.systems.require_inside(locations)
         for location in locations:
             system, path = self.systems.at(location)
             try:
@@ -155,6 +158,7 @@ class FileStorage:
             raise trouble("read", path, error) from error
 
     def write(self, path: str, content: bytes) -> None:
+        self.systems.require_inside([path])
         system, system_path = self.systems.at(path)
         if isinstance(system, ObjectSystem):
             write_object(system, system_path, path, content)
@@ -169,6 +173,7 @@ class FileStorage:
 
     def remove(self, locations: Sequence[str]) -> None:
         """Links are removed, what they lead to is not. A whole file system or bucket is refused."""
+        self.systems.require_inside(locations)
         for location in locations:
             if place(location).path == "/":
                 raise Refused(
@@ -270,8 +275,8 @@ class FileStorage:
 
     def _publish(self, staged: str, target: str) -> None:
         system, staged_path = self.systems.at(staged)
-        other, target_path = self.systems.at(target)
-        if system is not other:
+        _, target_path = self.systems.at(target)
+        if not self.systems.share_system(staged, target):
             raise Refused(
                 f"{staged} can't be published as {target}", "They are on two file systems", "Stage it beside its target"
             )

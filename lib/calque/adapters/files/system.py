@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from calque.core.layout import place
+from calque.core.layout import OBJECT_STORES, Place, place
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import File
+from calque.model.secrets import Options, outdated, versions
 from calque.ports import StorageEntry
 
 if TYPE_CHECKING:
     from fsspec.spec import AbstractFileSystem
+
+
+READ_SCHEMES = OBJECT_STORES | {"file", "hdfs", "webhdfs", "sftp", "smb"}
+"""Schemes of file systems that the source's tables may lie on; what a target's own section names may be any that fsspec
+knows."""
 
 
 class Durability(Enum):
@@ -106,7 +113,22 @@ class OwnLocations:
     """Locations below which calque writes the data of one target, and how they are reached."""
 
     locations: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: Options = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSystem:
+    """`path` is how an authority and a path are called there. It was opened by `version` of the options."""
+
+    system: System
+    path: Callable[[str, str], str]
+    options: Options = field(default_factory=dict)
+    version: tuple[object, ...] = ()
+
+    @property
+    def outdated(self) -> bool:
+        """Whether a secret of the options may have another value since."""
+        return outdated(self.options, self.version)
 
 
 class FileSystemSet:
@@ -114,7 +136,7 @@ class FileSystemSet:
 
     def __init__(
         self,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
         durability: Durability = Durability.VERIFIED,
         own: OwnLocations | None = None,
     ) -> None:
@@ -122,22 +144,42 @@ class FileSystemSet:
         self._options, self._durability, self._own = dict(options or {}), durability, own or OwnLocations()
         self._places = tuple(place(location) for location in self._own.locations)
         self._lock = Lock()
-        self._open: dict[tuple[str, str, bool], tuple[System, Callable[[str, str], str]]] = {}
+        self._open: dict[tuple[str, str, bool], OpenSystem] = {}
 
-    def __reduce__(self) -> tuple[type[FileSystemSet], tuple[Mapping[str, str], Durability, OwnLocations]]:
+    def __reduce__(self) -> tuple[type[FileSystemSet], tuple[Options, Durability, OwnLocations]]:
         return FileSystemSet, (self._options, self._durability, self._own)
 
     def at(self, location: str) -> tuple[System, str]:
-        """The file system of a location, and the location's path there."""
+        """The file system of a location, and the location's path there. It is opened anew after a file of a secret
+        among its options was written."""
         location_place = place(location)
-        is_own = location_place.scheme != "file" and any(each.contains(location_place) for each in self._places)
-        key = (location_place.scheme, location_place.authority, is_own)
+        key = self._key(location_place)
         opened = self._open.get(key)
-        if opened is None:
+        if opened is None or opened.outdated:
             with self._lock:
-                opened = self._open.get(key) or self._open.setdefault(key, self._opened(*key))
-        system, path = opened
-        return system, path(location_place.authority, location_place.path)
+                opened = self._open.get(key)
+                if opened is None or opened.outdated:
+                    opened = self._open[key] = self._opened(*key)
+        return opened.system, opened.path(location_place.authority, location_place.path)
+
+    def share_system(self, location: str, other: str) -> bool:
+        """Whether both locations are on one file system, opened by the same options."""
+        return self._key(place(location)) == self._key(place(other))
+
+    def require_inside(self, locations: Iterable[str]) -> None:
+        """What is to be written or removed at the locations must not be led out of the target's own ones by a link in
+        the place of a directory. `Refused` where it would be."""
+        roots = [own.path for own in self._places if own.scheme == "file"]
+        for directory in dict.fromkeys(location.rpartition("/")[0] for location in locations if roots):
+            path = place(f"{directory}/").path
+            if any(lies_in(path, root) for root in roots):
+                real = os.path.realpath(path)
+                if not any(lies_in(real, os.path.realpath(root)) for root in roots):
+                    raise Refused(
+                        f"Nothing is written or removed below {directory}",
+                        f"A link leads from there to {real}, which is outside of the target's warehouse",
+                        "Put a directory in the place of the link",
+                    )
 
     def fsspec(self, location: str) -> AbstractFileSystem:
         """fsspec's file system for a location that is not local."""
@@ -145,11 +187,17 @@ class FileSystemSet:
 
         location_place = place(location)
         is_own = any(each.contains(location_place) for each in self._places)
-        return open_fsspec(
-            location_place.scheme, location_place.authority, self._own.options if is_own else self._options
-        )
+        require_read_scheme(location_place.scheme, is_own)
+        return open_fsspec(location_place.scheme, location_place.authority, self._options_of(is_own))
 
-    def _opened(self, scheme: str, authority: str, is_own: bool) -> tuple[System, Callable[[str, str], str]]:
+    def _key(self, location: Place) -> tuple[str, str, bool]:
+        is_own = location.scheme != "file" and any(each.contains(location) for each in self._places)
+        return location.scheme, location.authority, is_own
+
+    def _options_of(self, is_own: bool) -> Options:
+        return self._own.options if is_own else self._options
+
+    def _opened(self, scheme: str, authority: str, is_own: bool) -> OpenSystem:
         if scheme == "file":
             from calque.adapters.files.local import LocalSystem
 
@@ -159,10 +207,27 @@ class FileSystemSet:
                     "Local files are read by path only",
                     "Mount it, and name it by its path here",
                 )
-            return LocalSystem(self._durability), lambda _, path: path
+            return OpenSystem(LocalSystem(self._durability), lambda _, path: path)
+        require_read_scheme(scheme, is_own)
         from calque.adapters.files.remote import open_remote
 
-        return open_remote(scheme, authority, self._own.options if is_own else self._options, noted=is_own)
+        options = self._options_of(is_own)
+        version = versions(options)
+        return OpenSystem(*open_remote(scheme, authority, options, noted=is_own), options, version)
+
+
+def require_read_scheme(scheme: str, is_own: bool) -> None:
+    if not is_own and scheme not in READ_SCHEMES:
+        raise Refused(
+            f"Locations of the scheme {scheme} are not opened",
+            "A table of the source could name any server, or any file inside another, by them",
+            f"Give the table one of {', '.join(sorted(READ_SCHEMES))}, or exclude it",
+        )
+
+
+def lies_in(path: str, root: str) -> bool:
+    """Whether the path is the root or lies below it."""
+    return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ResourceType
 
-from calque.adapters.kafka.faults import DENIED, PATIENCE, as_calque_errors, fault
+from calque.adapters.kafka.admin import connected
+from calque.adapters.kafka.faults import PATIENCE, as_calque_errors
 from calque.adapters.kafka.making import names_of
 from calque.adapters.kafka.topic import Topic
 from calque.ports.services import TOPIC_OPERATIONS, RequiredTopic
 from calque.ports.services import TopicInfo as Found
-
-WHY = DENIED | {KafkaError._SSL, KafkaError._RESOLVE}
-"""What says more than that nothing answers."""
 
 
 class KafkaCluster:
@@ -24,9 +21,6 @@ class KafkaCluster:
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
-        self._heard: list[KafkaError] = []
-        settings: dict[str, Any] = {**topic.settings(), "error_cb": self._heard.append}
-        self._admin = AdminClient(settings)
 
     def brokers(self) -> int:
         return len(self._listed.brokers)
@@ -39,14 +33,16 @@ class KafkaCluster:
         return Found(name, len(metadata.partitions), copies, self._settings(name), self._denied(name))
 
     @cached_property
+    def _connected(self) -> tuple[AdminClient, ClusterMetadata]:
+        return connected(self._topic)
+
+    @property
+    def _admin(self) -> AdminClient:
+        return self._connected[0]
+
+    @property
     def _listed(self) -> ClusterMetadata:
-        """Why a connection fails is only told beside the answer, which is that there is none."""
-        try:
-            return self._admin.list_topics(timeout=PATIENCE)
-        except KafkaException as error:
-            self._admin.poll(0)
-            why = next((kafka_error for kafka_error in self._heard if kafka_error.code() in WHY), error.args[0])
-            raise fault("its topics be listed", self._topic.brokers, why) from error
+        return self._connected[1]
 
     def _settings(self, name: str) -> Mapping[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, name)

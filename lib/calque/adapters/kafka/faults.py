@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException
 
-from calque.errors import CalqueError, Refused, Unavailable
+from calque.errors import AccessRefused, CalqueError, Unavailable
 
 PATIENCE = 5.0
 """Seconds in which a broker must answer."""
@@ -41,7 +41,7 @@ class RecordsLost(Exception):
 
 @contextmanager
 def as_calque_errors(action: str, brokers: str) -> Iterator[None]:
-    """Kafka's errors inside become `Unavailable`, or `Refused` where it denies something."""
+    """Kafka's errors inside become `Unavailable`, or `AccessRefused` where it denies something."""
     try:
         yield
     except KafkaException as error:
@@ -51,7 +51,7 @@ def as_calque_errors(action: str, brokers: str) -> Iterator[None]:
 def fault(action: str, brokers: str, error: KafkaError) -> CalqueError:
     """What to raise for an error of a client of `brokers`."""
     if error.code() in DENIED:
-        return Refused(
+        return AccessRefused(
             f"Kafka denies that {action}",
             f"{error.name()}: {error.str()}",
             "Check [journal] options, and what the user may do there",

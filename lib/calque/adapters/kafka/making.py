@@ -7,6 +7,7 @@ import time
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
 
+from calque.adapters.kafka.admin import connected
 from calque.adapters.kafka.faults import PATIENCE, as_calque_errors, fault
 from calque.adapters.kafka.topic import Topic
 from calque.errors import Unavailable
@@ -19,9 +20,7 @@ def make_topics(topic: Topic) -> tuple[str, ...]:
     """Make those that are missing and wait until they can be used. Their names.
 
     With three brokers a record is durable on two before it counts. Raises `Refused`, `Unavailable`."""
-    admin = AdminClient(topic.settings())
-    with as_calque_errors("its topics be listed", topic.brokers):
-        cluster = admin.list_topics(timeout=PATIENCE)
+    admin, cluster = connected(topic)
     missing = tuple(name for name in names_of(topic) if name not in cluster.topics)
     if not missing:
         return ()

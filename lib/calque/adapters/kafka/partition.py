@@ -12,9 +12,10 @@ from contextlib import suppress
 from functools import partial
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import ConfigResource, ResourceType
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
+from calque.adapters.kafka.admin import connected, require_login
 from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, RecordsLost, as_calque_errors, fault
 from calque.adapters.kafka.record import Record, record_of
 from calque.adapters.kafka.slot import ClientSlot, answered
@@ -43,9 +44,9 @@ class Fetcher:
 
     def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
         self._topic, self._name, self._partition = topic, name, partition
-        self._consumer: ClientSlot[Consumer] = ClientSlot()
+        self._consumer: ClientSlot[Consumer] = ClientSlot(topic.options)
         self._next_offset: int | None = None
-        self._asker: ClientSlot[Consumer] = ClientSlot()
+        self._asker: ClientSlot[Consumer] = ClientSlot(topic.options)
         """Fetches nothing: a broker answers one connection's requests in their order, and a fetch waits for news."""
 
     def ends(self) -> tuple[int, int] | None:
@@ -131,8 +132,9 @@ class Fetcher:
         )
 
     def _from(self, offset: int) -> Consumer:
+        held = self._consumer.held
         consumer = self._consumer.client(self._new)
-        if self._next_offset != offset:
+        if consumer is not held or self._next_offset != offset:
             with as_calque_errors(f"topic {self._name} be read", self._topic.brokers):
                 consumer.assign([TopicPartition(self._name, self._partition, offset)])
             self._next_offset = offset
@@ -151,7 +153,7 @@ class Sender:
 
     def __init__(self, topic: Topic, name: str) -> None:
         self._topic, self._name = topic, name
-        self._producer: ClientSlot[Producer] = ClientSlot()
+        self._producer: ClientSlot[Producer] = ClientSlot(topic.options)
         self._limit = 0
 
     def limit(self) -> int:
@@ -227,6 +229,7 @@ class Sender:
 
 def consumer_of(topic: Topic) -> Consumer:
     """A consumer that belongs to no group and fetches nothing yet."""
+    require_login(topic)
     settings = topic.settings() | {
         "group.id": "calque",
         "enable.auto.commit": False,
@@ -267,7 +270,7 @@ def limit_of(topic: Topic, name: str) -> int:
     """Bytes that the topic lets a record's value have. Raises `Unavailable`, `Broken`."""
     resource = ConfigResource(ResourceType.TOPIC, name)
     try:
-        admin = AdminClient(topic.settings())
+        admin, _ = connected(topic)
         # A topic that was just made is known to its leader before the other brokers hear of it.
         for attempt in Retrying(
             retry=retry_if_exception(is_missing), stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.05), reraise=True

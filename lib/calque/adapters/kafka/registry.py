@@ -1,87 +1,101 @@
 """Where do other programs find the schema of events? At a registry that speaks Confluent's protocol, if one is named.
 
-Three calls over the standard library's HTTP. Nothing here is needed to read.
+Confluent's own client asks it. Nothing here is needed to read.
 """
 
 from __future__ import annotations
 
-import base64
-import urllib.request
-from collections.abc import Mapping
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPException
 from textwrap import shorten
-from typing import Any
-from urllib.error import HTTPError, URLError
 
-import orjson
+import httpx2
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from calque.adapters.kafka.codec import newest_text
 from calque.adapters.kafka.faults import PATIENCE
 from calque.adapters.kafka.topic import Topic
 from calque.errors import CalqueError, Refused, Unavailable
+from calque.model.secrets import Options, revealed
 
 NAME = "journal-event"
 """The schema of events."""
-CONTENT = "application/vnd.schemaregistry.v1+json"
 NOT_FOUND = frozenset({40401, 40402, 40403})
 """The protocol's codes for a subject, a version and a schema that are not there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What the registry at `url` knows of the Avro schema `text` under `subject`. All methods raise `Unavailable` and
-    `Refused`."""
+    """What the registry at `url`, one address or several that are tried in turn, knows of the Avro schema `text` under
+    `subject`. All methods raise `Unavailable` and `Refused`."""
 
     url: str
-    options: Mapping[str, str]
+    options: Options
     subject: str
     text: str
 
     def registered_id(self) -> int | None:
         """The schema's id; None where it is not registered under the subject."""
-        answer = self._ask(f"/subjects/{self.subject}")
-        return None if answer is None else int(answer["id"])
+        with self._client() as client:
+            try:
+                return client.lookup_schema(self.subject, self._schema).schema_id
+            except SchemaRegistryError as error:
+                if error.error_code in NOT_FOUND:
+                    return None
+                raise
 
     def register(self) -> int:
         """The schema's id, registered only where it is missing: so a user who may only look will do."""
         schema_id = self.registered_id()
         if schema_id is not None:
             return schema_id
-        answer = self._ask(f"/subjects/{self.subject}/versions")
-        if answer is None:
-            raise self._fault(404, "It knows no subjects")
-        return int(answer["id"])
+        with self._client() as client:
+            return client.register_schema(self.subject, self._schema)
 
-    def objection(self) -> str:
-        """Why the schema can't follow the newest one under the subject; empty where it can, or is the first."""
-        answer = self._ask(f"/compatibility/subjects/{self.subject}/versions/latest?verbose=true")
-        if answer is None or answer.get("is_compatible"):
-            return ""
-        return short(str(answer.get("messages") or answer.get("reason") or "It says no more"))
+    def accepts(self) -> bool:
+        """Whether the schema can follow the newest one under the subject, or is the first there."""
+        with self._client() as client:
+            try:
+                return client.test_compatibility(self.subject, self._schema)
+            except SchemaRegistryError as error:
+                if error.error_code in NOT_FOUND:
+                    return True
+                raise
 
-    def _ask(self, path: str) -> Mapping[str, Any] | None:
-        """The answer to the schema; None where something is not there."""
-        headers = {"Content-Type": CONTENT, "Accept": CONTENT}
-        if self.options:
-            login = f"{self.options['user']}:{self.options['password']}".encode()
-            headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
-        request = urllib.request.Request(self.url + path, orjson.dumps({"schema": self.text}), headers)
+    @property
+    def _schema(self) -> Schema:
+        return Schema(self.text, "AVRO")
+
+    @contextmanager
+    def _client(self) -> Iterator[SchemaRegistryClient]:
+        """One for few calls, with the values that secrets have at this moment."""
+        settings = client_settings(self.url, self.options)
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                document: Mapping[str, Any] = orjson.loads(answer.read())
-                return document
-        except HTTPError as error:
-            code, message = code_and_message(error)
-            if code in NOT_FOUND:
-                return None
-            raise self._fault(error.code, message) from error
-        except (OSError, HTTPException, ValueError) as error:
-            raise Unavailable(
-                f"The schema registry at {self.url} does not answer",
-                short(str(error.reason if isinstance(error, URLError) else error) or type(error).__name__),
-                "Check that it runs and [journal] registry names it; it is tried again",
-            ) from error
+            with SchemaRegistryClient(settings) as client:
+                yield client
+        except SchemaRegistryError as error:
+            raise self._fault(error.http_status_code, short(str(error.error_message))) from error
+        except httpx2.TransportError as error:
+            raise self._connection_fault(error) from error
+        except (OSError, httpx2.HTTPError, ValueError, KeyError) as error:
+            why = short(str(error) or type(error).__name__)
+            todo = "Check the files that [journal] registry_options names, and that a registry answers there"
+            raise Refused(f"The schema registry at {self.url} can't be used", why, todo) from error
+
+    def _connection_fault(self, error: httpx2.TransportError) -> CalqueError:
+        if is_about_certificate(error):
+            todo = 'Write the address as its certificate has it, and "ssl.ca.location" in [journal] registry_options'
+            return Refused(
+                f"The certificate of the schema registry at {self.url} is not taken", short(str(error)), todo
+            )
+        return Unavailable(
+            f"The schema registry at {self.url} does not answer",
+            short(str(error) or type(error).__name__),
+            "Check that it runs and [journal] registry names it; it is tried again",
+        )
 
     def _fault(self, status: int, message: str) -> CalqueError:
         match status:
@@ -109,15 +123,25 @@ def registry_of(topic: Topic) -> Registry:
     return Registry(topic.registry, topic.registry_options, f"{topic.name}-value", newest_text(NAME))
 
 
-def code_and_message(error: HTTPError) -> tuple[int, str]:
-    """The protocol's own code (0 for none) and the message."""
-    with error:
-        body = error.read()
-    try:
-        answer = orjson.loads(body)
-        return int(answer["error_code"]), short(str(answer["message"]))
-    except (ValueError, KeyError, TypeError):
-        return 0, short(str(error))
+def client_settings(url: str, options: Options) -> dict[str, str | float]:
+    """Of Confluent's client. Whoever asks tries again by himself."""
+    named: dict[str, str | float] = {"url": url, "timeout": PATIENCE, "max.retries": 0, **revealed(options)}
+    if "user" in named:
+        named["basic.auth.user.info"] = f"{named.pop('user')}:{named.pop('password')}"
+    if "token" in named:
+        named["bearer.auth.credentials.source"] = "STATIC_TOKEN"
+        named["bearer.auth.token"] = named.pop("token")
+        named.setdefault("bearer.auth.logical.cluster", "")
+    return named
+
+
+def is_about_certificate(error: BaseException | None) -> bool:
+    """Whether a certificate that can't be verified is among the causes."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def short(text: str) -> str:

@@ -16,6 +16,8 @@ from typing import Generic, TypeVar
 
 from confluent_kafka import Consumer, Producer
 
+from calque.model.secrets import Options, outdated, versions
+
 MOMENT = 1.0
 """Seconds in which most clients end."""
 C = TypeVar("C", Consumer, Producer)
@@ -23,15 +25,20 @@ T = TypeVar("T")
 
 
 class ClientSlot(Generic[C]):
-    """Holds a client, or none. It is let go with the slot, or at the process's end."""
+    """Holds a client that is made by these options, or none. It is let go with the slot, or at the process's end, and
+    when a secret of the options may have another value."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options | None = None) -> None:
         self.held: C | None = None
+        self._options, self._version = options or {}, versions({})
         self._end: weakref.finalize[[C], ClientSlot[C]] | None = None
 
     def client(self, make: Callable[[], C]) -> C:
         """The one that is held, or else a new one."""
+        if self.held is not None and outdated(self._options, self._version):
+            self.drop()
         if self.held is None:
+            self._version = versions(self._options)
             self.held = make()
             self._end = weakref.finalize(self, let_go, self.held)
         return self.held

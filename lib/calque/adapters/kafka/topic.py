@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from calque.model.secrets import Options, revealed
 
 Settings = dict[str, str | int | float | bool]
 
@@ -20,10 +21,10 @@ class Topic:
 
     brokers: str
     name: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     retention: float = 7 * 86400.0
     registry: str = ""
-    registry_options: Mapping[str, str] = field(default_factory=dict)
+    registry_options: Options = field(default_factory=dict)
 
     @property
     def evidence(self) -> str:
@@ -35,7 +36,8 @@ class Topic:
         return f"{self.name}.positions"
 
     def settings(self) -> Settings:
-        """Of every client. Reconnecting is quick, and what it meets is told by errors alone."""
+        """Of every client, with the values of secrets. Reconnecting is quick, and what it meets is told by errors
+        alone. Raises `AccessRefused`."""
         return {
             "bootstrap.servers": self.brokers,
             "client.id": "calque",
@@ -44,5 +46,5 @@ class Topic:
             "reconnect.backoff.max.ms": 500,
             "socket.timeout.ms": 5_000,
             "socket.keepalive.enable": True,
-            **self.options,
+            **revealed(self.options),
         }

@@ -6,27 +6,25 @@ Sockets never travel: a pickled client opens its own connections where it arrive
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
-from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from calque.adapters.metastore.messages import Call, CallUnknown, Fault
-from calque.adapters.metastore.weighed import LimitedTransport
+from calque.adapters.metastore.addresses import addresses
+from calque.adapters.metastore.channel import Channel, ServerProblem, open_channel, refused_client
+from calque.adapters.metastore.messages import SET_USER, Call, CallUnknown, Fault
 from calque.adapters.metastore.wire import decoded_result, encoded_arguments
-from calque.errors import CallFailed, Refused, Unavailable
+from calque.errors import CallFailed, Unavailable
+from calque.model.access import MetastoreAccess
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_PORT = 9083
 READ_BUFFER = 1 << 18
 LONGEST_STRING = 1 << 30
 """Bytes. More is no answer of a metastore but another protocol on its port."""
@@ -36,12 +34,17 @@ def anytime() -> None:
     """Let every call begin."""
 
 
+class ServerFailed(CallFailed):
+    """The server answered that it failed."""
+
+
 class ConnectionLost(CallFailed):
     """The connection broke before there was an answer. A server that is slow has lost nothing yet."""
 
 
 class Client:
-    """Calls to the metastore at one of `uris` (`thrift://host:port`, comma-separated, tried in order).
+    """Calls to the metastore at one of `uris` (`thrift://host:port` or `http://host:port/path`, comma-separated, tried
+    in order), as `access` says. A server that refuses that is not passed over for the next: it answers.
 
     Safe from several threads: at most `connections` calls are under way, further ones wait. Times are seconds.
     `permit` is asked ahead of each call that changes something, when all but sending it is done, and may raise.
@@ -50,20 +53,19 @@ class Client:
     def __init__(
         self,
         uris: str,
+        access: MetastoreAccess = MetastoreAccess(),  # noqa: B008  (it is frozen)
         *,
         connect_timeout: float = 10.0,
         call_timeout: float = 600.0,
         connections: int = 8,
         permit: Callable[[], None] = anytime,
     ) -> None:
-        self.uris = uris
+        self.uris, self.access = uris, access
         self.connect_timeout = connect_timeout
         self.call_timeout = call_timeout
         self.connections = connections
         self.permit = permit
-        self.addresses = tuple(address(uri) for uri in uris.split(",") if uri.strip())
-        if not self.addresses:
-            raise Refused("No metastore address is given", "The list of URIs is empty", "Give thrift://host:port")
+        self.addresses = addresses(uris)
         self._clear()
 
     def call(self, call: Call, *arguments: Any, seconds: float | None = None, max_bytes: int | None = None) -> Any:
@@ -84,13 +86,17 @@ class Client:
                 except (Fault, CallUnknown, ServerProblem) as answer:
                     if isinstance(answer, ServerProblem):
                         connection.broken = answer.breaks
-                        raise self._failing(call, str(answer)) from answer
+                        raise self._failing(call, str(answer), ServerFailed) from answer
                     raise
                 except (OSError, EOFError, TTransportException, TProtocolException, OverflowError) as lost:
                     connection.broken = True
+                    if refusal := refused_client(connection.address, lost):
+                        raise refusal from lost
                     if attempt == 2 or not call.reads or is_timeout(lost):
                         kind = CallFailed if is_timeout(lost) else ConnectionLost
-                        raise self._failing(call, str(lost), kind) from lost
+                        raise self._failing(
+                            call, f"{str(lost) or 'the connection broke'}{connection.unanswered()}", kind
+                        ) from lost
                 except BaseException:
                     connection.broken = True
                     raise
@@ -140,25 +146,25 @@ class Client:
 
     def _new_connection(self) -> Connection:
         problems = []
-        for host, port in self.addresses:
+        for address in self.addresses:
             try:
-                handle = socket.create_connection((host, port), timeout=self.connect_timeout)
+                channel = open_channel(address, self.access, self.connect_timeout)
             except OSError as problem:
-                logger.debug("no connection to %s:%d: %s", host, port, problem)
-                problems.append(f"{host}:{port}: {problem}")
+                logger.debug("no connection to %s: %s", address, problem)
+                problems.append(f"{address.host}:{address.port}: {problem}")
                 continue
-            return Connection(handle)
+            return Connection(channel)
         raise Unavailable(
             f"No metastore answers at {self.uris}",
             "; ".join(problems),
             "Check the address and that the service runs; the call is tried again",
         )
 
-    def _failing(self, call: Call, why: str, kind: type[CallFailed] = CallFailed) -> CallFailed:
+    def _failing(self, call: Call, why: str, kind: type[CallFailed]) -> CallFailed:
         outcome = "" if call.reads else "; whether it changed anything is unknown"
         return kind(
             f"The metastore at {self.uris} did not complete {call.name}{outcome}",
-            why or "The connection broke",
+            why,
             "The state is read again and the call repeated; look into the metastore's log when this goes on",
         )
 
@@ -168,26 +174,16 @@ def is_timeout(error: Exception) -> bool:
     return isinstance(cause, TimeoutError) or getattr(error, "type", None) == TTransportException.TIMED_OUT
 
 
-class ServerProblem(Exception):
-    """The server answered with a failure that the service does not declare."""
-
-    def __init__(self, text: str, breaks: bool) -> None:
-        self.breaks = breaks
-        super().__init__(text)
-
-
 class Connection:
-    """One socket, used by one thread at a time. `broken`: its stream is not at the beginning of an answer."""
+    """One connection, used by one thread at a time. `broken`: its stream is not at the beginning of an answer."""
 
-    def __init__(self, handle: socket.socket) -> None:
-        handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    def __init__(self, channel: Channel) -> None:
         self.broken = False
-        self._handle = handle
-        self._socket = TSocket()
-        self._socket.setHandle(handle)
-        self._weighed = LimitedTransport(self._socket)
-        self._transport = TBufferedTransport(self._weighed, READ_BUFFER)
+        self._unknown_user = channel.user
+        """Whom the server is still to be told of."""
+        self._answered = False
+        self.address, self._channel = channel.address, channel
+        self._transport = TBufferedTransport(channel.transport, READ_BUFFER)
         self._protocol = TBinaryProtocol(
             self._transport,
             strictRead=True,
@@ -196,21 +192,44 @@ class Connection:
         )
 
     def exchange(self, call: Call, request: bytes, seconds: float, max_bytes: int | None) -> Any:
-        self._handle.settimeout(seconds)
-        self._weighed.begin(max_bytes)
+        if self._unknown_user:
+            self._channel.begin(seconds, None)
+            self._set_user()
+        self._channel.begin(seconds, max_bytes)
+        return self._exchange(call, request)
+
+    def is_open(self) -> bool:
+        return self._channel.is_open()
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def unanswered(self) -> str:
+        """What may have been wrong from the beginning."""
+        return "" if self._answered else "; a server that wants TLS, a password or HTTP breaks off like this"
+
+    def _set_user(self) -> None:
+        """The server takes all calls of the connection for the user's. One that does not know users serves everybody
+        alike, and so does one that fails in the call, for Hive's own clients too."""
+        user, self._unknown_user = self._unknown_user, ""
+        try:
+            self._exchange(SET_USER, encoded_arguments(SET_USER, (user, ())))
+        except (CallUnknown, Fault) as answer:
+            logger.info("the metastore takes no user: %s", answer)
+        except ServerProblem as answer:
+            if answer.breaks:
+                raise
+            logger.info("the metastore takes no user: %s", answer)
+
+    def _exchange(self, call: Call, request: bytes) -> Any:
         self._protocol.writeMessageBegin(call.name, TMessageType.CALL, 0)
         self._transport.write(request)
         self._transport.flush()
         _, kind, _ = self._protocol.readMessageBegin()
+        self._answered = True
         if kind == TMessageType.EXCEPTION:
             raise self._problem()
         return decoded_result(call, self._protocol)
-
-    def is_open(self) -> bool:
-        return bool(self._socket.isOpen())
-
-    def close(self) -> None:
-        self._socket.close()
 
     def _problem(self) -> CallUnknown | ServerProblem:
         problem = TApplicationException()
@@ -218,11 +237,3 @@ class Connection:
         if problem.type == TApplicationException.UNKNOWN_METHOD:
             return CallUnknown(str(problem))
         return ServerProblem(str(problem), breaks=problem.type != TApplicationException.INTERNAL_ERROR)
-
-
-def address(uri: str) -> tuple[str, int]:
-    """Host and port of `thrift://host:port`."""
-    parts = urlsplit(uri.strip())
-    if parts.scheme != "thrift" or not parts.hostname:
-        raise Refused(f"{uri!r} is no address of a metastore", "It must look like thrift://host:9083", "Correct it")
-    return parts.hostname, parts.port or DEFAULT_PORT

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.client import Client, ServerFailed
 from calque.adapters.metastore.faults import settled
+from calque.adapters.metastore.log_access import refusal
 from calque.adapters.metastore.messages import (
     GET_CURRENT_EVENT_ID,
     GET_NEXT_NOTIFICATION,
@@ -110,6 +111,8 @@ class HiveLog:
             return self.client.call(call, *arguments, max_bytes=max_bytes)
         except Fault as fault:
             raise settled(fault, call) from fault
+        except ServerFailed as failure:
+            raise refusal(self.client) or failure from failure
 
 
 def without_last(events: Sequence[Event]) -> Sequence[Event]:

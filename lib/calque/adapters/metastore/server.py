@@ -8,7 +8,8 @@ from dataclasses import replace
 from calque.adapters.metastore.catalog import EVENT_PARAMETER, HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.messages import GET_VERSION, CallUnknown
-from calque.adapters.metastore.world import LOG_LISTENER, listening, server_version, setting, stops_latecomers
+from calque.adapters.metastore.server_settings import setting
+from calque.adapters.metastore.world import LOG_LISTENER, listening, server_version, stops_latecomers
 from calque.model.hive import Table
 from calque.model.names import TableName
 from calque.model.policy import TargetCapabilities

@@ -1,8 +1,8 @@
-"""A socket that weighs the answer that is being read from it, and gives up one that is too heavy."""
+"""A transport that weighs the answer that is being read from it, and gives up one that is too heavy."""
 
 from __future__ import annotations
 
-from thrift.transport.TSocket import TSocket
+from typing import Any
 
 
 class AnswerTooLarge(Exception):
@@ -12,17 +12,20 @@ class AnswerTooLarge(Exception):
 class LimitedTransport:
     """The transport below Thrift's buffer."""
 
-    def __init__(self, socket: TSocket) -> None:
-        self._socket = socket
+    def __init__(self, under: Any) -> None:
+        self._under = under
         self._max_bytes: int | None = None
         self._read = 0
+
+    def isOpen(self) -> bool:  # noqa: N802  (the name is Thrift's)
+        return True
 
     def begin(self, max_bytes: int | None) -> None:
         """The next answer may have so many bytes; None: any number."""
         self._max_bytes, self._read = max_bytes, 0
 
     def read(self, size: int) -> bytes:
-        chunk: bytes = self._socket.read(size)
+        chunk: bytes = self._under.read(size)
         self._read += len(chunk)
         if self._max_bytes is not None and self._read > self._max_bytes:
             raise AnswerTooLarge(f"An answer grew beyond {self._max_bytes} bytes")
@@ -36,7 +39,7 @@ class LimitedTransport:
         return bytes(content)
 
     def write(self, data: bytes) -> None:
-        self._socket.write(data)
+        self._under.write(data)
 
     def flush(self) -> None:
-        self._socket.flush()
+        self._under.flush()

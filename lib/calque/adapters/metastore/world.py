@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from calque.adapters.metastore.catalog import EVENT_PARAMETER, HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.adapters.metastore.messages import GET_CONFIG_VALUE, GET_VERSION, Call, CallUnknown, Fault
+from calque.adapters.metastore.messages import GET_VERSION, Call, CallUnknown
+from calque.adapters.metastore.server_settings import setting
 from calque.model.hive import Table
 from calque.model.names import TableName
 from calque.model.policy import TargetCapabilities
 from calque.ports import Conflict
 
 LOG_LISTENER = "DbNotificationListener"
-UNSET = ""
 
 GET_CATALOGS = Call("get_catalogs", (), None, ("Meta",), reads=True)
 """Hive 3 and later have it; the result is not looked at."""
@@ -69,15 +69,6 @@ def configured(client: Client, name: str) -> Sequence[str]:
         if value:
             return tuple(part.strip() for part in value.split(",") if part.strip())
     return ()
-
-
-def setting(client: Client, name: str) -> str:
-    """A setting of the server; empty when it is unset or the server does not tell."""
-    try:
-        value: str | None = client.call(GET_CONFIG_VALUE, name, UNSET)
-    except Fault:
-        return ""
-    return (value or "").strip()
 
 
 def probed(client: Client, scratch: Table) -> ProbeResult:

@@ -12,7 +12,7 @@ from calque.engine.check.check_source import check_source
 from calque.engine.check.check_target import check_target
 from calque.engine.check.findings import Findings
 from calque.engine.check.sides import Source, Target
-from calque.errors import Refused, Unavailable
+from calque.errors import AccessRefused, Refused, Unavailable
 
 
 def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused] = ()) -> Findings:
@@ -24,7 +24,7 @@ def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused]
     for target in targets:
         try:
             carried_tables = carried_to(source, target, tables, findings)
-        except (Unavailable, Refused) as error:
+        except (Unavailable, Refused, AccessRefused) as error:
             findings.refused(target.where, error)
         else:
             check_target(target, carried_tables, findings)

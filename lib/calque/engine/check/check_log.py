@@ -5,7 +5,7 @@ from __future__ import annotations
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.log_strength import LAW_1, newest_rows, weaknesses
 from calque.engine.check.sides import Source
-from calque.errors import Refused, Unavailable
+from calque.errors import AccessRefused, Refused, Unavailable
 from calque.ports.services import MetastoreInfo
 
 
@@ -80,15 +80,17 @@ def check_notifications(source: Source, findings: Findings) -> None:
     try:
         newest = source.log.current()
         rows = newest_rows(source.log, newest)
+    except AccessRefused as error:
+        findings.refused("source", error)
+        return
     except Unavailable as error:
-        # A server that refuses answers with an undeclared exception, one that is gone not at all.
         source.server.version()
         findings.add(
             "source",
             Severity.ERROR,
             "The log can't be read",
             f"the metastore answers other calls: {error.why}",
-            "Allow the user that runs calque, or set metastore.metastore.event.db.notification.api.auth = false there",
+            "Look into the metastore's log",
         )
         return
     if newest == 0:

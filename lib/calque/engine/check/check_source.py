@@ -13,7 +13,7 @@ from calque.engine.check.check_log import check_log
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.kept_files import check_kept_files
 from calque.engine.check.sides import Source
-from calque.errors import Refused, Unavailable
+from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Table, is_view, location_of
 from calque.model.names import TableName, table_name
 from calque.model.policy import Policy
@@ -39,7 +39,7 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
             check_kept_files(source, tables, findings)
             if source.why_not_linked is not None:
                 check_links(source.why_not_linked, tables, findings)
-    except (Unavailable, Refused) as error:
+    except (Unavailable, Refused, AccessRefused) as error:
         findings.refused("source", error)
         return {}
     return tables
@@ -133,7 +133,7 @@ def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings
                 missing_names.append(name)
             if HUDI_TIMELINE in storage.children(location) and is_plain(tables[name]):
                 timeline_names.append(name)
-        except (Refused, Unavailable) as error:
+        except (Unavailable, Refused, AccessRefused) as error:
             findings.refused("source", error)
             return
     if missing_names:

@@ -11,7 +11,7 @@ from calque.core.layout import Place, join, place
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.sides import Target
 from calque.engine.target.armed_tables import is_armed
-from calque.errors import Refused, Unavailable
+from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Column, Database, SerDe, Table, location_of
 from calque.model.hive import Storage as Format
 from calque.model.names import OURS, TableName, table_name
@@ -45,7 +45,7 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
         elif not check_warehouse(target, version, findings):
             return
         check_compare_and_swap(target, findings)
-    except (Unavailable, Refused) as error:
+    except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(target.where, error)
 
 
@@ -126,7 +126,7 @@ def check_warehouse(target: Target, version: str, findings: Findings) -> bool:
         return False
     try:
         target.write_probe(warehouse)
-    except (Refused, Unavailable) as error:
+    except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(target.where, error)
         return False
     return True
@@ -164,7 +164,7 @@ def check_compare_and_swap(target: Target, findings: Findings) -> None:
         raise Unavailable(
             f"A scratch table {OURS}.{target.scratch} can't be made", str(error), "Check again"
         ) from error
-    except (Refused, Unavailable) as error:
+    except (Unavailable, Refused, AccessRefused) as error:
         # What the server can't do below the warehouse is no fault of the connection.
         target.server.version()
         findings.add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calque.engine.check.findings import Findings, Severity
-from calque.errors import Refused, Unavailable
+from calque.errors import AccessRefused, Refused, Unavailable
 from calque.ports.services import TOPIC_OPERATIONS, KafkaInfo, RequiredTopic, TopicInfo
 
 WHERE = "journal"
@@ -26,7 +26,7 @@ def check_topics(cluster: KafkaInfo, required_topics: Sequence[RequiredTopic], f
                 findings.add(WHERE, Severity.WARNING, what, why, "Say `calque journal create` to make it now")
             else:
                 check_topic(topic, required, brokers, findings)
-    except (Unavailable, Refused) as error:
+    except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(WHERE, error)
 
 

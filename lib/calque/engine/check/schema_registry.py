@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.kafka_topics import WHERE
-from calque.errors import Refused, Unavailable
+from calque.errors import AccessRefused, Refused, Unavailable
 from calque.ports.services import SchemaRegistryInfo
 
 
@@ -12,19 +12,19 @@ def check_registry(registry: SchemaRegistryInfo, findings: Findings) -> None:
     """Changes nothing there."""
     try:
         schema_id = registry.registered_id()
-        objection = "" if schema_id is not None else registry.objection()
-    except (Unavailable, Refused) as error:
+        is_accepted = schema_id is not None or registry.accepts()
+    except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(WHERE, error)
         return
     if schema_id is not None:
         what = f"The schema registry has the schema of events, as id {schema_id} of {registry.subject}"
         findings.add(WHERE, Severity.INFO, what)
-    elif objection:
+    elif not is_accepted:
         findings.add(
             WHERE,
             Severity.ERROR,
             f"The schema of events does not fit what the schema registry has under {registry.subject}",
-            objection,
+            "The registry holds it to be incompatible with the newest one there",
             "Remove what stands there if nobody needs it, or name another topic below [journal]",
         )
     else:

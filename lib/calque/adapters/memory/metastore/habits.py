@@ -14,7 +14,7 @@ class ServerHabits:
     partitions is logged. `own_managed_place`: managed tables lie in the warehouse wherever their database does.
     `lists_external`: CREATE_TABLE and ADD_PARTITION have lists of files for external tables too.
     `facet_events`: column statistics, defaults and checks are logged. `statistics_follow`: column statistics of
-    partitions stay when their table is renamed."""
+    partitions stay when their table is renamed. `any_names`: names of objects are not looked at."""
 
     bulk_events: bool
     table_ids: bool
@@ -27,6 +27,7 @@ class ServerHabits:
     lists_external: bool
     facet_events: bool
     statistics_follow: bool
+    any_names: bool = False
 
 
 HIVE_3 = ServerHabits(

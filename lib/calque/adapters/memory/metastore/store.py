@@ -113,7 +113,7 @@ class MemoryMetastore:
 
     def create_database(self, database: Database) -> None:
         with self._lock:
-            if not NAME.fullmatch(database.name):
+            if not self.habits.any_names and not NAME.fullmatch(database.name):
                 raise Refused(f"{database.name} is not a valid object name")
             if database.name.lower() in self._databases:
                 exists("database", database.name)
@@ -148,7 +148,7 @@ class MemoryMetastore:
     def create_table(self, table: Table) -> None:
         with self._lock:
             self.the_database(table.database)
-            if not NAME.fullmatch(table.name):
+            if not self.habits.any_names and not NAME.fullmatch(table.name):
                 raise Refused(f"{table.name} is not a valid object name")
             name = table_name(table.database, table.name)
             if name in self._tables:

@@ -1,0 +1,82 @@
+"""A client that asks for a cluster's brokers and topics, and says why it gets no answer.
+
+Where brokers ask for a login, one such client tries it before any other is made: those would log in again and again. A
+refused login is not tried twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+from calque.adapters.kafka.faults import DENIED, fault
+from calque.adapters.kafka.topic import Topic
+from calque.errors import AccessRefused
+from calque.model.secrets import revealed
+
+WHY = DENIED | {KafkaError._SSL, KafkaError._RESOLVE}
+"""What says more than that nothing answers."""
+LOOKS = (0.2, 0.4, 0.8, 1.6, 2.0)
+"""Seconds that an answer is waited for. After each it is looked whether the login was refused."""
+
+
+class RefusedLogins:
+    """Digests of the logins of this process that brokers did not take."""
+
+    def __init__(self) -> None:
+        self._refusals: dict[bytes, AccessRefused] = {}
+        self._trying = threading.Lock()
+
+    def trial(self, topic: Topic) -> tuple[AdminClient, ClusterMetadata]:
+        """What `connected` returns and raises, one at a time."""
+        login = hashlib.sha256(repr((topic.brokers, revealed(topic.options))).encode()).digest()
+        with self._trying:
+            if login in self._refusals:
+                raise self._refusals[login]
+            try:
+                return first_answer(topic)
+            except AccessRefused as error:
+                self._refusals[login] = error
+                raise
+
+
+REFUSED = RefusedLogins()
+
+
+def connected(topic: Topic) -> tuple[AdminClient, ClusterMetadata]:
+    """A client, and what it was told first. Raises `AccessRefused`, also where that login was refused before, and
+    `Unavailable`."""
+    return REFUSED.trial(topic) if asks_for_login(topic) else first_answer(topic)
+
+
+def require_login(topic: Topic) -> None:
+    """Raises what `connected` raises, where brokers ask for a login."""
+    if asks_for_login(topic):
+        REFUSED.trial(topic)
+
+
+def asks_for_login(topic: Topic) -> bool:
+    return any(name.startswith("sasl.") for name in topic.options)
+
+
+def first_answer(topic: Topic) -> tuple[AdminClient, ClusterMetadata]:
+    heard: list[KafkaError] = []
+    once = {"reconnect.backoff.ms": 1_000, "reconnect.backoff.max.ms": 1_000}
+    settings: dict[str, Any] = {**topic.settings(), **once, "error_cb": heard.append}
+    admin = AdminClient(settings)
+    error = KafkaError(KafkaError._TIMED_OUT)
+    for seconds in LOOKS:
+        try:
+            return admin, admin.list_topics(timeout=seconds)
+        except KafkaException as failed:
+            error = failed.args[0]
+        # Why a connection fails is only told beside the answer, which is that there is none.
+        admin.poll(0)
+        if any(kafka_error.code() in DENIED for kafka_error in heard):
+            break
+    why = next((kafka_error for kafka_error in heard if kafka_error.code() in WHY), error)
+    raise fault("its topics be listed", topic.brokers, why)

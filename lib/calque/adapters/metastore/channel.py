@@ -1,0 +1,236 @@
+"""Open connections to a metastore: sockets, TLS, and the login that a server asks for before the first call.
+
+A `Channel` carries the bytes of calls. It raises `OSError` where a server can't be reached, and `AccessRefused` where
+one refuses calque or can't be trusted, or calque's own files can't be read.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, Protocol
+
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TTransportException
+
+from calque.adapters.metastore.addresses import Address
+from calque.adapters.metastore.logins import LONGEST_REASON, bearer_headers, log_in, note_refused_token, printable
+from calque.adapters.metastore.weighed import LimitedTransport
+from calque.errors import AccessRefused
+from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
+from calque.model.secrets import refusals_of_access
+from calque.model.tls import Tls, reason
+
+HTTP_REFUSALS = frozenset({401, 403})
+HTTP_ELSEWHERE = frozenset({301, 302, 307, 308, 404, 405})
+
+
+class ServerProblem(Exception):
+    """The server answered with a failure that the service does not declare. `breaks`: its answer has not come to its
+    end."""
+
+    def __init__(self, text: str, breaks: bool) -> None:
+        self.breaks = breaks
+        super().__init__(text)
+
+
+class Channel(Protocol):
+    """`transport` is what Thrift's buffer reads from and writes to; `user` whom a call is still to tell the server of,
+    empty where it knows."""
+
+    address: Address
+    transport: Any
+    user: str
+
+    def begin(self, seconds: float, max_bytes: int | None) -> None:
+        """The next answer is waited for so long, and may have so many bytes; None: any number."""
+        ...
+
+    def is_open(self) -> bool:
+        """False once the other side has closed it, or said what nobody asked for."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def open_channel(address: Address, access: MetastoreAccess, seconds: float) -> Channel:
+    """Raises `OSError` and `AccessRefused`."""
+    with refusals_of_access():
+        if address.scheme == "thrift":
+            return SocketChannel(address, access, seconds)
+        return HttpChannel(address, access, seconds)
+
+
+class SocketChannel:
+    """Thrift over a socket."""
+
+    def __init__(self, address: Address, access: MetastoreAccess, seconds: float) -> None:
+        self.address, self.user = address, access.user_name()
+        self._socket = connected(address, access.tls, seconds)
+        under = TSocket()
+        under.setHandle(self._socket)
+        self._limited = LimitedTransport(under)
+        self.transport: Any = self._limited
+        if isinstance(access.login, PasswordLogin):
+            try:
+                self.transport = log_in(self._limited, address, self.user, access.login)
+                self.user = ""
+            except BaseException:
+                self.close()
+                raise
+
+    def begin(self, seconds: float, max_bytes: int | None) -> None:
+        self._socket.settimeout(seconds)
+        self._limited.begin(max_bytes)
+
+    def is_open(self) -> bool:
+        return is_silent(self._socket)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class HttpChannel:
+    """Thrift in the bodies of HTTP requests, over one connection that is kept alive."""
+
+    user = ""
+
+    def __init__(self, address: Address, access: MetastoreAccess, seconds: float) -> None:
+        self.address, self._access = address, access
+        self._connection = HTTPConnection(address.host, address.port, timeout=seconds)
+        if address.scheme == "https":
+            context = (access.tls or Tls()).context()
+            self._connection = HTTPSConnection(address.host, address.port, timeout=seconds, context=context)
+        try:
+            self._connection.connect()
+        except ssl.SSLError as error:
+            raise distrust(address, error) or error from error
+        self._connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._request = bytearray()
+        self._response: HTTPResponse | None = None
+        self._limited = LimitedTransport(self)
+        self.transport: Any = self._limited
+
+    def begin(self, seconds: float, max_bytes: int | None) -> None:
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(seconds)
+        self._limited.begin(max_bytes)
+
+    def is_open(self) -> bool:
+        try:
+            if self._response is not None:
+                # What is left of it is the end that HTTP puts to its pieces.
+                self._response.read()
+        except (OSError, HTTPException):
+            return False
+        return self._connection.sock is not None and is_silent(self._connection.sock)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # What lies below Thrift's buffer
+
+    def write(self, data: bytes) -> None:
+        self._request += data
+
+    def flush(self) -> None:
+        """Send the request, and wait until its answer begins."""
+        body, self._request = bytes(self._request), bytearray()
+        with refusals_of_access():
+            headers = {"Content-Type": "application/x-thrift", "Accept": "application/x-thrift", **self._who()}
+        try:
+            self._connection.request("POST", self.address.path, body, headers)
+            self._response = self._connection.getresponse()
+        except HTTPException as error:
+            raise ConnectionError(f"the answer is none of HTTP: {error!r}") from error
+        if self._response.status != 200:
+            raise self._problem(self._response)
+
+    def read(self, size: int) -> bytes:
+        assert self._response is not None
+        try:
+            chunk = self._response.read(size)
+        except HTTPException as error:
+            raise ConnectionError(f"the answer broke off: {error!r}") from error
+        if not chunk:
+            raise EOFError("the answer ended too soon")
+        return chunk
+
+    def _who(self) -> dict[str, str]:
+        login = self._access.login
+        if isinstance(login, TokenLogin):
+            return bearer_headers(self.address, login)
+        return {"x-actor-username": self._access.user_name()}
+
+    def _problem(self, response: HTTPResponse) -> AccessRefused | ServerProblem:
+        text = printable(response.read(LONGEST_REASON))
+        status = f"It answers {response.status} {response.reason}"
+        if response.status in HTTP_REFUSALS and isinstance(self._access.login, TokenLogin):
+            return note_refused_token(self.address, self._access.login, text or status)
+        if response.status in HTTP_REFUSALS:
+            what = f"The metastore at {self.address} refuses the user {self._access.user_name()}"
+            todo = "Give a token that it takes by token_env or token_file, or another user"
+            return AccessRefused(what, text or status, todo)
+        if response.status in HTTP_ELSEWHERE:
+            todo = "Write the path that metastore.server.thrift.http.path has there"
+            return AccessRefused(f"There is no metastore at {self.address}", status, todo)
+        return ServerProblem(f"{status}: {text}" if text else status, breaks=True)
+
+
+def connected(address: Address, tls: Tls | None, seconds: float) -> socket.socket:
+    """A socket, within TLS where it is to be."""
+    context = tls.context() if tls is not None else None
+    plain = socket.create_connection((address.host, address.port), timeout=seconds)
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if context is None:
+        return plain
+    try:
+        return context.wrap_socket(plain, server_hostname=address.host)
+    except ssl.SSLError as error:
+        plain.close()
+        raise distrust(address, error) or error from error
+    except OSError:
+        plain.close()
+        raise
+
+
+CERTIFICATE_PROBLEMS = {
+    9: ("is not valid yet", "Set the clocks right, or have the certificate made anew"),
+    10: ("has expired", "Have the server's certificate renewed"),
+    62: ("is for other names", "Write the address by a name that is in the certificate, or have it made for this one"),
+    64: ("is for other names", "Write the address by a name that is in the certificate, or have it made for this one"),
+}
+"""By OpenSSL's numbers of why a certificate can't be verified."""
+
+
+def distrust(address: Address, error: ssl.SSLError) -> AccessRefused | None:
+    """What stands between calque and a server that answered; None where it did not answer by TLS at all."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        unknown = ("is from nobody that calque trusts", "Name the authority that signed it in tls.ca")
+        problem, todo = CERTIFICATE_PROBLEMS.get(error.verify_code, unknown)
+        return AccessRefused(
+            f"The certificate of the metastore at {address} {problem}", error.verify_message.capitalize(), todo
+        )
+    if "ALERT" in (error.reason or ""):
+        todo = "Give a certificate and a key that it takes in tls.certificate and tls.key"
+        return AccessRefused(f"The metastore at {address} refuses this client's TLS", reason(error), todo)
+    return None
+
+
+def refused_client(address: Address, error: BaseException) -> AccessRefused | None:
+    """Why the server gave a connection up when calque's certificate had come: TLS 1.3 tells that with the first answer.
+    None for all else."""
+    cause = error.inner if isinstance(error, TTransportException) else error
+    return distrust(address, cause) if isinstance(cause, ssl.SSLError) else None
+
+
+def is_silent(handle: socket.socket) -> bool:
+    """Whether the socket is open, with nothing to be read: the end of a connection would be."""
+    if handle.fileno() < 0:
+        return False
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return not poll.poll(0)

@@ -1,0 +1,43 @@
+"""What the keys that say how a metastore is called say against each other, and against its addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from calque.errors import Refused
+
+if TYPE_CHECKING:
+    from calque.config.keys import MetastoreSection
+
+
+def misfits(section: MetastoreSection) -> Iterator[tuple[str, Refused]]:
+    """Each with the key that is to be changed."""
+    scheme, *others = sorted({urlsplit(uri).scheme for uri in section.metastore})
+    password, token = section.password(), section.token()
+    if others:
+        why = "User, login and TLS are the same for all of them"
+        yield "metastore", Refused("the addresses are of several kinds", why, "Write them all with one scheme")
+    if section.auth == "kerberos":
+        what = 'auth = "kerberos" is not built yet'
+        yield "auth", Refused(what, "This version knows passwords, tokens and TLS", 'Write auth = "plain" or "none"')
+    if section.auth == "plain" and scheme != "thrift":
+        todo = "Give a token by token_env or token_file"
+        yield "auth", Refused(f'auth = "plain" is not for {scheme}', "Over HTTP servers take tokens", todo)
+    if section.auth == "plain" and password is None:
+        todo = 'Write password_env = "METASTORE_PASSWORD", or password_file'
+        yield "auth", Refused("the password is missing", 'With auth = "plain" the server asks for it', todo)
+    if section.auth == "plain" and not section.user:
+        yield "auth", Refused("user is missing", "A password is somebody's", 'Write user = "calque"')
+    if password is not None and section.auth != "plain":
+        key = "password_env" if section.password_env else "password_file"
+        yield key, Refused("nobody asks for a password", 'Only auth = "plain" does', "Write that, or remove it")
+    if token is not None and scheme == "thrift":
+        key = "token_env" if section.token_env else "token_file"
+        why = "Only servers that speak HTTP take one"
+        yield key, Refused("a token is not for thrift", why, 'Write metastore = "https://host:9083/metastore"')
+    if token is not None and section.user:
+        yield "user", Refused("the token says who the user is", "The server takes no other word", "Remove user")
+    if section.tls.model_fields_set and scheme == "http":
+        yield "tls", Refused("tls is not for http", "Such addresses are without TLS", "Write https:// in metastore")

@@ -1,0 +1,115 @@
+"""References to secret values, as `*_env` and `*_file` keys give them. Values themselves stand in no configuration.
+
+In a table of options any key may end so; one whose name says that it is a secret must.
+
+A section that takes a password has
+
+    password_env: SecretVariable = None
+    password_file: SecretFile = None
+
+and gets its one reference, or none, from `one_secret("password", self.password_env, self.password_file)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ValidationInfo
+
+from calque.config.places import absolute, has_login
+from calque.config.pydantic_errors import WrongError, base_folder, with_pydantic_errors
+from calque.errors import Refused
+from calque.model.secrets import FileSecret, Options, Secret, VariableSecret
+
+S = TypeVar("S", VariableSecret, FileSecret)
+SECRET = re.compile(
+    r"(^|\.)((password|passwd|pwd|passphrase|secret|token|credentials?|signature)$"
+    r"|(secret|account|private|shared|encryption|master)\.(access\.)?key(\.|$)|key\.pem$|connection\.string$)",
+    re.IGNORECASE,
+)
+"""Names of options whose values are secrets, in the libraries of storages, in Hadoop and in librdkafka."""
+
+
+def variable_secret(name: object) -> VariableSecret | None:
+    """None for an empty text. Raises `Refused` where the variable is not set."""
+    if not isinstance(name, str):
+        raise Refused("it has the wrong type", "It is the name of an environment variable", 'Write e.g. "PASSWORD"')
+    if not name:
+        return None
+    return _readable(VariableSecret(name))
+
+
+def file_secret(path: object, base: Path) -> FileSecret | None:
+    """None for an empty text; a relative path is relative to `base`. Raises `Refused` where nothing can be read."""
+    if not isinstance(path, str):
+        raise Refused("it has the wrong type", "It is the path of a file", 'Write e.g. "/etc/calque/password"')
+    if not path:
+        return None
+    return _readable(FileSecret(absolute(base / path)))
+
+
+def secret_options(options: object, base: Path) -> Options:
+    """The options without `_env` and `_file` at the ends of their names. Raises `WrongError`, which quotes no value."""
+    if not isinstance(options, Mapping):
+        raise WrongError(Refused("it must be a table", todo='Write { "key" = "value" }'))
+    values: dict[str, str | Secret] = {}
+    for key, value in options.items():
+        name = re.sub("_(env|file)$", "", key)
+        try:
+            if not isinstance(value, str):
+                raise Refused(f'"{key}" must be text', todo="Put the value in quotes")
+            if name in values:
+                raise Refused(f'"{name}" is given twice', "A value comes from one place", "Remove one")
+            values[name] = _option(key, name, value, base)
+        except Refused as refused:
+            raise WrongError(refused, key) from None
+    return values
+
+
+def _option(key: str, name: str, value: str, base: Path) -> str | Secret:
+    secret = variable_secret(value) if key == f"{name}_env" else file_secret(value, base) if key != name else None
+    if secret is not None:
+        return secret
+    todo = f'Write "{name}_env" with the name of an environment variable, or "{name}_file" with the path of a file'
+    if key != name:
+        raise Refused(f'"{key}" is empty', "It names where the value is", todo)
+    if value and SECRET.search(key.replace("_", ".")):
+        raise Refused(f'the value of "{key}" is a secret', "This file is for everybody's eyes", todo)
+    if has_login(value):
+        raise Refused(f'"{key}" has a password in it', "Addresses are shown in errors", todo)
+    return value
+
+
+def one_secret(name: str, variable: VariableSecret | None, file: FileSecret | None) -> Secret | None:
+    """The one that is given, if any. Raises `WrongError` where both are."""
+    if variable is not None and file is not None:
+        problem = f"{name} is given twice"
+        raise WrongError(Refused(problem, f"{name}_env and {name}_file both give it", "Remove one"), f"{name}_file")
+    return variable or file
+
+
+def secret_files(sections: Iterable[BaseModel]) -> Iterator[FileSecret]:
+    """The files of secrets that sections name, in keys and in tables of options, each once."""
+    values = [value for section in sections for _, value in section]
+    options = [option for value in values if isinstance(value, Mapping) for option in value.values()]
+    yield from dict.fromkeys(value for value in (*values, *options) if isinstance(value, FileSecret))
+
+
+def _readable(secret: S) -> S:
+    try:
+        secret.read()
+    except Refused as refused:
+        # It stands behind the key's name.
+        raise Refused(refused.what[0].lower() + refused.what[1:], refused.why, refused.todo) from None
+    return secret
+
+
+def _file_secret(path: object, info: ValidationInfo) -> FileSecret | None:
+    return with_pydantic_errors(lambda value: file_secret(value, base_folder(info)))(path)
+
+
+SecretVariable = Annotated[VariableSecret | None, BeforeValidator(with_pydantic_errors(variable_secret))]
+SecretFile = Annotated[FileSecret | None, BeforeValidator(_file_secret)]
