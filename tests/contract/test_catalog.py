@@ -624,7 +624,7 @@ def test_who_is_silent_is_asked_once() -> None:
             silent.accept()
 
 
-@pytest.mark.parametrize("uris", ["", "127.0.0.1:9083", "http://127.0.0.1", "thrift://"])
+@pytest.mark.parametrize("uris", ["", "127.0.0.1:9083", "ftp://127.0.0.1", "thrift://", "http://"])
 def test_an_address_that_is_none_is_refused(uris: str) -> None:
     with pytest.raises(Refused):
         Client(uris)

@@ -163,6 +163,21 @@ def test_what_half_a_change_dropped_is_read_again_when_the_change_is_taken_back(
         assert (world.misplaced, world.problems) == ([], [])
 
 
+def test_a_function_that_half_a_rename_dropped_is_there_again_when_the_rename_is_taken_back() -> None:
+    deaths = 0
+    while True:
+        world = world_of(PLAIN, replace(PLAIN, include=("d2.*",), rename={"d2": "m"}))
+        try:
+            dies_after(world, deaths, lambda world=world: world.change(1))
+        except AssertionError:
+            assert deaths > 20
+            return
+        world.change(0)
+        world.settle()
+        assert (function_names(world), world.problems) == (["f"], [])
+        deaths += 1
+
+
 def test_a_change_that_dies_before_any_of_its_writes_is_made_good_by_the_next_start() -> None:
     narrow = replace(PLAIN, include=("d1.a", "x.*"), properties={"k": "v"})
     for writes in range(30):

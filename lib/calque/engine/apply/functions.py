@@ -55,8 +55,10 @@ class Functions:
             if not admission.takes_function(name):
                 if target_name is None or self.side.policy.drops == "follow":
                     self.drop_at(name, target_name, AppliedChanges())
-            elif target_name is not None and target_name != admission.name_at_target(name):
-                moving[name] = (target_name, catalog.function(target_name))
+            elif target_name is not None:
+                target_function = catalog.function(target_name)
+                if target_function is None or target_name != admission.name_at_target(name):
+                    moving[name] = (target_name, target_function)
         for target_name, _ in moving.values():
             with suppress(Conflict):
                 catalog.drop_function(target_name)
