@@ -97,3 +97,12 @@ def test_a_table_that_is_read_and_gone_is_told_before_it_goes_wherever_calque_di
     for point in range(1, 10):
         actions = (*work, Read(Meanwhile(deaths=(point,))), Window(50))
         assert watched(Story(policy, 3, AT_FIRST, actions, settled=True)) == [], point
+
+
+def test_what_a_waiting_table_shows_is_told_wherever_the_publication_dies() -> None:
+    policy = Policy("dr", "hq", include=("d*.*",), warehouse="file:/target", max_drop=1.0, consistency="database")
+    work = (Write("rename_partition", 1), Capture(), Write("insert_partition", 1), Capture())
+    for point in range(10, 30):
+        last = (Write("exchange_partition", 1), Capture(), Window(50, Meanwhile(deaths=(point,))))
+        story = Story(policy, 3, (*AT_FIRST, Write("add_partitions", 1)), (Capture(), *work, *last), settled=True)
+        assert watched(story) == [], point

@@ -116,7 +116,9 @@ class TableStates:
     # Between the ledger and memory
 
     def load(self, rows: Iterable[StateRow], cursor: EventId) -> None:
-        """Take the states up as the ledger has them, at a target whose windows have come to `cursor`."""
+        """Take the states up as the ledger has them, at a target whose windows have come to `cursor`. A waiting table
+        that shows more is of an epoch that a death kept from being published: it goes on from the cursor, so that the
+        next epoch has its rows."""
         self.cursor = cursor
         self.rows, self.positions = {}, {}
         for row in rows:
@@ -125,7 +127,9 @@ class TableStates:
                 if state is State.WAITING and row.reason.startswith(PAUSED):
                     state = State.PAUSED
                 self._put(name, TableStatus(state, row.shows, row.reason, row.since_event, row.why))
-                if state is State.WAITING or (state is State.LIVE and (row.shows or 0) > cursor):
+                if state is State.WAITING:
+                    self.positions[name] = min(row.shows or 0, cursor)
+                elif state is State.LIVE and (row.shows or 0) > cursor:
                     self.positions[name] = row.shows or 0
 
     def ahead(self) -> list[TableName]:
