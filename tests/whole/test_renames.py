@@ -276,3 +276,20 @@ def test_a_table_that_is_left_out_takes_no_other_name(world: World) -> None:
     world.settle()
     assert read_by(world) == []
     check_nothing_was_crossed(world)
+
+
+def test_tables_that_came_to_other_names_before_a_death_are_dropped_there(world: World) -> None:
+    for name in (A, B):
+        create(world, name)
+    world.settle()
+    ledger = world.ledger.copy()
+    rename(world, B, OTHER)
+    rename(world, A, B)
+    world.settle()
+    world.restart_replica(ledger)
+    insert(world, B)
+    drop(world, OTHER)
+    drop(world, B)
+    world.settle()
+    assert world.problems == []
+    assert differences(world) == []

@@ -112,15 +112,16 @@ def visitable_states(problem: Problem) -> set[int]:
 
 
 def dropped_left_out(problem: Problem) -> Problem:
-    """The same without what its tables are called from their next rename on, where they are gone at the end. Each name
-    still shows its own states in their order: where such a table comes, the name shows none for longer. So two tables
-    change places although one of them had files that nobody knows."""
+    """The same without what its tables are called from their next rename on that the target does not show yet, where
+    they are gone at the end. Each name still shows its own states in their order: where such a table comes, the name
+    shows none for longer. So two tables change places although one of them had files that nobody knows."""
     gone: dict[LineageId, bool] = {}
     for stage in problem.stages:
         gone |= {touch.lineage: touch.named is None for touch in stage.touches}
     hidden: set[LineageId] = set()
-    stages = []
-    for stage in problem.stages:
+    shown_stages = max(problem.origin, 0)
+    stages = problem.stages[:shown_stages]
+    for stage in problem.stages[shown_stages:]:
         touches = []
         for touch in stage.touches:
             was_hidden = touch.lineage in hidden
