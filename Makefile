@@ -17,7 +17,7 @@ REQUESTS := <(script|link|img|iframe|source)[^>]*(src|href)=.(https?:)?//|(url\(
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 help:
-	@echo 'make install | demo | test | lint | check | prove | bench | docs | constraints | clean'
+	@echo 'make install | demo | test | lint | check | prove | interop | bench | docs | constraints | clean'
 
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
@@ -37,7 +37,7 @@ test prove bench: install-tests
 	  [ "$${version:-0}" -ge 17 ] || { echo 'calque: Java 17 is missing. Spark and the metastores run on it.' \
 	  'Install it (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME to one.' >&2; exit 69; }
 	'$(PYTHON)' -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sandbox,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sandbox,dev,clusters]'
 	@touch $@
 
 demo: install
@@ -61,6 +61,14 @@ prove: install
 	  tests/whole/test_consistency.py tests/integration/test_sandbox.py \
 	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
 
+# Hive itself dumps and loads.
+.PHONY: interop install-interop
+install-interop: install-tests
+	@$(BIN)/python -m calque.sandbox.install interop
+bench: install-interop
+interop: install-interop
+	$(BIN)/python -m pytest tests/interop --timeout=0 -o faulthandler_timeout=0
+
 bench: install
 	$(BIN)/python -m pytest tests/bench --timeout=0 -o faulthandler_timeout=0 -s
 
@@ -82,7 +90,7 @@ site: .venv/docs
 constraints:
 	rm -rf .cache/constraints
 	'$(PYTHON)' -m venv .cache/constraints
-	.cache/constraints/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev,docs,hdfs]'
+	.cache/constraints/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev,docs,hdfs,clusters]'
 	@{ echo '# Made by `make constraints`: the versions that `make install` takes.'; \
 	  .cache/constraints/bin/python -m pip freeze --disable-pip-version-check --exclude-editable; } >constraints.txt
 	rm -rf .cache/constraints

@@ -15,13 +15,15 @@ from pydantic.fields import FieldInfo
 from calque.cli import commands
 from calque.commands.init import TEMPLATE
 from calque.config.keys import Target
+from calque.config.notice_keys import Notices
 from calque.config.reader import SECTIONS
 from calque.statements.forms import FORMS
 
 MARKED = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end -->", re.DOTALL)
-SECTION = re.compile(r"\[([a-z]+)[^]]*\]")
+SECTION = re.compile(r"(# )?\[([a-z]+)[^]]*\]")
 KEY = re.compile(r"(# )?([a-z_]+) = (.+?)(?:\s{2,}# (.*))?")
-"""A line of the configuration that `calque init` writes: an example begins with a hash sign."""
+"""A line of the configuration that `calque init` writes: an example begins with a hash sign, and so do all lines of a
+section that is one."""
 WIDTH = 100
 PACKAGE = Path(__file__).parents[1] / "lib" / "calque"
 
@@ -43,14 +45,15 @@ def keys(section: str) -> str:
 
 def template_rows(section: str) -> Iterator[tuple[str, tuple[str, str]]]:
     """Each key with its default as TOML writes it, empty for an example, and what the comments say of it."""
-    current, above = "", ""
+    current, above, is_example = "", "", False
     for line in TEMPLATE.splitlines():
         header, key = SECTION.match(line), KEY.fullmatch(line)
         if header:
-            current, above = header[1], ""
+            current, above, is_example = header[2], "", bool(header[1])
         elif key and current == section:
-            example = f"e.g. `{key[3]}`" if key[1] else ""
-            yield key[2], ("" if key[1] else key[3], "; ".join(filter(None, (above or key[4], example))))
+            has_default = is_example or not key[1]
+            example = "" if has_default else f"e.g. `{key[3]}`"
+            yield key[2], (key[3] if has_default else "", "; ".join(filter(None, (above or key[4], example))))
             above = ""
         elif line.startswith("# "):
             above = line.removeprefix("# ").rstrip(".")
@@ -97,7 +100,7 @@ def statements() -> str:
     return "\n".join(rows)
 
 
-MODELS = {**SECTIONS, "targets": Target}
+MODELS = {**SECTIONS, "targets": Target, "notices": Notices}
 PARTS: Mapping[str, Callable[[], str]] = {
     "help of all commands": all_help,
     "rooms of the package": lambda: rooms(""),

@@ -8,6 +8,7 @@ import click
 
 from calque.commands.options import DEFAULT_CONFIG, head_or_event, serve_option, targets_option
 from calque.errors import CalqueError, print_error
+from calque.logs.setup import report_error
 from calque.streams.job import run_file
 
 
@@ -29,7 +30,7 @@ def main() -> int:
         print_error(error.format_message(), "See --help")
         return 64
     except CalqueError as error:
-        print_error(str(error))
+        report_error(error)
         return error.exit_code
 
 

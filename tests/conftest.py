@@ -9,9 +9,10 @@ many histories the tests over whole worlds play is for `CALQUE_HISTORIES=N` to s
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -43,6 +44,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(seed())
     config.pluginmanager.register(Durations(config), "calque-durations")
+
+
+@pytest.fixture(autouse=True)
+def level_of_the_log() -> Iterator[None]:
+    """`calque run` within the process of a test sets it, and some tests want none."""
+    log = logging.getLogger("calque")
+    before = log.level
+    yield
+    log.setLevel(before)
+    logging.disable(logging.NOTSET)
 
 
 def pytest_report_header() -> str:

@@ -14,6 +14,7 @@ except PackageNotFoundError:
     __version__ = "0"
 
 if TYPE_CHECKING:
+    from calque import clusters, done
     from calque.reader.epoch import OpenEpoch, open_epoch
     from calque.statements.dbapi import (
         Connection,
@@ -50,7 +51,9 @@ __all__ = [
     "Warning",
     "__version__",
     "apilevel",
+    "clusters",
     "connect",
+    "done",
     "open_epoch",
     "paramstyle",
     "threadsafety",
@@ -59,7 +62,11 @@ READER = ("OpenEpoch", "open_epoch")
 
 
 def __getattr__(name: str) -> object:
-    """`open_epoch`, `connect` and what belongs to them, loaded when they are asked for."""
+    """`open_epoch`, `connect`, `clusters`, `done` and what belongs to them, loaded when they are asked for."""
+    if name in ("clusters", "done"):
+        from importlib import import_module
+
+        return import_module(f"calque.{name}")
     if name in READER:
         from calque.reader import epoch
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -13,9 +12,12 @@ from calque.commands import (
     adopt,
     bootstrap,
     check,
+    done,
     epochs,
+    history,
     init,
     journal,
+    notices,
     pause,
     plan,
     quarantine,
@@ -33,7 +35,8 @@ from calque.commands import (
 from calque.commands.groups import Commands, need_command
 from calque.commands.options import CommandSettings, examples, shared
 from calque.demo.command import command as demo
-from calque.errors import Broken, CalqueError, Unavailable, nearest, print_calque_error, print_error
+from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
+from calque.logs.setup import report_error
 
 USAGE = 64
 
@@ -50,16 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Unavailable.exit_code
     except KeyboardInterrupt:
-        print_error("interrupted", "Not all was done", "Run it again")
+        report_error(Unavailable("Interrupted", "Not all was done", "Run it again"))
         return Unavailable.exit_code
     except CalqueError as error:
-        _show_traceback(settings)
-        print_calque_error(error)
+        report_error(error, error if settings.debug else None)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the process ends here: nobody above can tell the user
-        _show_traceback(settings)
         todo = "Report the traceback above" if settings.debug else "Run it again with --debug, and report the traceback"
-        print_error(f"{type(error).__name__}: {error}".rstrip(": "), "This is a defect of calque", todo)
+        defect = Broken(f"{type(error).__name__}: {error}".rstrip(": "), "This is a defect of calque", todo)
+        report_error(defect, error if settings.debug else None)
         return Broken.exit_code
 
 
@@ -106,8 +108,11 @@ for _command in (
     verify.command,
     repair.command,
     epochs.command,
+    history.command,
     journal.command,
     wait.command,
+    done.command,
+    notices.command,
     sweep.command,
     sql.command,
 ):
@@ -161,11 +166,6 @@ def _installed_version() -> str:
         return version("calque")
     except PackageNotFoundError:
         return "(not installed)"
-
-
-def _show_traceback(settings: CommandSettings) -> None:
-    if settings.debug:
-        traceback.print_exc()
 
 
 if __name__ == "__main__":

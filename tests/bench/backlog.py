@@ -19,7 +19,7 @@ import pyarrow as pa
 from rig import partition, plain_table
 
 from calque.adapters.delta.journal import DeltaJournal
-from calque.adapters.memory.tjson import tjson
+from calque.core.encode import tjson
 from calque.core.keys import keys_of
 from calque.core.rows import SCHEMA, entries_of, events_of
 from calque.model.hive import Column, Database, Partition, Table

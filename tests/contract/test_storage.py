@@ -6,7 +6,7 @@ import errno
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,8 @@ from uuid import uuid4
 
 import fsspec
 import hdfs_native
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from xxhash import xxh3_128_hexdigest
 
@@ -24,12 +26,19 @@ from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.remote import RemoteSystem
 from calque.adapters.files.spark import SparkThresholds, packed
 from calque.adapters.files.system import OwnLocations, System
+from calque.adapters.memory.ledger import MemoryLedger
+from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark import session as spark_session
 from calque.core.layout import COPYING, join, place, staged_name
+from calque.core.small_files import group_files
+from calque.engine.files.combine_files import DirectoryToCombine, combine
+from calque.engine.files.content_proof import prove
+from calque.engine.sides.sides import TargetSide
 from calque.errors import Broken, Refused, Unavailable
-from calque.model.files import File, Listing
-from calque.ports import CopiedFile, CopyTask, Storage
+from calque.model.files import File, Listing, RowLayout
+from calque.model.policy import Policy, SmallFilesRule
+from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage
 from calque.sandbox import Hdfs, ObjectStore
 from calque.sandbox.spark import spark_jars
 
@@ -432,6 +441,103 @@ def test_two_files_for_one_target_are_a_fault_of_the_caller(world: World) -> Non
     with pytest.raises(Broken, match=r"one target|to be copied to"):
         world.storage.copy(tasks)
     assert not world.storage.exists(world.path("t", "f"))
+
+
+def combining(
+    world: World, contents: Mapping[str, bytes], target: str, layout: RowLayout = RowLayout.TEXT
+) -> CombineTask:
+    for name, content in contents.items():
+        world.writer.write(world.path("s", name), content)
+    path = world.path("t", target)
+    return CombineTask(tuple(world.task(world.path("s", name), path) for name in sorted(contents)), path, layout)
+
+
+def parquet(*numbers: int) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"x": pa.array(numbers, pa.int32())}), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def test_files_are_combined_with_their_rows_in_order(world: World) -> None:
+    text = combining(world, {"a": b"1", "b": b"2\n", "c": b""}, "one")
+    table = combining(world, {"d": parquet(1, 2), "e": parquet(), "f": parquet(3)}, "two", RowLayout.PARQUET)
+    reported: list[CombinedRows] = []
+    made = world.storage.combine([text, table], reported.append)
+    assert [each.task for each in made] == [text, table]
+    assert sorted(each.task.target for each in reported) == sorted([text.target, table.target])
+    listed = {join(world.path("t"), file.path): file for file in world.files(world.path("t"))}
+    for each in made:
+        content = world.writer.read(each.task.target)
+        file = listed[each.task.target]
+        assert each.file == File(each.task.target, len(content), file.modified_ns, xxh3_128_hexdigest(content))
+        assert (each.file.size, each.unfit, each.problem) == (file.size, "", "")
+    assert world.writer.read(text.target) == b"1\n2\n"
+    assert pq.read_table(pa.BufferReader(world.writer.read(table.target))).to_pydict() == {"x": [1, 2, 3]}
+    asked = [(task.layout, tuple(source.source for source in task.sources)) for task in (text, table)]
+    there = [(task.layout, (task.target,)) for task in (text, table)]
+    digests = [each.row_digest for each in made]
+    assert list(world.storage.row_digests([*asked, *there])) == digests * 2
+    assert list(world.storage.combine([])) == []
+
+
+def test_a_combined_file_is_made_anew_over_one_that_lies_there(world: World) -> None:
+    task = combining(world, {"a": b"1", "b": b"2"}, "one")
+    world.writer.write(task.target, b"what a death left")
+    [made] = world.storage.combine([task])
+    assert made.file is not None
+    assert world.writer.read(task.target) == b"1\n2\n"
+
+
+def test_files_that_can_not_be_combined_leave_nothing(world: World) -> None:
+    unfit = combining(world, {"a": b"1", "b": b"\xef\xbb\xbf2"}, "one")
+    gone = combining(world, {"c": b"1", "d": b"2"}, "two")
+    changed = combining(world, {"e": b"1", "f": b"2"}, "three")
+    world.writer.delete(world.path("s", "d"))
+    world.writer.write(world.path("s", "e"), b"longer")
+    made = world.storage.combine([unfit, gone, changed])
+    assert [each.file for each in made] == [None] * 3
+    assert [bool(each.unfit) for each in made] == [True, False, False]
+    assert [[lost.source for lost in each.lost] for each in made] == [
+        [],
+        [world.path("s", "d")],
+        [world.path("s", "e")],
+    ]
+    assert all(each.lost[0].source in each.problem for each in made[1:])
+    assert world.files(world.path("t")) == ()
+
+
+def test_rows_of_files_that_are_not_there_or_have_none_have_no_digest(world: World) -> None:
+    world.writer.write(world.path("s", "f"), b"no Parquet")
+    path = world.path("s", "f")
+    groups = [
+        (RowLayout.PARQUET, (path,)),
+        (RowLayout.TEXT, (path, world.path("s", "none"))),
+        (RowLayout.TEXT, (path,)),
+    ]
+    assert [bool(digest) for digest in world.storage.row_digests(groups)] == [False, False, True]
+
+
+def test_a_directory_of_combined_files_is_listed_as_what_it_stands_for(world: World) -> None:
+    catalog = MemoryCatalog(MemoryMetastore(HIVE_4, "file:/nowhere"))
+    side = TargetSide.of(Policy("dr", "hq"), catalog, MemoryLedger(), world.storage)
+    for number in range(4):
+        world.writer.write(world.path("s", f"f{number}"), b"row")
+    world.writer.write(world.path("s", "large"), b"x" * 200)
+    [source], target = world.storage.list([world.path("s")]).values(), world.path("t")
+    grouped = group_files(SmallFilesRule(3, 100), RowLayout.TEXT, source.files)
+    assert grouped is not None
+    made = combine(side, [DirectoryToCombine(source, target, grouped)])[target]
+    listed = side.storage.list([target])[target]
+    assert (listed.combination, listed.fingerprint()) == (made, source.fingerprint())
+    assert len(listed.stored) == 2
+    assert prove(side, [(source, listed)], also_known=True) == {}
+    [one] = [each.file.path for each in made.files if each.row_digest]
+    world.writer.write(join(target, one), b"ROW\n" * 4)
+    damaged = side.storage.list([target])[target]
+    if damaged.combination is not None:
+        assert list(prove(side, [(source, damaged)], also_known=True)) == [join(target, one)]
+        damaged = side.storage.list([target])[target]
+    assert damaged.fingerprint() != source.fingerprint()
 
 
 def test_publishing_renames_in_place_and_again_passes_over(world: World) -> None:

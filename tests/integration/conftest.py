@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from calque.sandbox import Broker, Metastore
+from support.services.connect import ConnectServer, connect_servers
 from support.services.servers import Shared, shared_servers
 
 
@@ -28,3 +29,12 @@ def servers(shared: Shared) -> Mapping[str, Metastore]:
     """A source and a target of 3.1.3."""
     found = shared("source-3", "target-3")
     return {"source": found["source-3"], "target": found["target-3"]}
+
+
+@pytest.fixture(scope="session")
+def engines(
+    servers: Mapping[str, Metastore], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, ConnectServer]]:
+    """Spark Connect over the source and the target of 3.1.3."""
+    with connect_servers({name: server.uri for name, server in servers.items()}, tmp_path_factory.mktemp) as started:
+        yield started

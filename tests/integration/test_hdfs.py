@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import signal
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import hdfs_native
 import pytest
 
 from calque.adapters.files import FileStorage
-from calque.core.layout import join
+from calque.core.layout import join, place
+from calque.model.hive import Database, Table, location_of
+from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.sandbox import Hdfs, Metastore, MetastoreSettings
 from support.services.deployments import NUMBERS, Deployment, RealFiles
+from support.sources.dumped import PLAIN
 from support.worlds.worlds import State
 
 
@@ -129,3 +136,34 @@ def test_a_warehouse_on_hdfs_is_replicated_through_the_death_of_its_name_node_an
     assert files(deployment) == before
     assert deployment.calque("sweep").returncode == 0
     deployment.check_equal()
+
+
+def test_a_dump_says_what_it_is_not_permitted_to_read_or_to_write(
+    deployment: OnHdfs, hdfs: Hdfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = f"{hdfs.uri}/repl{deployment.number}"
+    deployment.config.write_text(f'{deployment.config.read_text()}\n[repl]\nroot = "{root}"\n')
+    user, database = getpass.getuser(), deployment.databases[0]
+    client = deployment.source.client
+    client.create_database(Database(database, parameters={}))
+    client.create_table(Table("t", database, user, storage=PLAIN, parameters={}, type="MANAGED_TABLE"))
+    location = location_of(deployment.source.the_table(TableName(database, "t")).table) or ""
+    FileStorage().write(f"{location}/000000_0", b"1")
+
+    def dump(user: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setenv("HADOOP_USER_NAME", user)
+        return deployment.calque("sql", f"REPL DUMP {database}", "--json")
+
+    not_written = dump("stranger")
+    assert not_written.returncode == os.EX_DATAERR, not_written.stderr
+    assert f"Not permitted to write {root}" in not_written.stderr
+    assert "Permission denied: user=stranger" in not_written.stderr
+    monkeypatch.setenv("HADOOP_USER_NAME", user)
+    files = hdfs_native.Client(hdfs.uri)
+    files.mkdirs(place(root).path)
+    files.set_permission(place(root).path, 0o777)
+    files.set_permission(place(location).path, 0o700)
+    not_read = dump("stranger")
+    assert not_read.returncode == os.EX_DATAERR, not_read.stderr
+    assert f"Not permitted to look at {location}" in not_read.stderr
+    assert dump(user).returncode == 0

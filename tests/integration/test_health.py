@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -45,12 +46,19 @@ class Service:
             poll = "50ms"
             [serve]
             address = "127.0.0.1:0"
+            token_file = "{root}/token"
+            metrics_token_file = "{root}/metrics-token"
+            [log]
+            format = "json"
             [targets.dr]
             metastore = "{proxy.uri}"
             warehouse = "file://{root}/dr"
             include = ["{FREE.database}.*", "{LATE.database}.*"]
             """
         )
+        for name in ("token", "metrics-token"):
+            (root / name).write_text(f"{name} of {root}\n")
+            (root / name).chmod(0o600)
         self.log = root / "run.log"
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -69,16 +77,35 @@ class Service:
         assert found.returncode == 0, found.stderr
         return read_document("status", found.stdout)
 
-    def page(self, path: str) -> tuple[int, str]:
-        """Of the running process: status and content."""
+    def lines(self) -> list[dict[str, Any]]:
+        """The whole log."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def page(self, path: str, accept: str = "*/*", token: str = "token") -> tuple[int, str]:
+        """Of the running process, for who has that token: status and content."""
         control = ControlStore(self.root / "state" / "control")
         wait_until(lambda: processes(control))
         [process] = processes(control)
         try:
-            with urlopen(process.serves + path, timeout=30) as answer:
+            request = Request(
+                process.serves + path, headers={"Accept": accept, "Authorization": f"Bearer {token} of {self.root}"}
+            )
+            with urlopen(request, timeout=30) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
             return error.code, error.read().decode()
+
+    def act(self, action: str, tables: list[str]) -> int:
+        """Ask for it on the page; the answer's status."""
+        [process] = processes(ControlStore(self.root / "state" / "control"))
+        content = json.dumps({"action": action, "target": "dr", "tables": tables}).encode()
+        headers = {"Authorization": f"Bearer token of {self.root}", "Content-Type": "application/json"}
+        try:
+            with urlopen(Request(f"{process.serves}/api/actions", content, headers), timeout=30) as answer:
+                return int(answer.status)
+        except HTTPError as error:
+            with error:
+                return error.code
 
     def wait_for(self, reached: Callable[[Any], object], seconds: float = 240) -> Any:
         """Until the process tells that of its target."""
@@ -137,16 +164,64 @@ def test_a_process_tells_truly_how_it_is_and_stops_when_it_is_asked_to(service: 
     assert (row["table"], row["state"], row["shows"]) == (str(HELD), "waiting", shown)
     assert files(service, FREE) == 1
     assert files(service, HELD) == 0
+    [lag] = service.wait_for(lambda target: target["lagging"])["lagging"]
+    assert (lag["table"], lag["shows"], lag["lag_events"]) == (str(HELD), shown, service.client.current() - shown)
+    assert f'calque_table_lag_seconds{{table="{HELD}",target="dr"}}' in service.page("/metrics")[1]
     waited = service.calque("wait", "--target", "dr", "--event-id", str(service.client.current()), "--timeout", "20s")
     assert (waited.returncode, str(HELD) in waited.stderr) == (75, True)
     assert service.calque("resume", "--tables", f"{HELD}").returncode == 0
     service.wait_for(lambda target: not target["set_aside"])
     assert files(service, HELD) == 1
 
+    overview = json.loads(service.page("/api/overview")[1])
+    assert [one["name"] for one in overview["targets"]] == ["dr"]
+    assert overview["may_act"] is True
+    found = json.loads(service.page(f"/api/tables?target=dr&q={FREE}")[1])
+    assert (found["total"], found["tables"][0]["state"]) == (1, "live")
+    chain = json.loads(service.page(f"/api/table?target=dr&name={FREE}")[1])["links"]
+    assert chain[-1]["fate"] == "shown"
+    assert chain[-1]["files"] == 1
+    for action, tables in (("pause", [str(HELD)]), ("resume", [str(HELD)]), ("verify", []), ("release", ["a.*"])):
+        assert service.act(action, tables) == 200
+        wait_until(lambda: json.loads(service.page("/api/overview")[1])["actions"][0]["state"] != "running")
+    told = {one["action"]: one for one in json.loads(service.page("/api/overview")[1])["actions"]}
+    assert {one["state"] for one in told.values()} == {"done"}
+    assert (told["verify"]["result"]["count"], told["verify"]["result"]["compared"]) == (0, 2)
+    assert [service.act("pause", ["sales"]), service.act("stop", [])] == [400, 400]
+    history = service.calque("history", str(FREE), "--json")
+    told = read_document("history", history.stdout)
+    assert ({link["fate"] for link in told["links"]}, told["shows"]) == ({"shown"}, target["position"])
+    drawn = service.calque("history", str(FREE)).stdout.splitlines()
+    assert (len(drawn), drawn[-1][:26]) == (len(told["links"]) + 1, f"{FREE} at dr is live")
+    assert service.calque("history", "healthy.fre").returncode == 65
+    assert service.page("/api/tables?target=dt")[0] == 400
+    assert service.page("/api/lags")[0] == 200
+
     metrics = dict(line.rsplit(" ", 1) for line in service.page("/metrics")[1].splitlines() if line[0] != "#")
     assert float(metrics['calque_target_position_event_id{target="dr"}']) == service.client.current()
     assert float(metrics['calque_target_tables{state="live",target="dr"}']) == 2
     assert float(metrics['calque_files_total{target="dr"}']) == 2
+    opened = {path: service.page(path, token="metrics-token")[0] for path in ("/metrics", "/status")}
+    assert opened == {"/metrics": 200, "/status": 401}
+    assert service.page("/metrics", token="no")[0] == 401
+
+    turned_away = service.calque("run", "--until", "head")
+    [line] = [json.loads(line) for line in turned_away.stderr.splitlines() if "exit_code" in line]
+    assert (turned_away.returncode, line["level"], line["fields"]) == (75, "error", {"exit_code": 75})
+
+    [*_, published] = [line for line in service.lines() if "epoch" in line["fields"]]
+    epoch = published["fields"]["epoch"]
+    assert published["fields"] == {
+        "source": "hq",
+        "target": "dr",
+        "window": published["fields"]["window"],
+        "event": target["position"] if target["epoch"] == epoch else published["fields"]["event"],
+        "epoch": epoch,
+    }
+    assert published["fields"]["window"].startswith(f"dr-{epoch}-")
+    assert published["fields"]["window"] in service.page("/metrics", "application/openmetrics-text; version=1.0.0")[1]
+    assert service.calque("epochs", "show", str(epoch)).returncode == 0
+    assert str(service.status()["targets"]["dr"]["window"]).startswith("dr-")
 
     service.proxy.answering.clear()
     began = time.monotonic()
@@ -167,6 +242,8 @@ def test_a_process_tells_truly_how_it_is_and_stops_when_it_is_asked_to(service: 
     assert seconds < STOP_SECONDS
     assert service.status()["targets"]["dr"]["state"] == "stopped"
     assert process.poll() == 0
+    assert f"token of {service.root}" not in service.log.read_text()
+    assert {line["level"] for line in service.lines()} >= {"info", "warning"}
     service.proxy.answering.set()
 
 
@@ -195,4 +272,5 @@ def test_a_second_request_to_stop_ends_it_at_once(service: Service) -> None:
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 128 + signal.SIGTERM
+    assert service.lines()
     assert time.monotonic() - began < 4.0

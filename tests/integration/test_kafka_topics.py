@@ -118,7 +118,7 @@ def test_a_record_without_calque_s_headers_is_an_error_that_names_it(topic: Topi
 
     journal = KafkaJournal(topic)
     journal.append(rows(1, 2))
-    producer = producer_of(topic, 1_000_000)
+    producer = producer_of(topic.connection, 1_000_000)
     producer.produce(topic.name, b"hello")
     producer.flush(60)
     for found in (journal, KafkaJournal(topic)):

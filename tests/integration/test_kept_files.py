@@ -14,6 +14,7 @@ import pytest
 from calque.adapters.files import FileStorage, FileSystemSet
 from calque.config import load
 from calque.core import decode
+from calque.core.dumps.layout import DumpDirectory
 from calque.core.kept_files import NamedFile
 from calque.core.layout import join, place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
@@ -156,3 +157,34 @@ def test_states_that_came_and_went_while_nobody_looked_are_shown_where_hive_kept
         f"Hive keeps files of managed tables that it removes or replaces in {replicated} for 10d",
         f"Hive keeps no files that it removes or replaces in {other}",
     ]
+
+
+def test_dumps_name_files_by_checksums_and_have_what_hive_kept(deployment: OnKeepingHdfs, hdfs: Hdfs) -> None:
+    database = deployment.databases[0]
+    deployment.client.create_database(Database(database, parameters={"repl.source.for": "policy"}))
+    kept = deployment.create_table(TableName(database, "kept"))
+    with deployment.config.open("a") as config:
+        config.write(f'\n[repl]\nroot = "{hdfs.uri}/dumps"\n')
+
+    def dumped(statement: str) -> tuple[DumpDirectory, int]:
+        said = deployment.calque("sql", statement, "--json")
+        assert (said.returncode, said.stderr) == (0, "")
+        [[directory, last]] = json.loads(said.stdout)[0]["rows"]
+        return DumpDirectory(directory), last
+
+    def content(path: str) -> str:
+        read = deployment.storage.read(path)
+        assert read is not None
+        return read.decode()
+
+    directory, last = dumped(f"REPL DUMP {database}")
+    path = deployment.path(kept, "1")
+    line = f"{path}#{deployment.checksum(path)}#{deployment.cmroot}#\n"
+    assert content(join(directory.objects.table_data(kept, "day=1"), "_files")) == line
+    for text in ("first", "second"):
+        deployment.overwrite(kept, text, kept=True)
+    directory, _ = dumped(
+        f"REPL DUMP {database} FROM {last} WITH ('hive.repl.run.data.copy.tasks.on.target' = 'false')"
+    )
+    first, second = (join(directory.event(last + number).data("day=1"), "000000_0") for number in (1, 2))
+    assert (content(first), content(second)) == (f"{kept}: first", f"{kept}: second")

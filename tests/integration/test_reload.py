@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.metastore.catalog import HiveCatalog
+from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.config import load
 from calque.core.layout import join
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.verify.verify import verify
 from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts
-from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import Epoch, TableState
 from calque.model.names import TableName
 from calque.model.policy import TargetCapabilities
@@ -64,7 +64,7 @@ class Source:
             )
         )
 
-    def parted(self, name: TableName, values: tuple[str, ...]) -> None:
+    def parted(self, name: TableName, values: tuple[str, ...], *, counted: bool = True) -> None:
         location = f"file:{self.deployment.root}/source/{name.database}/{name.table}"
         self.client.create_table(
             Table(
@@ -85,8 +85,9 @@ class Source:
                 for value in values
             ],
         )
-        catalog = HiveCatalog(self.client.client, TargetCapabilities())
-        catalog.put_statistics(name, {f"p={value}": {"x": COUNTED} for value in values})
+        if counted:
+            catalog = HiveCatalog(self.client.client, TargetCapabilities())
+            catalog.put_statistics(name, {f"p={value}": {"x": COUNTED} for value in values})
 
     def view(self, name: TableName, text: str) -> None:
         storage = Storage((Column("x", "int"),), None, INPUT, OUTPUT, serde=SerDe(parameters={}))
@@ -123,6 +124,13 @@ def reloaded(deployment: Deployment) -> None:
     assert found.returncode == 0, found.stderr + deployment.tail()
 
 
+def reopened(deployment: Deployment) -> None:
+    """Reloaded, and the target begun with anew: what its policy has to have read is not taken for settled any more."""
+    before = openings(deployment)
+    reloaded(deployment)
+    until(deployment, lambda: openings(deployment) > before)
+
+
 def tables_at(deployment: Deployment, database: str) -> list[str]:
     return sorted(deployment.targets[0].catalog.tables(database))
 
@@ -157,8 +165,69 @@ def settle(deployment: Deployment) -> None:
 def check_equal(deployment: Deployment) -> None:
     settle(deployment)
     target = wiring(deployment).target("dr")
-    found = verify(target.source.side(), target.side(), data="checksum")
+    found = verify(target.followed(), target.side(), data="checksum")
     assert (found.differences, found.set_aside) == ((), ())
+
+
+def test_a_policy_that_came_while_nothing_ran_is_taken_up_though_no_event_follows(deployment: Deployment) -> None:
+    first, second = deployment.databases
+    source, catalog = Source(deployment), deployment.targets[0].catalog
+    for database in (first, second):
+        source.client.create_database(Database(database, location=f"file:{deployment.root}/source/{database}"))
+        source.plain(TableName(database, "plain"))
+    parted = TableName(first, "parted")
+    source.parted(parted, ("1", "2"))
+    partitions = f'partitions = {{ "{parted}" = "p = \'2\'" }}'
+    for policy, expected in (
+        (f'include = ["{first}.*"]\n{partitions}', (["p=2"], [])),
+        (f'include = ["{first}.*"]', (["p=1", "p=2"], [])),
+        (f'include = ["{first}.*", "{second}.*"]', (["p=1", "p=2"], ["plain"])),
+    ):
+        configured(deployment, policy)
+        ended = deployment.calque("run", "--until", "head")
+        assert ended.returncode == 0, ended.stderr
+        assert (sorted(catalog.partition_names(parted)), tables_at(deployment, second)) == expected
+
+
+def test_a_part_of_a_table_is_widened_and_narrowed_under_a_running_calque(deployment: Deployment) -> None:
+    first, second = deployment.databases
+    source, catalog = Source(deployment), deployment.targets[0].catalog
+    for database in (first, second):
+        source.client.create_database(Database(database, location=f"file:{deployment.root}/source/{database}"))
+    parted, plain = TableName(first, "parted"), TableName(first, "plain")
+    source.parted(parted, ("1", "2", "3"))
+    source.plain(plain)
+    include, where = f'include = ["{first}.*"]', """where = "param('tier') <> 'lead' OR param('tier') IS NULL\""""
+
+    def of(predicate: str) -> str:
+        return f'{include}\n{where}\npartitions = {{ "{first}.*" = "{predicate}" }}'
+
+    configured(deployment, of("p >= '2'"))
+    deployment.start()
+    check_equal(deployment)
+    assert sorted(catalog.partition_names(parted)) == ["p=2", "p=3"]
+
+    for predicate, expected in (("p <> '9'", ["p=1", "p=2", "p=3"]), ("p = '3'", ["p=3"])):
+        configured(deployment, of(predicate))
+        reloaded(deployment)
+        until(deployment, lambda expected=expected: sorted(catalog.partition_names(parted)) == expected)
+        check_equal(deployment)
+
+    part = partitions(source.client.catalog, parted)["p=1"]
+    source.client.rename_partition(parted, ["1"], replace(part, values=("30",)))
+    source.parted(TableName(first, "later"), ("3", "4"), counted=False)
+    tier = {"tier": "lead"}
+    table = source.client.catalog.table(plain)
+    assert table is not None
+    source.client.alter_table(plain, replace(table, parameters={**(table.parameters or {}), **tier}))
+    until(deployment, lambda: tables_at(deployment, first) == ["later", "parted"])
+    check_equal(deployment)
+    assert sorted(catalog.partition_names(TableName(first, "later"))) == ["p=3"]
+    source.client.alter_table(plain, table)
+    until(deployment, lambda: tables_at(deployment, first) == ["later", "parted", "plain"])
+    check_equal(deployment)
+    verified = deployment.calque("verify", "--target", "dr")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 def test_policies_and_targets_change_under_a_running_calque(deployment: Deployment) -> None:
@@ -178,14 +247,14 @@ def test_policies_and_targets_change_under_a_running_calque(deployment: Deployme
     assert tables_at(deployment, second) == []
 
     configured(deployment, f'include = ["{first}.*", "{second}.*"]')
-    reloaded(deployment)
+    reopened(deployment)
     check_equal(deployment)
     assert tables_at(deployment, second) == ["parted", "v"]
 
     before = epochs(deployment)[-1].epoch
     where = {name: part.storage.location for name, part in partitions(catalog, parted).items() if part.storage}
     configured(deployment, f'include = ["{first}.*", "{second}.*"]\nrename = {{ "{second}" = "{second}_dr" }}')
-    reloaded(deployment)
+    reopened(deployment)
     check_equal(deployment)
     moved = TableName(f"{second}_dr", "parted")
     assert {name: part.storage.location for name, part in partitions(catalog, moved).items() if part.storage} == where
@@ -227,6 +296,52 @@ def test_policies_and_targets_change_under_a_running_calque(deployment: Deployme
     assert openings(deployment) == 4
     assert deployment.end(signal.SIGTERM) == 0
     assert not list((deployment.root / "state" / "control" / "processes").iterdir())
+
+
+def test_files_of_single_tables_stay_at_the_source_and_are_copied_again_while_it_is_written(
+    deployment: Deployment,
+) -> None:
+    first, _ = deployment.databases
+    source, catalog = Source(deployment), deployment.targets[0].catalog
+    for database in deployment.databases:
+        source.client.create_database(Database(database, location=f"file:{deployment.root}/source/{database}"))
+    plain, parted, copied = TableName(first, "plain"), TableName(first, "parted"), TableName(first, "copied")
+    source.plain(plain)
+    source.plain(copied)
+    source.parted(parted, ("1", "2", "3"))
+    by_table = f'data = {{ "{first}.p*" = "none" }}'
+    configured(deployment, f'include = ["{first}.*"]')
+    deployment.start()
+    check_equal(deployment)
+
+    configured(deployment, f'include = ["{first}.*"]\n{by_table}')
+    reopened(deployment)
+    check_equal(deployment)
+    here = f"file:{deployment.root}/source/"
+    assert lying_in(here, catalog, plain, copied, parted) == [True, False, True, True, True, True]
+    for_none = tree_of(deployment)
+
+    configured(deployment, f'include = ["{first}.*"]')
+    reopened(deployment)
+    check_equal(deployment)
+    assert lying_in(here, catalog, plain, copied, parted) == [False] * 6
+    assert tree_of(deployment) == for_none
+    assert deployment.end(signal.SIGTERM) == 0
+
+
+def lying_in(place: str, catalog: HiveReader, *names: TableName) -> list[bool]:
+    """Of each table and each of its partitions whether it lies there."""
+    things: list[Table | Partition] = []
+    for name in names:
+        table = catalog.table(name)
+        assert table is not None
+        things += [table, *partitions(catalog, name).values()]
+    return [(location_of(thing) or "").replace("file:///", "file:/").startswith(place) for thing in things]
+
+
+def tree_of(deployment: Deployment) -> list[str]:
+    """All that lies at the source."""
+    return sorted(str(path) for path in (deployment.root / "source").rglob("*"))
 
 
 def openings(deployment: Deployment) -> int:

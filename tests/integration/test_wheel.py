@@ -22,6 +22,12 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 NEEDED = (
     "calque/adapters/delta/ledger.py",
     "calque/adapters/spark/log4j2.properties",
+    "calque/serve/assets/index.html",
+    "calque/serve/assets/page.js",
+    "calque/serve/assets/uPlot.LICENSE",
+    "calque/serve/assets/uPlot.iife.min.js",
+    "calque/serve/monitoring/grafana-dashboard.json",
+    "calque/serve/monitoring/prometheus-alerts.yaml",
     "calque/commands/run.py",
     "calque/demo/run.py",
     "calque/sandbox/keeper.py",

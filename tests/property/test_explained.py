@@ -201,7 +201,7 @@ def require_same(world: CountingWorld, found: ExplainedWindow, played: Played, b
     made = Counter({method: count for method, count in world.calls.items() if method not in FACETS})
     hops = [hop for plan in plans for hop in plan.hops]
     facets = any(group.statistics for group in found.groups) or not FACETS.isdisjoint(world.calls)
-    followed = world.policy.data == "none" and any(is_rename(hop.operation) for hop in hops)
+    followed = any(moves_files_that_stay(world, hop.operation) for hop in hops)
     if facets or followed:
         assert (announced.calls <= made, announced.objects <= world.catalog.objects) == (True, True)
         assert {*(made - announced.calls), *(world.catalog.objects - announced.objects)} <= ALTERATIONS
@@ -223,8 +223,10 @@ def require_same(world: CountingWorld, found: ExplainedWindow, played: Played, b
     assert announced_parts == in_parts or (followed and announced_parts < in_parts)
 
 
-def is_rename(operation: Operation) -> bool:
-    return isinstance(operation, AlterTable | Rebuild) and operation.was not in (None, operation.table)
+def moves_files_that_stay(world: World, operation: Operation) -> bool:
+    """Whether it is a rename of a table whose files are the source's."""
+    is_rename = isinstance(operation, AlterTable | Rebuild) and operation.was not in (None, operation.table)
+    return is_rename and not world.side.admission.copies(operation.table)
 
 
 def lost_files(world: World, announced: Sequence[GroupPlan], played: Sequence[GroupPlan]) -> bool:
@@ -249,7 +251,6 @@ class Announced:
     def __init__(self, world: CountingWorld, before: Before) -> None:
         self.world, self.standing, self.limits = world, before.standing, world.catalog.abilities().limits
         self.views = {*before.views}
-        self.files_stay = world.policy.data == "none"
         self.calls: Counts = Counter()
         self.objects: Counts = Counter()
 
@@ -265,23 +266,23 @@ class Announced:
             case CreateTable(table, head):
                 self.calls["create_table"] += 1
                 (self.views.add if self.is_view(head) else self.views.discard)(table)
-                if self.files_stay and table not in self.views:
+                if self.files_stay(table) and table not in self.views:
                     self.calls["alter_table"] += 1
-            case HiddenBuild(_, _, partitions):
+            case HiddenBuild(table, _, partitions):
                 self.calls["create_table"] += 1
-                self.added(len(partitions))
+                self.added(table, len(partitions))
                 self.calls["alter_table"] += 1
             case AlterTable():
                 self.calls["alter_table"] += 1
             case DropTable():
                 self.calls["drop_table"] += 1
             case AddPartitions(table, partitions):
-                self.added(len(partitions), table not in self.views)
+                self.added(table, len(partitions), table not in self.views)
             case AlterPartitions(_, partitions):
                 self.list("alter_partitions", len(partitions), self.limits.alter_partitions)
-            case RenamePartition():
+            case RenamePartition(table):
                 self.calls["rename_partition"] += 1
-                self.list("alter_partitions", int(self.files_stay), 1)
+                self.list("alter_partitions", int(self.files_stay(table)), 1)
             case DropPartitions(_, names):
                 self.list("drop_partitions", len(names), self.limits.drop_partitions)
             case Publish():
@@ -308,13 +309,16 @@ class Announced:
             self.calls["drop_table"] += 1
             if not operation.whole:
                 count += len(self.standing[operation.was] - touched.keys())
-        self.added(count)
+        self.added(operation.table, count)
         self.calls["alter_table"] += 1
 
-    def added(self, count: int, are_placed: bool = True) -> None:
+    def files_stay(self, table: TableName) -> bool:
+        return not self.world.side.admission.copies(table)
+
+    def added(self, table: TableName, count: int, are_placed: bool = True) -> None:
         """Where files stay at the source, the place of what is added is said by a second call."""
         self.list("add_partitions", count, self.limits.add_partitions)
-        if self.files_stay and are_placed:
+        if self.files_stay(table) and are_placed:
             self.list("alter_partitions", count, self.limits.alter_partitions)
 
     def is_view(self, head: Head) -> bool:

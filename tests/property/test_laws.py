@@ -183,6 +183,13 @@ FOUND = {
     "a table without copied files that is renamed along with its directory": Story(
         replace(PLAIN, data="none"), 3, AT_FIRST, (Write("rename_table", 486), Capture(), Window()), settled=True
     ),
+    "a table without copied files that is external after it was renamed along with its directory": Story(
+        replace(PLAIN, data="none"),
+        3,
+        (*AT_FIRST, Write("rename_table", 222), Write("add_partitions", 1)),
+        (Write("rename_table", 1), Write("make_external", 2), Capture(), Window()),
+        settled=False,
+    ),
     "a table without copied files that is made, filled and renamed in one window": Story(
         replace(PLAIN, data="none"),
         3,

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from calque.model.policy import Policy
-from support.worlds.histories import DEATHS, HOLES, PLAIN, Meanwhile, Story, differences, stories, works
+from support.worlds.histories import (
+    AT_FIRST,
+    DEATHS,
+    HOLES,
+    MIXED,
+    PLAIN,
+    QUIET,
+    Capture,
+    Meanwhile,
+    Story,
+    Window,
+    Write,
+    differences,
+    stories,
+    works,
+)
 from support.worlds.policies import Change, PolicyWorld, play
 
 HISTORIES = {"check": 40, "prove": 50_000}
@@ -34,6 +49,7 @@ POLICIES = st.builds(
     rename=st.sampled_from(NAMES),
     properties=st.sampled_from([{}, {}, {"made": "by calque", "v": ""}]),
     consistency=st.sampled_from(["table", "table", "database"]),
+    data=st.sampled_from(["copy", "copy", "copy", "none", *MIXED]),
     appends=st.sampled_from(["in_place", "new_directory"]),
     external_base=st.sampled_from(["", "file:/target/outside"]),
 )
@@ -54,7 +70,17 @@ CHANGES = st.dictionaries(
 )
 
 
+MOVES = Write("move_partition", 0)
+MOVES_AS_ITS_FILES_ARE_COPIED = Story(
+    PLAIN, 3, (*AT_FIRST, MOVES), (Capture(None, QUIET), Window(100, QUIET), MOVES, Capture(None, QUIET)), seen=False
+)
+
+
 @LAW
+@example(MOVES_AS_ITS_FILES_ARE_COPIED, [replace(PLAIN, data="none"), PLAIN], {0: Change(1)})
+@example(
+    MOVES_AS_ITS_FILES_ARE_COPIED, [replace(PLAIN, data="none"), replace(PLAIN, properties={"v": ""})], {0: Change(1)}
+)
 @given(stories(works(deaths=DEATHS, others=HOLES), seen=False), st.lists(POLICIES, min_size=3, max_size=3), CHANGES)
 def test_whatever_policy_comes_when_readers_see_states_of_the_source_and_the_end_is_the_last_ones(
     story: Story, policies: list[Policy], changes: Mapping[int, Change]

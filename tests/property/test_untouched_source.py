@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from calque.model.ledger import DatabaseRow
 from support.worlds.histories import (
@@ -29,7 +30,8 @@ from support.worlds.histories import (
 )
 
 HISTORIES = {"check": 30, "prove": 20_000}
-METADATA_ONLY = POLICIES.map(lambda policy: replace(policy, data="none"))
+DATA = st.sampled_from(["none", "none", {"*.*": "none", "d1.a": "copy", "d2.*": "copy"}, {"d1.*": "none"}])
+METADATA_ONLY = st.builds(lambda policy, data: replace(policy, data=data), POLICIES, DATA)
 
 
 def played(story: Story) -> Player:

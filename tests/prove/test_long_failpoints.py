@@ -18,7 +18,7 @@ from support.services.deployments import Deployment
 SECONDS = float(os.environ.get("CALQUE_SECONDS", "60"))
 """So long a failpoint is waited for."""
 SERVERS = {"source": "3.1.3", "3.1.3": "3.1.3", "4.2.0": "4.2.0"}
-MORE = 'pin = "hardlink"\nscan = "1s"\n[journal]\nretention = "1s"\n'
+MORE = 'pin = "hardlink"\nscan = "1s"\n[journal]\nretention = "1s"\n[done]\nmetastore = true\n'
 PART = 8
 """Effects of one deployment: what is dropped has to be there before."""
 PARTS = [tuple(REACHES)[start : start + PART] for start in range(0, len(REACHES), PART)]

@@ -17,7 +17,7 @@ from calque.engine.apply import AppliedChanges, Applier
 from calque.engine.apply.hidden_table import hidden_name
 from calque.engine.apply.statistics import ACCURATE
 from calque.engine.exact_reads.land import land
-from calque.engine.files.stage import ContentLost
+from calque.engine.files.copies import ContentLost
 from calque.engine.sides.announced_exceptions import bridges, in_parts
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import ExactTable

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from calque.commands.check import look_at_secrets
 from calque.config import Config, load
+from calque.config.secondary_tables import SecondaryTable, amended
 from calque.config.units import seconds, share, size
 from calque.engine.check.findings import Finding, Findings, Severity
 from calque.errors import Refused
 from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
+from calque.model.clusters import Clusters
 from calque.model.names import TableName
-from calque.model.policy import Policy
+from calque.model.policy import Policy, SmallFilesRule
 from calque.model.secrets import FileSecret, VariableSecret, revealed
 from calque.model.tls import Tls
 
@@ -119,6 +122,7 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
         "journal": source.journal,
         "window": config.window,
         "serve": config.serve,
+        "log": config.log,
     }
     assert {name: section.model_dump() for name, section in sections.items()} == {
         "source": {
@@ -154,7 +158,15 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "registry_options": {},
         },
         "window": {"max_events": 100_000, "max_delay": 1.0},
-        "serve": {"address": None},
+        "serve": {
+            "address": None,
+            "token_env": None,
+            "token_file": None,
+            "metrics_token_env": None,
+            "metrics_token_file": None,
+            "tls": {"ca": "", "certificate": "", "key": ""},
+        },
+        "log": {"format": "text", "level": "info"},
     }
     assert config.target("dr").policy() == Policy(target="dr", source="hq", warehouse="file:///data/dr")
     assert config.only_source().topic() == "hq.events"
@@ -609,8 +621,44 @@ def test_properties_that_reach_the_files_are_refused_where_these_are_the_source_
     assert read(tmp_path, purging).target("dr").policy().properties == {"External.Table.Purge": "true"}
     said = "\"External.Table.Purge\" would have the target's metastore act on the source's files."
     assert refusal(tmp_path, purging + 'data = "none"\n').startswith(f"calque.toml:8: {said}")
+    by_table = purging + 'data = { "*.*" = "copy", "tmp.*" = "none" }\n'
+    assert refusal(tmp_path, by_table).startswith(f"calque.toml:8: {said}")
     taken_away = SMALL + 'properties = { "external.table.purge" = "" }\ndata = "none"\n'
     assert read(tmp_path, taken_away).target("dr").policy().properties == {"external.table.purge": ""}
+
+
+def test_small_files_are_combined_by_patterns_where_no_append_touches_what_is_shown(tmp_path: Path) -> None:
+    compact = SMALL + 'compact = { "logs.*" = { files = 50, below = "64MB" }, "*.web" = {} }\n'
+    policy = read(tmp_path, compact + 'appends = "new_directory"\n').target("dr").policy()
+    assert policy.compact == {"logs.*": SmallFilesRule(50, 64_000_000), "*.web": SmallFilesRule(100, 128_000_000)}
+    assert read(tmp_path, SMALL).target("dr").policy().compact == {}
+    assert refusal(tmp_path, compact).startswith('calque.toml:8: compact needs appends = "new_directory".')
+    none = refusal(tmp_path, compact + 'appends = "new_directory"\ndata = "none"\n')
+    assert none.startswith('calque.toml:8: compact is of no use with data = "none".')
+    for wrong, said in (
+        ('{ "logs" = {} }', 'pattern "logs" names no table'),
+        ('{ "logs.*" = { files = 1 } }', "files"),
+        ('{ "logs.*" = { below = "1KB" } }', '"1KB" is no size of files to make'),
+        ('{ "logs.*" = { bellow = "1MB" } }', "bellow"),
+    ):
+        assert said in refusal(tmp_path, f'{SMALL}compact = {wrong}\nappends = "new_directory"\n')
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('data = "non"', '"non" is neither copy nor none. The nearest is none. Write "copy" or "none".'),
+        ("data = 5", 'it must be a string or a table. Write "copy", "none", or by table'),
+        ('data = { "tmp" = "none" }', 'pattern "tmp" names no table.'),
+        ('data = { "tmp.*" = "cpy" }', '"cpy" is neither copy nor none. The nearest is copy.'),
+    ],
+)
+def test_data_is_copy_or_none_for_all_or_by_table(tmp_path: Path, line: str, said: str) -> None:
+    assert said in refusal(tmp_path, SMALL + line + "\n")
+    by_table = read(tmp_path, SMALL + 'data = { "*.*" = "none", "Sales.*" = "copy", "sales.tmp_*" = "none" }\n')
+    copies = by_table.target("dr").admission().copies
+    names = [TableName("hr", "a"), TableName("sales", "a"), TableName("sales", "tmp_a")]
+    assert [copies(name) for name in names] == [False, True, False]
 
 
 def test_one_metastore_as_source_and_target_needs_other_names(tmp_path: Path) -> None:
@@ -676,3 +724,91 @@ def test_a_configuration_scans_when_any_table_may_be_scanned(tmp_path: Path) -> 
     for source, scans in (("", False), ('scan = "1s"', True), ('scans = { "a.*" = "off" }', False)):
         assert read(tmp_path, small(source=source)).only_source().keys.scans_some() is scans
     assert read(tmp_path, small(source='scans = { "a.*" = 3 }')).only_source().keys.scans_some()
+
+
+# Clusters
+
+CLUSTERS = """\
+[clusters]
+default = "C1"
+max_lag = "30s"
+deployments = ["calque.toml"]
+
+[clusters.C1]
+metastore = "thrift://127.0.0.1:9083"
+engine = "sc://c1:15002/;use_ssl=true"
+
+[clusters.C2]
+metastore = "thrift://127.0.0.1:9084"
+"""
+
+
+def test_clusters_alone_are_a_whole_configuration_over_their_deployments(tmp_path: Path) -> None:
+    read(tmp_path, SMALL)
+    file = tmp_path / "clusters.toml"
+    file.write_text(CLUSTERS)
+    config = load(file)
+    assert config.require_clusters() == Clusters(("C1", "C2"), "C1", max_lag=30.0)
+    assert [config.cluster(name).engine for name in config.clusters] == ["sc://c1:15002/;use_ssl=true", ""]
+    assert [list(deployment.targets) for deployment in config.deployments] == [["dr"]]
+    with pytest.raises(Refused, match=r'There is no cluster "c1"\. The nearest is C1\.'):
+        config.cluster("c1")
+    with pytest.raises(Refused, match=r"clusters\.toml has no \[source\]"):
+        config.only_source()
+
+
+def test_clusters_beside_a_source_are_over_its_own_targets(tmp_path: Path) -> None:
+    config = read(tmp_path, SMALL + CLUSTERS)
+    assert (list(config.clusters), config.deployments, config.only_source().name) == (["C1", "C2"], (), "hq")
+    with pytest.raises(Refused, match=r"The configuration has no \[clusters\]"):
+        read(tmp_path, SMALL).require_clusters()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('default = "C1"\n', "", "calque.toml:1: clusters.default is missing."),
+        ('default = "C1"', 'default = "C3"', 'calque.toml:2: clusters: there is no cluster "C3". The nearest is C'),
+        ("max_lag", "max_lga", "calque.toml:3: clusters: it is no key. The nearest is max_lag."),
+        ('"30s"', '"0s"', "calque.toml:3: clusters.max_lag: it is zero."),
+        ("engine =", "engin =", "calque.toml:8: clusters.C1.engin is no key. The nearest is engine."),
+        ("sc://c1:15002", "spark://c1", 'calque.toml:8: clusters.C1.engine: "spark" is no kind of engine. Known: sc.'),
+        ("sc://c1:15002", "c1:15002", 'calque.toml:8: clusters.C1.engine: "c1:15002/;use_ssl=true" is no address'),
+        ("use_ssl=true", "token=x", "calque.toml:8: clusters.C1.engine: it has a secret in it."),
+        ("[clusters.C2]", '[clusters."a b"]', 'calque.toml:10: clusters: "a b" is no name for a cluster.'),
+        ("9084", "9083", "calque.toml:11: C1 and C2 have one metastore."),
+        ('"calque.toml"', '"none.toml"', "calque.toml:4: clusters.deployments: There is no file "),
+        ('"calque.toml"', '"pyproject.toml"', "calque.toml:4: clusters.deployments: "),
+    ],
+)
+def test_a_mistake_among_clusters_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(CLUSTERS)
+    assert refusal(tmp_path, CLUSTERS.replace(old, new, 1)).startswith(said)
+
+
+def test_the_newest_word_on_a_table_counts_in_place_of_the_file(tmp_path: Path) -> None:
+    lines = (
+        'include = ["sales.*"]\nexclude = ["*.tmp"]\npartitions = { "sales.a" = "ds > \'1\'", "*.*" = "ds > \'2\'" }'
+    )
+    config = read(tmp_path, small(target=lines))
+    keys = config.targets["dr"].keys
+
+    def after(*tables: SecondaryTable) -> tuple[tuple[str, ...], tuple[str, ...], Mapping[str, str]]:
+        now = amended(config, {"dr": tables}).targets["dr"].keys
+        return now.include, now.exclude, now.partitions
+
+    assert after() == (keys.include, keys.exclude, keys.partitions)
+    assert after(SecondaryTable("hr.b", True, "x = 1")) == (
+        ("sales.*", "hr.b"),
+        ("*.tmp",),
+        {**keys.partitions, "hr.b": "x = 1"},
+    )
+    assert after(SecondaryTable("sales.a", False)) == (
+        ("sales.*",),
+        ("*.tmp", "sales.a"),
+        {"*.*": "ds > '2'"},
+    )
+    dropped = amended(config, {"dr": [SecondaryTable("sales.a", False)]})
+    again = amended(dropped, {"dr": [SecondaryTable("sales.a", False), SecondaryTable("sales.a", True)]})
+    assert again.targets["dr"].keys.exclude == ("*.tmp",)
+    assert amended(dropped, {}) == config

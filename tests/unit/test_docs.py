@@ -19,9 +19,10 @@ from markdown_it.token import Token
 
 from calque.cli import commands
 from calque.config import load
-from calque.config.keys import File
+from calque.config.file import form_of
 from calque.core.lifecycle import Change, State
 from calque.statements.parse import parse
+from support.services.authority import Authority
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -118,10 +119,12 @@ def completed(example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_secrets(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The example with its variables set, and its files of secrets in the folder."""
+    """The example with its variables set, and its files of secrets, and of a certificate, in the folder."""
     for name in re.findall(r'_env"? = "(\w+)"', text):
         monkeypatch.setenv(name, "secret")
     (folder / "secret").write_text("secret")
+    for name, file in zip(("certificate", "key"), Authority(folder).client("calque"), strict=True):
+        text = re.sub(rf'\b({name} = ")/[^"]+', rf"\g<1>{file}", text)
     return re.sub(r'(_file"? = ")[^"]+', rf"\g<1>{folder}/secret", text)
 
 
@@ -171,7 +174,8 @@ def test_every_example_of_a_configuration_is_valid_with_what_it_leaves_out(
     page: Path, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = with_secrets(text, tmp_path, monkeypatch)
-    File.model_validate(completed(tomllib.loads(text)), context={"base": page.parent})
+    data = completed(tomllib.loads(text))
+    form_of(data).model_validate(data, context={"base": page.parent})
 
 
 @pytest.mark.parametrize(("page", "text"), WHOLE, ids=lambda part: part.name if isinstance(part, Path) else "")

@@ -26,6 +26,8 @@ PORTS = {
     "evidence": ports.EvidenceStore,
     "pins": ports.Pins,
     "scans": ports.Scans,
+    "marks": ports.MarkStore,
+    "partition_events": ports.PartitionEvents,
     "ledger": ports.Ledger,
     "storage": ports.Storage,
 }
@@ -41,10 +43,16 @@ READS = {
     "evidence": {"considered", "evidence"},
     "pins": {"at", "events", "usage"},
     "scans": {"last", "entries", "listings", "remembered"},
+    "marks": {"last", "after"},
+    "partition_events": {"is_done"},
     "ledger": {"last_epoch", "epochs", "objects", "tables", "records", "latest_objects", "headers", "rows_of"},
-    "storage": {"list", "exists", "checksums", "system_checksums", "files", "read", "children", "entries", "modified"},
+    "storage": {
+        *("list", "exists", "checksums", "system_checksums", "row_digests", "files", "read", "children", "entries"),
+        "modified",
+    },
 }
 ONLY_READ = {
+    ports.EventFiles: {"files"},
     ports.EventLog: {"current", "read"},
     ports.CatalogReader: READS["catalog"] - {"abilities"},
     ports.Clock: {"elapsed_ns", "now_ns", "sleep"},
@@ -153,8 +161,8 @@ NAMED = re.compile(
 )
 """Words that errors may begin with though they are written small: they are names."""
 BEHIND_A_PLACE = {
-    *("checks.py", "conflicts.py", "keys.py", "login_misfits.py", "patterns.py", "places.py", "secret_keys.py"),
-    "units.py",
+    *("checks.py", "conflicts.py", "file.py", "keys.py", "login_misfits.py", "patterns.py", "places.py"),
+    *("cluster_keys.py", "notice_keys.py", "secret_keys.py", "serve_keys.py", "units.py"),
 }
 """Whose errors stand behind the place in the configuration: `calque.toml:7: targets.dr.scan: it is zero.`"""
 

@@ -46,4 +46,7 @@ def test_a_missing_artifact_is_named_with_how_to_get_it(tmp_path: Path) -> None:
 
 def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["everything"]) == 65
-    assert capsys.readouterr().err == "calque: everything can't be installed. Only tests can. Say nothing, or tests.\n"
+    assert (
+        capsys.readouterr().err
+        == "calque: everything can't be installed. Only tests and interop can. Say nothing, tests or interop.\n"
+    )

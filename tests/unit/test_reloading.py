@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.control import ControlStore
-from calque.commands.reload import answers
 from calque.config import Config, load
 from calque.control.process_locks import Roles
-from calque.control.processes import Answer, ProcessPresence, ask_reload, processes
+from calque.control.processes import Answer, ProcessPresence, answers, ask_reload, processes
 from calque.errors import Refused, Unavailable
 from calque.streams.reload import ConfigurationReader, Difference, difference, require_reloadable
 from calque.streams.run import Run
@@ -65,7 +64,6 @@ def test_a_process_keeps_to_the_targets_that_it_was_started_for(tmp_path: Path) 
         (BASE.replace("127.0.0.1:1", "127.0.0.1:9"), "[source] metastore"),
         (BASE + '[state]\npath = "elsewhere"\n', "[state] changed"),
         (BASE + '[journal]\nretention = "1d"\n', "[journal] changed"),
-        (SOURCE + target("a", 'data = "none"') + target("b"), "targets.a"),
         (SOURCE + target("a", 'consistency = "database"\ndrops = "keep"') + target("b"), "exclude each other"),
     ],
 )

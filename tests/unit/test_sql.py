@@ -195,10 +195,10 @@ def test_a_statement_of_a_system_that_is_not_built_is_refused_by_its_name(
 def test_the_first_that_fails_ends_the_call_and_those_before_it_are_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["sql", "USE a; REPL STATUS x; SHOW EPOCHS AT drr", "--json"]) == 65
+    assert main(["sql", "USE a; SHOW VERSIONS OF t; SHOW EPOCHS AT drr", "--json"]) == 65
     said = capsys.readouterr()
     assert read_document("sql", said.out) == [{"statement": "USE a", "columns": [], "rows": []}]
-    assert said.err.startswith("calque: REPL STATUS is not built yet.")
+    assert said.err.startswith("calque: SHOW VERSIONS is not built yet.")
 
 
 @pytest.mark.usefixtures("configured")

@@ -387,3 +387,13 @@ def test_what_may_follow_is_completed(before: str, words: list[str]) -> None:
 
 def test_a_statement_begins_with_any_of_the_first_words() -> None:
     assert set(completions("", [])) == {form.name.split()[0] for form in FORMS} | {"DESC"}
+
+
+def test_values_of_a_statement_for_an_engine_go_with_it() -> None:
+    text = "SELECT ?, '?', `?` /* ? */ FROM t WHERE x=? -- ?"
+    [parsed] = parse(text, ("a", 1))
+    assert parsed.statement == EngineStatement(text[: -len(" -- ?")], ("a", 1))
+    [first, second] = parse("SELECT ?; SHOW EPOCHS AT ?", (1, "dr"))
+    assert (first.statement, second.statement) == (EngineStatement("SELECT ?", (1,)), ShowEpochs("dr"))
+    with pytest.raises(Refused, match="1 of them have no"):
+        parse("SELECT ?", (1, 2))

@@ -39,6 +39,7 @@ from calque.model.ledger import (
 from calque.model.records import GapRecovery
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.serve.lag_clock import HeadTimes
+from calque.serve.table_lag import TableLag, lagging_of
 from calque.wiring.wiring import Wiring
 
 HERE = socket.gethostname()
@@ -184,6 +185,21 @@ def test_a_lag_beyond_half_of_the_time_for_which_hive_keeps_files_is_warned_of(
         show(document)
         said = capsys.readouterr().out
         assert ("dr: warning: the lag is more than half of the 100 s" in said.replace("\n", " ")) == warned
+
+
+def test_tables_that_lag_are_told_of_while_the_process_runs(wiring: Wiring, capsys: pytest.CaptureFixture[str]) -> None:
+    lags = lagging_of([TableLag("sales.x", 7, 5, 90.04)])
+    with Roles(wiring.state) as held:
+        held.take({TargetPlaces("dr").role: 30.0})
+        tell(wiring.control, TargetPlaces("dr").status_record, "running", None, lagging=lags, window="dr-3-8")
+        document = snapshot(wiring)
+    target = document["targets"]["dr"]
+    assert target["lagging"] == [{"table": "sales.x", "shows": 7, "lag_events": 5, "lag_seconds": 90.0}]
+    assert target["window"] == "dr-3-8"
+    show(document)
+    assert "dr: sales.x shows event 7, and lags by 5 events, 90.0 s" in capsys.readouterr().out
+    stopped = target_of(wiring)
+    assert (stopped["lagging"], stopped["window"]) == ([], None)
 
 
 def test_held_back_tables_wait_with_the_event_that_they_show(wiring: Wiring) -> None:

@@ -113,7 +113,7 @@ def test_the_process_ends_when_no_target_is_left(run: Run) -> None:
 def test_until_waits_for_those_that_go_on_and_then_tells_who_failed(run: Run) -> None:
     begin(run, (BROKEN,))
     with pytest.raises(Broken, match="The ledger was changed"):
-        run.wait(7, SOON)
+        run.wait({"hq": 7}, SOON)
 
 
 def test_a_call_that_is_not_answered_holds_up_no_change_of_targets(run: Run) -> None:

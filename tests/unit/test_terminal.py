@@ -8,7 +8,7 @@ import pytest
 
 from calque.commands.output import print_line, print_rows, print_table
 from calque.errors import Refused, print_calque_error, printable
-from calque.streams.job import PrintableFormatter
+from calque.logs.lines import TextFormatter
 
 HOSTILE = "a\x1b[2J\x9b\x07\r\nb\u202e\u2028\x7f\0ß\U0001f600"
 SHOWN = r"a\x1b[2J\x9b\x07\r\nb\u202e\u2028\x7f\x00ß" + "\U0001f600"
@@ -40,7 +40,7 @@ def test_a_log_has_no_line_that_a_name_began() -> None:
     except ValueError as error:
         problem = (type(error), error, error.__traceback__)
     record = logging.makeLogRecord({"msg": "table %s", "args": (HOSTILE,), "exc_info": problem})
-    formatted = PrintableFormatter("%(message)s").format(record)
+    formatted = TextFormatter("%(message)s").format(record)
     first, *traceback = formatted.split("\n")
     assert first == f"table {SHOWN}"
     assert all(line.isprintable() for line in traceback)

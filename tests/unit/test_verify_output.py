@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from calque.commands import repair, verify
+from calque.commands import verify
 from calque.commands.output import print_json
 from calque.config import load
+from calque.control import verification
 from calque.core.compare import ComparedCounts, Difference, DifferenceKind
 from calque.engine.verify.report import SkippedObject, Verification
 from calque.model.names import TableName
@@ -45,7 +46,7 @@ def test_the_document_is_the_contracts_with_the_targets_name_where_it_differs(
     wiring: Wiring,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_json(verify.document(wiring, FOUND))
+    print_json(verification.document(wiring, FOUND))
     document = read_document("verify", capsys.readouterr().out)
     assert list(document) == ["target", "event_id", "compared", "differences", "set_aside"]
     assert (document["target"], document["event_id"]) == ("dr", 7)
@@ -86,4 +87,4 @@ def test_an_equal_target_is_one_line(wiring: Wiring, capsys: pytest.CaptureFixtu
 
 
 def test_repair_reads_tables_again_and_leaves_what_is_not_ours_and_what_is_no_table() -> None:
-    assert repair.to_read(FOUND) == ["a.x", "b.y"]
+    assert verification.to_read(FOUND) == ["a.x", "b.y"]

@@ -227,7 +227,7 @@ def test_databases_and_functions_are_taken_over_with_a_pattern_for_all_of_them()
     world.run()
     there = world.target_store.the_database("d1")
     assert (there.parameters or {})[SOURCE] == "hq:d1"
-    assert "repl.last.id" not in (there.parameters or {})
+    assert (there.parameters or {})["repl.last.id"] == "7"
     assert there.location == "file:/handmade/d1.db"
     assert differences(world) == []
 

@@ -43,7 +43,16 @@ Passed = tuple[str, bytes]
 
 def left(world: DiskWorld) -> bytes:
     """All that calque has left behind."""
-    stores: list[Any] = [world.target_store, world.ledger, world.journal, world.evidence, world.gaps, world.scans]
+    stores: list[Any] = [
+        world.target_store,
+        world.ledger,
+        world.journal,
+        world.evidence,
+        world.gaps,
+        world.scans,
+        world.marks,
+        world.partition_events,
+    ]
     held = [{name: kept for name, kept in vars(one).items() if is_content(kept)} for one in stores if one is not None]
     disk = world.root.removeprefix("file:")
     files = [
@@ -164,6 +173,7 @@ def check(play: Play) -> None:
     assert differences(world) == []
     assert world.problems == []
     assert world.went_back == []
+    assert play.undone() == []
     shown = world.target_states()
     with world.uninterrupted():
         play.sweep()

@@ -14,17 +14,18 @@ from calque.core.lifecycle import State
 from calque.core.policies import ordered
 from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.sides.sides import TargetSide
-from calque.errors import Refused
 from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts
-from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
+from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.plan import AlterPartitions
 from calque.model.policy import Policy
 from support.faults.fragile import FragileLedger
+from support.worlds.histories import differences
 from support.worlds.policies import PolicyWorld
 from support.worlds.worlds import Died
 
 PLAIN = Policy("dr", "hq", include=("d1.*", "d2.*"), warehouse="file:/target")
+CHANGING = ("create", "drop", "add", "alter", "rename")
 A, B, C = TableName("d1", "a"), TableName("d1", "b"), TableName("d2", "c")
 
 
@@ -351,10 +352,54 @@ def test_what_a_narrower_policy_admits_no_more_goes_however_much_it_is_and_the_p
     assert at_target(world) == {"d2": ["c"]}
 
 
-def test_data_that_is_no_longer_copied_is_refused() -> None:
-    world = world_of(PLAIN, replace(PLAIN, data="none"))
-    with pytest.raises(Refused, match='was made with data = "copy"'):
-        world.change(1)
+def locations(world: PolicyWorld, name: TableName) -> list[str]:
+    stored = world.target_store.the_table(name)
+    return [location_of(thing) or "" for thing in (stored.table, *stored.partitions.values())]
+
+
+def test_tables_whose_files_are_copied_no_more_are_switched_to_the_source_s_and_back() -> None:
+    world = world_of(PLAIN, replace(PLAIN, data={"*.*": "copy", "d1.a": "none", "d2.*": "none"}))
+    copied, called = copies(world), list[str]()
+    world.between = called.append
+    before = {name: locations(world, name) for name in (A, B, C)}
+    world.change(1)
+    world.settle()
+    assert copied == []
+    assert locations(world, A) == ["file:/source/d1.a"]
+    assert locations(world, B) == before[B]
+    assert locations(world, C)[1:] == ["file:/source/c/1", "file:/source/c/2"]
+    assert differences(world) == []
+    assert [one for one in called if one.startswith(CHANGING)] == ["alter_table", "alter_partitions", "alter_table"]
+    called.clear()
+    world.change(0)
+    world.settle()
+    assert len(copied) == 3
+    assert differences(world) == []
+    assert sorted(one for one in called if one.startswith(CHANGING)) == [
+        "alter_partitions",
+        "alter_table",
+        "alter_table",
+    ]
+    assert world.problems == []
+
+
+def test_a_rename_into_a_name_whose_files_stay_reads_one_table_and_copies_nothing() -> None:
+    world = world_of(replace(PLAIN, data={"d2.*": "none"}))
+    copied, moved = copies(world), TableName("d2", "a")
+    world.source.alter_table(A, replace(world.source.the_table(A).table, database="d2"))
+    world.note()
+    world.capture_all()
+    world.window()
+    assert world.replica.tables.in_state(State.UNKNOWN) == [moved]
+    world.settle()
+    assert at_target(world) == {"d1": ["b"], "d2": ["a", "c"]}
+    assert (copied, locations(world, moved)) == ([], ["file:/source/d1.a"])
+    world.source.alter_table(moved, replace(world.source.the_table(moved).table, database="d1"))
+    world.note()
+    world.settle()
+    assert at_target(world) == {"d1": ["a", "b"], "d2": ["c"]}
+    assert differences(world) == []
+    assert world.problems == []
 
 
 def test_moves_come_in_an_order_in_which_every_name_is_free() -> None:

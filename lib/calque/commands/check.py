@@ -26,7 +26,7 @@ def command(settings: CommandSettings) -> int:
     shared or nested locations; prints what is wrong and how to mend it. Exit 75 when something can't be reached, 65
     when something must be changed.
     """
-    return run(settings, settings.load())
+    return run(settings, settings.load_any())
 
 
 def run(settings: CommandSettings, config: Config) -> int:
@@ -49,34 +49,85 @@ def run(settings: CommandSettings, config: Config) -> int:
 
 def look(config: Config) -> Findings:
     """Check the world of a configuration."""
+    from calque.clusters.matching import check_clusters
     from calque.config.conflicts import unsupported
+    from calque.done.sets import DoneSets
     from calque.engine.check.check import check
+    from calque.engine.check.findings import Findings
     from calque.engine.check.sides import Source
     from calque.errors import CalqueError
     from calque.wiring.storage_probes import state_probe
     from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
-    source_wiring = wiring.only_source()
-    side = source_wiring.side()
-    keys = source_wiring.plug.keys
-    source = Source(
-        source_wiring.server(),
-        side.log,
-        side.catalog,
-        side.storage,
-        allow_weak_log=keys.allow_weak_log,
-        why_not_linked=source_wiring.why_not_linked if keys.pin == "auto" else None,
-    )
-    findings = check(source, [target_of(wiring, name) for name in config.targets], unsupported(config))
+    wiring, findings = Wiring(config), Findings()
+    if config.clusters:
+        check_clusters(wiring, findings)
+    if not config.sources:
+        look_at_secrets(config, findings)
+        return findings
+    for refusal in unsupported(config):
+        findings.refused("configuration", refusal)
+    for name, source_wiring in wiring.sources.items():
+        side, keys = source_wiring.side(), source_wiring.plug.keys
+        source = Source(
+            source_wiring.server(),
+            side.log,
+            side.catalog,
+            side.storage,
+            allow_weak_log=keys.allow_weak_log,
+            why_not_linked=source_wiring.why_not_linked if keys.pin == "auto" else None,
+            why_no_lifetime=DoneSets(wiring).why_no_lifetime,
+        )
+        found = check(source, [target_of(wiring, target) for target in config.targets_of(name)])
+        look_at_journal(source_wiring, found)
+        findings.add_all(found, f" {name}" if len(wiring.sources) > 1 else "")
     try:
         state_probe(config.state)
     except CalqueError as error:
         findings.refused("state", error)
+    look_at_remotes(wiring, findings)
     look_at_secrets(config, findings)
-    look_at_journal(source_wiring, findings)
+    look_at_channels(wiring, findings)
     look_at_endpoint(wiring, findings)
     return findings
+
+
+def look_at_remotes(wiring: Wiring, findings: Findings) -> None:
+    """Whether links can be followed, and which are set aside."""
+    from calque.engine.check.findings import Severity
+    from calque.errors import CalqueError
+
+    if wiring.config.remotes is None:
+        return
+    remotes = wiring.remotes()
+    try:
+        remotes.log().current()
+        links = remotes.registry().links
+    except CalqueError as error:
+        findings.refused("remotes", error)
+        return
+    for name, record in links.items():
+        if record.reason:
+            findings.add("remotes", Severity.WARNING, f"The link {name} is set aside", record.reason, "")
+
+
+def look_at_channels(wiring: Wiring, findings: Findings) -> None:
+    """The brokers of notices, and the rights there."""
+    from calque.engine.check.channels import check_channel, check_kafka_channel
+    from calque.errors import CalqueError
+    from calque.wiring.journal_topics import cluster_of
+
+    for name, channel in wiring.channels.items():
+        try:
+            topics = channel.topics().topics(filter(channel.channel().selection.takes_table, channel.tables()))
+        except CalqueError as error:
+            findings.refused(f"notices {name}", error)
+            continue
+        kafka_topic = channel.kafka_topic()
+        if kafka_topic is not None:
+            check_kafka_channel(name, cluster_of(kafka_topic), topics, findings)
+        else:
+            check_channel(name, channel.broker(), next(iter(topics), name), findings)
 
 
 def look_at_secrets(config: Config, findings: Findings) -> None:
@@ -94,11 +145,16 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
     """Whether health and metrics can be served where the configuration says, unless a process of ours does it there."""
     from socket import gethostname
 
+    from calque.config.serve_keys import is_loopback
     from calque.control.processes import processes
+    from calque.engine.check.findings import Severity
     from calque.errors import CalqueError
     from calque.serve.http import require_free
 
     endpoint = wiring.config.serve.address
+    if endpoint is not None and not is_loopback(endpoint.host) and wiring.config.serve.tls.tls() is None:
+        what, why = f"Tokens go to {endpoint} in the clear", "[serve] has an address beyond this host, and no tls"
+        findings.add("configuration", Severity.WARNING, what, why, "Write tls = { certificate = …, key = … } there")
     own_ports = {
         process.serves.rpartition(":")[2] for process in processes(wiring.control) if process.host == gethostname()
     }

@@ -61,6 +61,27 @@ max_delay = "1s"                            # how long events wait, under load; 
 
 [serve]                                     # /healthz, /readyz, /metrics and /status of a running process
 # address = "127.0.0.1:9400"                # "" for none; when left out this one, or if it is taken a free port
+# token_env = "CALQUE_TOKEN"                # the variable with the token of these pages; needed beyond this host
+# token_file = "/etc/calque/pages-token"    # or the file
+# metrics_token_env = "CALQUE_METRICS"      # the variable with a token that opens /metrics alone
+# metrics_token_file = "/etc/calque/metrics-token"  # or the file
+tls = {}                                    # { certificate = "c.pem", key = "k.pem" }; ca: each client has to show one
+
+[log]                                       # of a running process, to standard error
+format = "text"                             # text | json: one object a line
+level = "info"                              # debug | info | warning | error
+
+[repl]                                      # REPL DUMP and REPL LOAD
+# root = "hdfs://ns/repl"                   # where dumps lie: hive.repl.rootdir
+retain = 3                                  # finished dumps of a database that stay; 0 for all
+source = ""                                 # the source's name in marks of what is loaded; "" for [source] name
+mode = "seed"                               # seed | hive4: without FROM a bootstrap, or on from the last loaded dump
+storage = {}                                # for what lies below root; those of [source] when left out
+
+[done]                                      # sets of partitions that are marked done: `calque done mark`
+retention = "30d"                           # marks are kept that long; a table's parameter calque.done.retention wins
+retentions = {}                             # by table, the longest pattern wins: { "logs.*" = "7d" }
+metastore = false                           # whether metastores are told, too (LOAD_DONE), the source's among them
 
 # One section for each target.
 [targets.dr]
@@ -80,7 +101,9 @@ start = "bootstrap"                         # bootstrap, or an event id at which
 consistency = "table"                       # table | database: all its tables show one state of the source's database
 atomicity = "listing"                       # listing | rows: partitions switch at once, and are listed early
 appends = "in_place"                        # in_place | new_directory: no append touches a directory that is shown
-data = "copy"                               # copy | none: metadata only, locations point at the source
+data = "copy"                               # copy | none: metadata only; by table: { "*.*" = "copy", "tmp.*" = "none" }
+partitions = {}                             # by table, over partition keys: { "sales.orders" = "ds >= '2024'" }
+where = ""                                  # some tables: over type, owner, location, param('k'); e.g. "owner = 'etl'"
 drops = "follow"                            # follow | keep: objects that the source drops stay at the target
 grace = "1h"                                # replaced and dropped files stay that long, then `calque sweep` takes them
 max_drop = "10%"                            # of the objects, and at least 10: more drops without an event wait
@@ -91,7 +114,43 @@ external_base = ""                          # external tables lie below it, at t
 locations = {}                              # { prefix at the source = prefix at the target }, the longest wins
 strict_locations = false                    # refuse external tables that no prefix fits
 properties = {}                             # set on tables, an empty value removes; e.g. { "owner.team" = "dr" }
+compact = {}                                # small files are combined: { "logs.*" = { files = 100, below = "128MB" } }
 storage = {}                                # for what lies below warehouse, external_base and in locations
+
+# Links to tables of other catalogs: CREATE REMOTE TABLE in `calque sql`; no section, no links. A file may have this
+# section without [source] and [targets.NAME].
+# [remotes]
+# metastore = "thrift://127.0.0.1:9084"     # the local one, with keys as in a target: user, auth, tls …
+# warehouse = ""                            # where calque's own hidden database lies; "" for that of `default`
+# allow = ["thrift://hms-*.corp:9083"]      # what links may lead to that engines make; statements may name any
+# interval = "10s"                          # how often a catalog without a log is looked at
+# lease = "30s"                             # as in a target
+# storage = {}                              # for files of the local catalog
+# [remotes.credentials.far]                 # for links with 'calque.remote.credentials' = 'far'
+# user = "calque"                           # and auth, password_env, token_env, tls …
+
+# One section for each channel of notices, which tells a message broker what happens; none by default.
+# [notices.bus]
+# at = "source"                             # or the name of a target: what it tells of is visible there
+# url = "kafka://127.0.0.1:9092"            # of the broker; or stomp://user@host:61613 (ActiveMQ)
+# topic = "{source}.{database}.{table}"     # or {source}.{database}, or one for all
+# types = ["add_partition", "done"]         # create_table, alter_table, drop_table, drop_partition, insert, found …
+# format = "calque"                         # calque | hcatalog: the messages of HCatalog's own classes
+# include = ["*.*"]                         # of tables, as they are called at the source
+# exclude = []                              # wins
+# options = {}                              # librdkafka's, e.g. { "sasl.username" = "calque" }; STOMP: { password_env }
+
+# Where statements run, over several deployments; none by default, or a file of its own that has nothing else.
+# [clusters]
+# default = "C1"                            # for statements without tables, and new tables of statements without inputs
+# use_default = false                       # true: all statements run on the default or fail, as after USE CLUSTER
+# enabled = true                            # false: all statements run on the default; nothing of them is looked at
+# max_lag = "5m"                            # a replica that lags more counts as absent
+# deployments = []                          # the configurations of what replicates between them: ["c1.toml", "c2.toml"]
+# One section for each; beside these keys user, auth, tls and so on, as at a target.
+# [clusters.C1]
+# metastore = "thrift://127.0.0.1:9083"     # its address; a comma-separated list fails over
+# engine = "sc://127.0.0.1:15002"           # of Spark Connect; "" for none
 """
 
 

@@ -31,10 +31,21 @@ class CommandSettings:
     debug: bool = False
 
     def load(self) -> Config:
-        """The configuration, checked whole. Raises `Refused`."""
+        """The configuration, checked whole, with what links add. Raises `Refused`, also where it has no source."""
+        config = self.load_any()
+        config.require_source()
+        return config
+
+    def load_any(self) -> Config:
+        """The configuration with what links add, which may have clusters alone."""
         from calque.config import load
 
-        return load(self.config)
+        config = load(self.config)
+        if config.remotes is None:
+            return config
+        from calque.wiring.remotes import with_links
+
+        return with_links(config)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -47,33 +46,24 @@ def resume_command(settings: CommandSettings, targets: Sequence[str], tables: Se
 
 def pause(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves."""
-    from calque.control.pause_rules import PauseAction, change
-    from calque.model.state_places import TargetPlaces
+    from calque.control import actions
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     for name in targets:
-        if tables:
-            change(wiring, name, PauseAction.PAUSE, tables)
-        else:
-            wiring.control.put(TargetPlaces(name).pause_record, {"at": time.time()})
+        actions.pause(wiring, name, tables)
     tell(settings, wiring, targets)
     return 0
 
 
 def resume(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves: tables that are held back stay so."""
-    from calque.control.pause_rules import PauseAction, change
-    from calque.model.state_places import TargetPlaces
+    from calque.control import actions
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     for name in targets:
-        if tables:
-            change(wiring, name, PauseAction.RESUME, tables)
-        else:
-            wiring.control.remove(TargetPlaces(name).pause_record)
-            wiring.folder.wake(TargetPlaces(name).query)
+        actions.resume(wiring, name, tables)
     tell(settings, wiring, targets)
     return 0
 

@@ -49,7 +49,8 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], upto:
 
     logging.getLogger("calque").addHandler(logging.NullHandler())  # what a window tells its log, the plan says
     wiring = Wiring(config)
-    require_captured(wiring, upto)
+    for name in targets:
+        require_captured(wiring, name, upto)
     windows = [explained(wiring, name, upto) for name in targets]
     if settings.json:
         documents = [document(wiring, window) for window in windows]
@@ -60,11 +61,11 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], upto:
     return 0
 
 
-def require_captured(wiring: Wiring, upto: EventId | None) -> None:
-    """Raises `Refused` when the journal ends before `upto`."""
+def require_captured(wiring: Wiring, target: str, upto: EventId | None) -> None:
+    """Raises `Refused` when the journal that the target follows ends before `upto`."""
     from calque.errors import Refused
 
-    last = wiring.only_source().side().journal.last()
+    last = wiring.target(target).source.side().journal.last()
     if upto is not None and upto > (last or 0):
         raise Refused(
             f"Event {upto} is not in the journal",
@@ -93,7 +94,7 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
 
     target_wiring, max_events = wiring.target(target), WindowSize.of(wiring, target).due()
     begin = beginning_of(wiring, target_wiring.plug.source).foreseen
-    return explain_next_window(target_wiring.source.side(), target_wiring.side(), begin, upto, max_events, take_up_all)
+    return explain_next_window(target_wiring.followed(), target_wiring.side(), begin, upto, max_events, take_up_all)
 
 
 # For programs

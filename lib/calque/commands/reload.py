@@ -9,13 +9,8 @@ import click
 from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from calque.config import Config
-    from calque.control.processes import Process
-    from calque.ports.records import Records
 
-POLL_SECONDS = 0.1
 PATIENCE_SECONDS = 120.0
 
 
@@ -33,7 +28,7 @@ def command(settings: CommandSettings) -> int:
 
 def run(settings: CommandSettings, config: Config) -> int:
     from calque.commands.output import print_json
-    from calque.control.processes import ask_reload
+    from calque.control.processes import answers, ask_reload
     from calque.errors import Refused, Unavailable
     from calque.wiring.wiring import Wiring
 
@@ -51,26 +46,3 @@ def run(settings: CommandSettings, config: Config) -> int:
     if settings.json:
         print_json({"processes": [{"pid": item.pid, "targets": list(item.targets)} for item in processes]})
     return 0
-
-
-def answers(control: Records, request: str, seconds: float) -> Sequence[Process]:
-    """The processes that run, when all of them have answered; those that end meanwhile need not. Raises
-    `Unavailable`."""
-    import time
-
-    from calque.control.processes import processes
-    from calque.errors import Unavailable
-
-    deadline = time.monotonic() + seconds
-    while True:
-        running_processes = processes(control)
-        silent = [str(process.pid) for process in running_processes if process.answer.id != request]
-        if not silent:
-            return running_processes
-        if time.monotonic() > deadline:
-            raise Unavailable(
-                f"Process {', '.join(silent)} did not take the configuration over in {seconds:g} s",
-                "It is busy, or hangs",
-                "Look at its log, and at `calque status`",
-            )
-        time.sleep(POLL_SECONDS)

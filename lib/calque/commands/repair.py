@@ -40,46 +40,22 @@ def command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[
 def run(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
     """`data` is "none", "size" or "checksum"; no `tables` means all."""
     from calque.commands.output import print_json
-    from calque.commands.verify import aside_row, difference_row, verified
-    from calque.control.requests import leave_request
-    from calque.model.requests import Action
+    from calque.commands.verify import verified
+    from calque.control.verification import ask_repair
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     documents, complete = [], True
     for name in targets:
         verification = verified(wiring, name, tables, data)
-        tables_to_read = to_read(verification)
-        if tables_to_read:
-            leave_request(wiring, name, Action.REPAIR, tables_to_read)
-        remaining = [difference for difference in verification.differences if not is_mended(difference)]
+        document, remaining = ask_repair(wiring, verification)
         complete = complete and not remaining and not verification.set_aside
-        documents.append(
-            {
-                "target": name,
-                "event_id": verification.event_id,
-                "tables": tables_to_read,
-                "left": [difference_row(wiring, name, difference) for difference in remaining],
-                "set_aside": [aside_row(wiring, name, skipped) for skipped in verification.set_aside],
-            }
-        )
+        documents.append(document)
         if not settings.json:
-            show(wiring, name, tables_to_read, remaining, verification)
+            show(wiring, name, document["tables"], remaining, verification)
     if settings.json:
         print_json(documents[0] if len(documents) == 1 else documents)
     return DONE if complete else NOT_ALL
-
-
-def to_read(verification: Verification) -> list[str]:
-    """Tables whose differences an exact read mends."""
-    return sorted({str(difference.table) for difference in verification.differences if is_mended(difference)})
-
-
-def is_mended(difference: Difference) -> bool:
-    """What is not ours needs `adopt`; databases and functions follow their own next event."""
-    from calque.core.compare import TABLE, DifferenceKind
-
-    return difference.of == TABLE and difference.kind is not DifferenceKind.FOREIGN
 
 
 def left_because(difference: Difference) -> str:

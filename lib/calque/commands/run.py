@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from calque.commands.options import CommandSettings, examples, head_or_event, shared, targets_option
+from calque.logs.setup import log_to_stderr
 from calque.streams.signals import ended_by_signals
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def command(settings: CommandSettings, until: str | int | None, targets: Sequenc
     """
     with ended_by_signals() as stopping:
         config = settings.load()
+        log_to_stderr(config.log.format, config.log.level)
         return run(settings, config, config.select(targets), until, stopping, targets)
 
 

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from calque.commands.options import CommandSettings, examples, shared
-from calque.errors import CalqueError
+from calque.errors import CalqueError, print_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from calque.statements.result import Result
+    from calque.statements.result import AnyResult
     from calque.statements.session import Session
 
 STANDARD_INPUT = "-"
+AT_A_TIME = 1_000
+"""Rows of an engine that one table shows."""
 COMMENT = re.compile(r"--\s")
 
 
@@ -69,19 +71,29 @@ def command(settings: CommandSettings, statements: str | None, file: str | None,
     if statements is not None and file is not None:
         raise click.UsageError("The statements stand in an argument and in a file. Only one of them is read")
     session = session_of(settings, target)
-    if statements is None and file is None and sys.stdin.isatty():
-        if csv or settings.json:
-            raise click.UsageError("The shell prints tables. --csv and --json need statements")
-        return run_shell(session)
-    return run(settings, session, statements if statements is not None else text_of(file or STANDARD_INPUT), csv)
+    try:
+        if statements is None and file is None and sys.stdin.isatty():
+            if csv or settings.json:
+                raise click.UsageError("The shell prints tables. --csv and --json need statements")
+            return run_shell(session)
+        return run(settings, session, statements if statements is not None else text_of(file or STANDARD_INPUT), csv)
+    finally:
+        session.close()
 
 
 def session_of(settings: CommandSettings, target: str | None) -> Session:
     from calque.statements.session import Session
     from calque.wiring.wiring import Wiring
 
-    config = settings.load()
-    return Session(Wiring(config), config.select([target])[0] if target is not None else None)
+    config = settings.load_any()
+    session = Session(Wiring(config), config.select([target])[0] if target is not None else None)
+    session.note = print_note
+    return session
+
+
+def print_note(text: str) -> None:
+    """On stderr: standard output has rows and nothing else."""
+    print_error(text)
 
 
 def text_of(file: str) -> str:
@@ -108,13 +120,13 @@ def run(settings: CommandSettings, session: Session, text: str, is_csv: bool) ->
     else:
         for _, result in results:
             if is_csv and result.columns:
-                print_csv(result.columns, result.rows)
+                print_csv(result.columns, cells_of(result))
             else:
                 print_result(result)
     return 0
 
 
-def executed(text: str, session: Session) -> Iterator[tuple[str, Result]]:
+def executed(text: str, session: Session) -> Iterator[tuple[str, AnyResult]]:
     """The results as they come. A terminal shows meanwhile what is being done."""
     from rich.console import Console
     from rich.text import Text
@@ -132,14 +144,16 @@ def executed(text: str, session: Session) -> Iterator[tuple[str, Result]]:
             status.start()
 
 
-def print_documents(results: Iterable[tuple[str, Result]]) -> None:
+def print_documents(results: Iterable[tuple[str, AnyResult]]) -> None:
     """One document, also when a statement failed: those before it are in it."""
     from calque.commands.output import print_json
+    from calque.statements.result import StreamedResult, json_value
 
     documents: list[dict[str, object]] = []
     try:
         for text, result in results:
-            documents.append({"statement": text, "columns": result.columns, "rows": result.rows})
+            rows = [json_value(row) for row in result.rows] if isinstance(result, StreamedResult) else result.rows
+            documents.append({"statement": text, "columns": result.columns, "rows": rows})
     except CalqueError:
         if documents:
             print_json(documents)
@@ -147,11 +161,37 @@ def print_documents(results: Iterable[tuple[str, Result]]) -> None:
     print_json(documents)
 
 
-def print_result(result: Result) -> None:
-    from calque.commands.output import print_rows
+def print_result(result: AnyResult) -> None:
+    """A table; of rows that come one by one a table for some of them at a time."""
+    from itertools import islice
 
-    if result.columns:
+    from calque.commands.output import print_rows
+    from calque.statements.result import StreamedResult
+
+    if not result.columns:
+        return
+    if not isinstance(result, StreamedResult):
         print_rows(result.columns, result.rows)
+        return
+    cells = cells_of(result)
+    first = tuple(islice(cells, AT_A_TIME))
+    print_rows(result.columns, first)
+    while more := tuple(islice(cells, AT_A_TIME)):
+        print_rows(result.columns, more)
+
+
+def cells_of(result: AnyResult) -> Iterator[Sequence[object]]:
+    """Rows as tables and CSV show them: what an engine nests is JSON."""
+    from json import dumps
+
+    from calque.statements.result import StreamedResult, json_value
+
+    if not isinstance(result, StreamedResult):
+        yield from result.rows
+        return
+    for row in result.rows:
+        values = map(json_value, row)
+        yield tuple(dumps(value) if isinstance(value, list | dict) else value for value in values)
 
 
 def run_shell(session: Session) -> int:

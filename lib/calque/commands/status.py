@@ -64,31 +64,26 @@ def show(document: Mapping[str, Any]) -> None:
     """The document for people."""
     from calque.commands.output import print_line, print_table
 
-    source, journal = document["source"], document["journal"]
-    head = f"event {source['head']}" if source["reachable"] else "unreachable"
-    extent = f"events {journal['oldest']} to {journal['last']}" if journal["oldest"] is not None else "no events"
-    print_line(f"source {source['name']}: {head}; journal: {extent}")
-    capture = document["capture"]
-    error = f": {capture['last_error']}" if capture["last_error"] else ""
-    print_line(f"capture is {capture['state']}{error}")
-    if journal["last_error"]:
-        print_line(f"the journal can't be read: {journal['last_error']}")
+    for source in document["sources"]:
+        show_source(source)
     for process in document["processes"]:
         pages = f", {process['serves']}" if process["serves"] else ""
         print_line(
             f"process {process['pid']} on {process['host']}{pages}: {', '.join(process['targets']) or 'no target'}"
         )
-    for gap in journal["gaps"]:
-        of = f" of {gap['target']}" if "target" in gap else ""
-        print_line(
-            f"gap{of}: events {gap['from']} to {gap['to']} ({gap['cause']}), found at {gap['found_at']}: {gap['state']}"
-        )
+    for source in document["sources"]:
+        show_gaps(source)
+    kept_seconds = {source["source"]["name"]: source["capture"]["kept_seconds"] for source in document["sources"]}
     headings = ("target", "state", "position", "lag", "epoch", "live", "being read", "waiting", "quarantined", "error")
     print_table(headings, [(name, *cells(target)) for name, target in document["targets"].items()])
+    if document["notices"]:
+        columns = ("notices", "at", "state", "position", "lag", "error")
+        print_table(columns, [(name, *channel_cells(one)) for name, one in document["notices"].items()])
     for name, target in document["targets"].items():
-        if is_beyond_half(target["lag_seconds"], capture["kept_seconds"]):
+        kept = kept_seconds[target["source"]]
+        if is_beyond_half(target["lag_seconds"], kept):
             print_line(
-                f"{name}: warning: the lag is more than half of the {capture['kept_seconds']:.0f} s for which Hive "
+                f"{name}: warning: the lag is more than half of the {kept:.0f} s for which Hive "
                 "keeps files at the source (hive.repl.cm.retain); after that their states are passed over"
             )
         if target["reading"] is not None:
@@ -99,8 +94,35 @@ def show(document: Mapping[str, Any]) -> None:
             print_line(f"{name}: {row['table']} is {row['state']}, shows event {row['shows']}: {row['reason']}")
         if len(target["set_aside"]) > ROWS:
             print_line(f"{name}: and {len(target['set_aside']) - ROWS} more that are set aside")
+        for row in target["lagging"][:ROWS]:
+            lag = f"{row['lag_events']} events, {row['lag_seconds']} s"
+            print_line(f"{name}: {row['table']} shows event {row['shows']}, and lags by {lag}")
         for row in target["quarantined"]:
             print_line(f"{name}: {row['table']} is quarantined since event {row['since_event']}: {row['reason']}")
+
+
+def show_source(document: Mapping[str, Any]) -> None:
+    """The source, its capture and its journal."""
+    from calque.commands.output import print_line
+
+    source, journal, capture = document["source"], document["journal"], document["capture"]
+    head = f"event {source['head']}" if source["reachable"] else "unreachable"
+    extent = f"events {journal['oldest']} to {journal['last']}" if journal["oldest"] is not None else "no events"
+    print_line(f"source {source['name']}: {head}; journal: {extent}")
+    error = f": {capture['last_error']}" if capture["last_error"] else ""
+    print_line(f"capture is {capture['state']}{error}")
+    if journal["last_error"]:
+        print_line(f"the journal can't be read: {journal['last_error']}")
+
+
+def show_gaps(document: Mapping[str, Any]) -> None:
+    from calque.commands.output import print_line
+
+    for gap in document["journal"]["gaps"]:
+        of = f" of {gap['target']}" if "target" in gap else ""
+        print_line(
+            f"gap{of}: events {gap['from']} to {gap['to']} ({gap['cause']}), found at {gap['found_at']}: {gap['state']}"
+        )
 
 
 def is_beyond_half(lag_seconds: float | None, kept_seconds: float | None) -> bool:
@@ -124,6 +146,11 @@ def cells(target: Mapping[str, Any]) -> tuple[object, ...]:
         tables["quarantined"],
         target["last_error"],
     )
+
+
+def channel_cells(channel: Mapping[str, Any]) -> tuple[object, ...]:
+    lag = f"{channel['lag_events']} events" if channel["lag_events"] is not None else None
+    return channel["at"], channel["state"], channel["position"], lag, channel["last_error"]
 
 
 def reading(document: Mapping[str, Any]) -> str:

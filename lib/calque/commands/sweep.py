@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from calque.config import Config
     from calque.core.admit import Admission
     from calque.engine.sweep.retention import DeletedRows
-    from calque.engine.sweep.sweep import SweepResult
+    from calque.engine.sweep.sweep import SweepResult, Unsent
+    from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
 
@@ -66,11 +67,33 @@ def sweep_one(wiring: Wiring, name: str) -> SweepResult:
     side = target.side_behind(target.deputy())
     held_from = held_since(wiring.control, name, now)
     result = sweep_target(
-        side, target.source.side().journal, now, old_notes, neighbours(wiring.config, name), held_from
+        side,
+        target.source.side().journal,
+        now,
+        old_notes,
+        neighbours(wiring.config, name),
+        held_from,
+        unsent(wiring, name, now),
     )
     if dict(result.noted) != old_notes:
         wiring.control.put(target.places.sweep_record, {"noted": result.noted})
     return result
+
+
+def unsent(wiring: Wiring, name: str, now_ns: int) -> Unsent | None:
+    """None where no channel is at the target. Channels that never ran want nothing of the past."""
+    from calque.engine.notices.positions import Position
+    from calque.engine.sweep.sweep import Unsent
+
+    records = [
+        record
+        for channel in wiring.config.channels_at(name)
+        if (record := wiring.control.read(wiring.channel(channel.name).places.position_record)) is not None
+    ]
+    if not records:
+        return None
+    retention = wiring.target(name).source.plug.journal.retention
+    return Unsent(min(Position.of(record).epoch for record in records), now_ns - int(retention * 1e9))
 
 
 def noted_before(wiring: Wiring, name: str) -> dict[str, int]:
@@ -95,7 +118,7 @@ def neighbours(config: Config, name: str) -> list[Admission]:
         other_place = place(target.keys.warehouse)
         if (
             other != name
-            and target.keys.data == "copy"
+            and target.admission().copies_some
             and (own_place.contains(other_place) or other_place.contains(own_place))
         ):
             admissions.append(target.admission())
@@ -103,12 +126,26 @@ def neighbours(config: Config, name: str) -> list[Admission]:
 
 
 def forget(wiring: Wiring) -> DeletedRows:
-    from calque.engine.sweep.retention import Limits, let_go
+    from calque.engine.sweep.retention import DeletedRows
 
-    source = wiring.only_source()
-    plug = source.plug
-    ledgers = [wiring.ledger(name) for name in wiring.config.targets_of(plug.name)]
-    return let_go(source.side(), ledgers, plug.journal.retention, Limits(plug.keys.pin_bytes, plug.keys.pin_age))
+    deleted = DeletedRows()
+    for name, source in wiring.sources.items():
+        deleted += forget_of_source(wiring, name, source)
+    return deleted
+
+
+def forget_of_source(wiring: Wiring, name: str, source: SourceWiring) -> DeletedRows:
+    from calque.engine.sweep.retention import Limits, let_go, retain_keys
+    from calque.streams.beginning import beginning_of
+
+    keys, retention = source.plug.keys, source.plug.journal.retention
+    ledgers = [wiring.ledger(target) for target in wiring.config.targets_of(name)]
+
+    def before() -> None:
+        begin = beginning_of(wiring, name).recorded() or 0
+        retain_keys(source.side(), wiring.control, source.places.notice_keys_record, begin, retention)
+
+    return let_go(source.side(), ledgers, retention, Limits(keys.pin_bytes, keys.pin_age), before)
 
 
 def document(results: dict[str, SweepResult], deleted_rows: DeletedRows) -> object:

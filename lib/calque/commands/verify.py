@@ -15,16 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
-    from calque.core.compare import ComparedCounts, Difference
-    from calque.engine.verify.report import SkippedObject, Verification
-    from calque.model.names import TableName
+    from calque.core.compare import ComparedCounts
+    from calque.engine.verify.report import Verification
     from calque.wiring.wiring import Wiring
 
 DIFFERENT, EQUAL, NOT_ALL = 1, 0, 75
 ROWS = 200
 """How many differences of a target are shown to people; `--json` has them all."""
-STOPPED_PATIENCE = 2.0
-"""Seconds that a target is waited for when no `run` is seen here: it may run on another host."""
 HEADINGS = ("table", "partition", "kind", "what", "source", "target")
 
 
@@ -49,6 +46,7 @@ def command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[
 def run(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
     """`data` is "none", "size" or "checksum"; no `tables` means all."""
     from calque.commands.output import print_json
+    from calque.control.verification import document
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
@@ -66,15 +64,10 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
 
 def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> Verification:
     """Compare one target; on a terminal with a bar on stderr."""
-    from calque.control.status_records import is_running
-    from calque.engine.verify.verify import PATIENCE, verify
+    from calque.control.verification import verification
 
-    target_wiring = wiring.target(target)
-    patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE
     with bar(target) as progress:
-        return verify(
-            target_wiring.source.side(), target_wiring.side(), tables, data, patience=patience, progress=progress
-        )
+        return verification(wiring, target, tables, data, progress)
 
 
 @contextmanager
@@ -92,51 +85,10 @@ def bar(target: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def document(wiring: Wiring, verification: Verification) -> dict[str, Any]:
-    """The contract's object."""
-    name = verification.target
-    return {
-        "target": name,
-        "event_id": verification.event_id,
-        "compared": verification.compared,
-        "differences": [difference_row(wiring, name, difference) for difference in verification.differences],
-        "set_aside": [aside_row(wiring, name, skipped) for skipped in verification.set_aside],
-    }
-
-
-def difference_row(wiring: Wiring, target: str, difference: Difference) -> dict[str, Any]:
-    return {
-        "table": str(difference.table),
-        **at_target(wiring, target, difference.table),
-        "partition": difference.partition or None,
-        "kind": difference.kind.value,
-        "what": difference.what,
-        "source": difference.source,
-        "target": difference.target,
-    }
-
-
-def aside_row(wiring: Wiring, target: str, skipped: SkippedObject) -> dict[str, Any]:
-    """As in `status`."""
-    return {
-        "table": str(skipped.table),
-        **at_target(wiring, target, skipped.table),
-        "state": skipped.state,
-        "shows": skipped.shows,
-        "reason": skipped.reason,
-    }
-
-
-def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
-    """The target's name of an object, where it is another one."""
-    name_at_target = wiring.config.target(target).admission().name_at_target(name)
-    label_at_target = str(name_at_target if name.table else name_at_target.database)
-    return {"at_target": label_at_target} if label_at_target != str(name) else {}
-
-
 def show(wiring: Wiring, verification: Verification) -> None:
     """The result for people."""
     from calque.commands.output import print_line, print_table
+    from calque.control.verification import aside_row, difference_row
 
     rows = [difference_row(wiring, verification.target, difference) for difference in verification.differences]
     if rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Strict, ValidationInfo
 
@@ -13,10 +13,15 @@ from calque.config import librdkafka, places, units
 from calque.config.pydantic_errors import WrongError, base_folder, with_pydantic_errors
 from calque.config.secret_keys import secret_options
 from calque.core.patterns import parse_pattern
+from calque.core.predicates import parse_predicate
+from calque.core.subset import parse_where
 from calque.errors import Refused, nearest
 from calque.model.names import OURS
 from calque.model.secrets import Options
 
+Item = TypeVar("Item")
+SMALLEST, LARGEST = 10**6, 10**9
+"""Of files that small ones are combined into, in bytes."""
 LOGIN = ("user", "password")
 REGISTRY_OPTIONS = frozenset(
     {
@@ -85,6 +90,78 @@ def _scans(scans: object) -> Mapping[str, float | None]:
     return intervals
 
 
+DATA = ("copy", "none")
+
+
+def _data(value: object) -> str | Mapping[str, str]:
+    """For every table, or by pattern."""
+    if isinstance(value, str):
+        return _data_mode(value)
+    if not isinstance(value, Mapping):
+        todo = 'Write "copy", "none", or by table: { "*.*" = "copy", "tmp.*" = "none" }'
+        raise WrongError(Refused("it must be a string or a table", todo=todo))
+    modes: dict[str, str] = {}
+    for pattern, mode in value.items():
+        try:
+            modes[_pattern(pattern)] = _data_mode(mode)
+        except Refused as refused:
+            raise WrongError(refused, pattern) from None
+    return modes
+
+
+def _data_mode(value: object) -> str:
+    if value in DATA and isinstance(value, str):
+        return value
+    shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+    raise Refused(f"{shown} is neither copy nor none", nearest(str(value), DATA), 'Write "copy" or "none"')
+
+
+def _retentions(retentions: object) -> Mapping[str, float]:
+    """Durations by pattern."""
+    if not isinstance(retentions, Mapping):
+        raise WrongError(Refused("it must be a table", todo='Write { "logs.*" = "7d" }'))
+    seconds: dict[str, float] = {}
+    for pattern, value in retentions.items():
+        try:
+            seconds[_pattern(pattern)] = _positive(units.seconds(value))
+        except Refused as refused:
+            raise WrongError(refused, pattern) from None
+    return seconds
+
+
+def by_patterns(table: Mapping[str, Item]) -> Mapping[str, Item]:
+    """The same, if its keys are patterns."""
+    for pattern in table:
+        try:
+            _pattern(pattern)
+        except Refused as refused:
+            raise WrongError(refused, pattern) from None
+    return table
+
+
+def _subsets(table: Mapping[str, str]) -> Mapping[str, str]:
+    """Predicates over partition keys, by pattern."""
+    for pattern, predicate in by_patterns(table).items():
+        try:
+            parse_predicate(predicate)
+        except Refused as refused:
+            raise WrongError(refused, pattern) from None
+    return table
+
+
+def _where(text: str) -> str:
+    parse_where(text)
+    return text
+
+
+def _compact_size(value: object) -> int:
+    size = units.size(value)
+    if not SMALLEST <= size <= LARGEST:
+        why = "Files are made in memory, and smaller ones are not worth it"
+        raise Refused(f'"{value}" is no size of files to make', why, 'Write "1MB" to "1GB"')
+    return size
+
+
 def _start(value: object) -> int | None:
     if value == "bootstrap":
         return None
@@ -106,6 +183,10 @@ def _source_name(text: str) -> str:
         why = 'Letters, digits, "_", "-" and ".", at most 64, make a name'
         raise Refused(f'"{text}" is no name', why, 'Write e.g. "hq"')
     return text
+
+
+def _optional_source_name(text: str) -> str:
+    return _source_name(text) if text else text
 
 
 def _user(text: str) -> str:
@@ -237,14 +318,20 @@ def _librdkafka(options: Options) -> Options:
 
 
 Name = Annotated[str, AfterValidator(with_pydantic_errors(_source_name))]
+OptionalName = Annotated[str, AfterValidator(with_pydantic_errors(_optional_source_name))]
 User = Annotated[str, AfterValidator(with_pydantic_errors(_user))]
 Duration = Annotated[float, BeforeValidator(with_pydantic_errors(units.seconds))]
 PositiveDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_positive))]
 Scan = Annotated[float | None, BeforeValidator(with_pydantic_errors(_scan))]
 Scans = Annotated[Mapping[str, float | None], BeforeValidator(_scans)]
+Data = Annotated[str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_data))]
+Retentions = Annotated[Mapping[str, float], BeforeValidator(_retentions)]
+Subsets = Annotated[Mapping[str, str], AfterValidator(_subsets)]
+Where = Annotated[str, AfterValidator(with_pydantic_errors(_where))]
 Start = Annotated[int | None, BeforeValidator(with_pydantic_errors(_start))]
 Bandwidth = Annotated[int, BeforeValidator(with_pydantic_errors(_bandwidth))]
 Share = Annotated[float, BeforeValidator(with_pydantic_errors(units.share))]
+CompactSize = Annotated[int, BeforeValidator(with_pydantic_errors(_compact_size))]
 Size = Annotated[int, BeforeValidator(with_pydantic_errors(units.size))]
 Metastores = Annotated[tuple[str, ...], BeforeValidator(with_pydantic_errors(places.metastores))]
 OptionalEndpoint = Annotated[Endpoint | None, BeforeValidator(with_pydantic_errors(_optional_endpoint))]

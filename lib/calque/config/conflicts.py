@@ -7,11 +7,11 @@ from itertools import combinations
 
 from calque.config.lines import Path
 from calque.config.places import one_metastore
-from calque.config.plugs import Config, Target
+from calque.config.plugs import AT_SOURCE, Config, Target
 from calque.core.admit import Admission
 from calque.core.image import PARKED
 from calque.core.overlap import shared_name
-from calque.errors import Refused
+from calque.errors import Refused, nearest
 
 
 def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
@@ -20,10 +20,24 @@ def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
         admission = target.admission()
         yield from _within(name, admission)
         yield from _arming(name, target)
+        yield from _compacting(name, target)
         if one_metastore(target.keys.metastore, config.source_of(name).keys.metastore):
             yield from _onto_itself(name, admission)
+    for name, channel in config.channels.items():
+        if not channel.is_at_source() and channel.at not in config.targets:
+            what = f'"{channel.at}" is neither "source" nor a target'
+            yield ("notices", name, "at"), Refused(what, nearest(channel.at, (AT_SOURCE, *config.targets)))
+    if AT_SOURCE in config.targets and config.channels:
+        what = 'a target is called "source"'
+        why = "Notices would be of that target, or of the source itself"
+        yield ("targets", AT_SOURCE), Refused(what, why, "Give the target another name")
     for one, other in combinations(config.targets.values(), 2):
         yield from _between(one, other)
+    for one_cluster, other_cluster in combinations(config.clusters.values(), 2):
+        if one_metastore(one_cluster.keys.metastore, other_cluster.keys.metastore):
+            what = f"{one_cluster.name} and {other_cluster.name} have one metastore"
+            why = "A cluster has a metastore of its own, by which its tables are known"
+            yield ("clusters", other_cluster.name, "metastore"), Refused(what, why, "Correct one of the addresses")
 
 
 def _within(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:
@@ -36,9 +50,20 @@ def _within(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:
 
 def _arming(name: str, target: Target) -> Iterator[tuple[Path, Refused]]:
     for key, value in target.keys.properties.items():
-        if target.keys.data == "none" and value and key.lower() in PARKED:
+        if target.admission().leaves_some and value and key.lower() in PARKED:
             what = f"\"{key}\" would have the target's metastore act on the source's files"
             yield ("targets", name, "properties"), Refused(what, 'With data = "none" they are its own', "Leave it out")
+
+
+def _compacting(name: str, target: Target) -> Iterator[tuple[Path, Refused]]:
+    if target.keys.compact and target.keys.data == "none":
+        what = 'compact is of no use with data = "none"'
+        yield ("targets", name, "compact"), Refused(what, "Files stay at the source as they are", "Leave it out")
+    elif target.keys.compact and target.keys.appends != "new_directory":
+        what = 'compact needs appends = "new_directory"'
+        why = "Files that an INSERT adds can't be put beside combined ones: later events name the source's files"
+        todo = 'Write appends = "new_directory", or leave compact out'
+        yield ("targets", name, "compact"), Refused(what, why, todo)
 
 
 def _onto_itself(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:
@@ -67,7 +92,7 @@ def _shared_place(one: Target, other: Target) -> str:
     first, second = one.keys, other.keys
     if one_metastore(first.metastore, second.metastore):
         return second.metastore[0]
-    both_copy = first.data == "copy" and second.data == "copy"
+    both_copy = one.admission().copies_some and other.admission().copies_some
     return second.warehouse if both_copy and first.warehouse == second.warehouse else ""
 
 

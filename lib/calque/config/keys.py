@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
@@ -11,15 +10,17 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from calque.config.checks import (
     Bandwidth,
     Brokers,
+    CompactSize,
+    Data,
     Duration,
     Folder,
     KafkaOptions,
     Location,
     Metastores,
     Name,
-    OptionalEndpoint,
     OptionalFile,
     OptionalLocation,
+    OptionalName,
     OptionTable,
     Patterns,
     PositiveDuration,
@@ -28,13 +29,17 @@ from calque.config.checks import (
     Registry,
     RegistryOptions,
     Renames,
+    Retentions,
     Scan,
     Scans,
     Share,
     Size,
     Start,
+    Subsets,
     Topic,
     User,
+    Where,
+    by_patterns,
 )
 from calque.config.login_misfits import misfits
 from calque.config.pydantic_errors import WrongError, with_pydantic_errors
@@ -43,10 +48,9 @@ from calque.core.patterns import matches, parse_pattern
 from calque.errors import Refused
 from calque.model.access import Login, MetastoreAccess, NoLogin, PasswordLogin, TokenLogin
 from calque.model.names import TableName
+from calque.model.policy import SmallFilesRule
 from calque.model.secrets import Secret
 from calque.model.tls import Tls
-
-TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
 
 class Section(BaseModel):
@@ -71,7 +75,8 @@ class TlsSection(Section):
             raise WrongError(
                 Refused("verify is false", "It is of no use to name a ca then", "Remove one of them"), "verify"
             )
-        with_pydantic_errors(Tls.context)(self.tls())
+        if self.ca or self.certificate:
+            with_pydantic_errors(Tls.context)(self.tls())
         return self
 
     def tls(self) -> Tls:
@@ -176,13 +181,39 @@ class Window(Section):
     max_delay: Duration = 1.0
 
 
-class Serve(Section):
-    """`address` is None for no endpoint. A configuration that does not say has it wherever there is room."""
+class Log(Section):
+    format: Literal["text", "json"] = "text"
+    level: Literal["debug", "info", "warning", "error"] = "info"
 
-    address: OptionalEndpoint = None
 
-    def is_default(self) -> bool:
-        return not self.model_fields_set
+class Done(Section):
+    """How marks of complete sets are kept, in seconds, and whether metastores are told of them."""
+
+    retention: PositiveDuration = 30 * 86400.0
+    retentions: Retentions = {}
+    metastore: bool = False
+
+    def lifetimes(self) -> Callable[[TableName], float]:
+        """The seconds for which marks of a table are kept that says nothing itself. Of the patterns that match, the
+        longest decides."""
+        rules = [
+            (parse_pattern(text), self.retentions[text]) for text in sorted(self.retentions, key=len, reverse=True)
+        ]
+
+        def lifetime(name: TableName) -> float:
+            return next((seconds for pattern, seconds in rules if matches(pattern, name)), self.retention)
+
+        return lifetime
+
+
+class Compact(Section):
+    """What small files of a new partition are."""
+
+    files: Annotated[int, Field(ge=2)] = 100
+    below: CompactSize = 128 * 10**6
+
+    def rule(self) -> SmallFilesRule:
+        return SmallFilesRule(self.files, self.below)
 
 
 class Target(MetastoreSection):
@@ -194,7 +225,7 @@ class Target(MetastoreSection):
     consistency: Literal["table", "database"] = "table"
     atomicity: Literal["listing", "rows"] = "listing"
     appends: Literal["in_place", "new_directory"] = "in_place"
-    data: Literal["copy", "none"] = "copy"
+    data: Data = "copy"
     drops: Literal["follow", "keep"] = "follow"
     grace: Duration = 3600.0
     max_drop: Share = 0.1
@@ -203,27 +234,22 @@ class Target(MetastoreSection):
     parallel_copies: Annotated[int, Field(ge=0)] = 0
     external_base: OptionalLocation = ""
     locations: Prefixes = {}
+    partitions: Subsets = {}
+    where: Where = ""
     strict_locations: bool = False
     properties: Properties = {}
+    compact: Annotated[Mapping[str, Compact], AfterValidator(by_patterns)] = {}
     storage: OptionTable = {}
 
-
-def _named_targets(targets: Mapping[str, Target]) -> Mapping[str, Target]:
-    if not targets:
-        raise WrongError(Refused("there is no target", "Nothing would be replicated", "Add a section [targets.NAME]"))
-    for name in targets:
-        if not TARGET.fullmatch(name):
-            why = 'Letters, digits, "_" and "-", at most 64, make a name'
-            raise WrongError(Refused(f'"{name}" is no name for a target', why, "Write e.g. [targets.dr]"), name)
-    return targets
+    def small_files(self) -> Mapping[str, SmallFilesRule]:
+        return {pattern: compact.rule() for pattern, compact in self.compact.items()}
 
 
-class File(Section):
-    """A whole file. It holds one source."""
+class Repl(Section):
+    """Of REPL DUMP and REPL LOAD. An empty `source` means the name of `[source]`."""
 
-    source: Source
-    state: State = Field(default_factory=dict, validate_default=True)
-    journal: Journal = Field(default_factory=dict, validate_default=True)
-    window: Window = Field(default_factory=dict, validate_default=True)
-    serve: Serve = Field(default_factory=dict, validate_default=True)
-    targets: Annotated[Mapping[str, Target], AfterValidator(_named_targets)]
+    root: OptionalLocation = ""
+    retain: Annotated[int, Field(ge=0)] = 3
+    source: OptionalName = ""
+    mode: Literal["seed", "hive4"] = "seed"
+    storage: OptionTable = {}

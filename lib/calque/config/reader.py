@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from calque.config.cluster_keys import Cluster, Clusters
 from calque.config.conflicts import conflicts
-from calque.config.keys import File, Journal, Serve, Source, State, Target, TlsSection, Window
+from calque.config.file import FileOfLinks, form_of
+from calque.config.keys import Done, Journal, Log, Repl, Source, State, Target, TlsSection, Window
 from calque.config.lines import FileLines
 from calque.config.lines import Path as KeyPath
+from calque.config.notice_keys import Notices
 from calque.config.places import without_login
 from calque.config.plugs import Config, config_of
 from calque.config.pydantic_errors import WrongError
+from calque.config.remote_keys import Credentials, Remotes
+from calque.config.serve_keys import Serve, ServeTls
 from calque.errors import Refused, nearest, sentence
 
 SECTIONS: Mapping[str, type[BaseModel]] = {
@@ -27,6 +32,10 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "journal": Journal,
     "window": Window,
     "serve": Serve,
+    "log": Log,
+    "repl": Repl,
+    "done": Done,
+    "clusters": Clusters,
 }
 KINDS = {
     "string": 'text in quotes, e.g. "hq"',
@@ -51,9 +60,32 @@ class Problem:
 
 
 def load(path: str | Path) -> Config:
-    """The configuration in the file, checked whole; nothing is connected to. Raises `Refused` with the line of
-    each problem."""
+    """The configuration in the file, and those of the deployments that its clusters name, checked whole; nothing is
+    connected to. Raises `Refused` with the line of each problem."""
     path = Path(path)
+    config, lines = _loaded(path)
+    if config.resolution is not None and config.resolution.deployments:
+        deployments = tuple(
+            _deployment(path, lines, Path(one), number)
+            for number, one in enumerate(config.resolution.deployments)
+            if Path(one) != config.path
+        )
+        config = replace(config, deployments=deployments)
+    return config
+
+
+def _deployment(path: Path, lines: FileLines, deployment: Path, number: int) -> Config:
+    """What that file says of its source and targets."""
+    try:
+        config, _ = _loaded(deployment)
+        config.require_source()
+    except Refused as refused:
+        where = f"{path}:{lines.find(('clusters', 'deployments', number), deployment.name) or 1}"
+        raise Refused(f"{where}: clusters.deployments: {refused.what}", refused.why, refused.todo) from None
+    return config
+
+
+def _loaded(path: Path) -> tuple[Config, FileLines]:
     text = _text(path)
     try:
         data = tomllib.loads(text)
@@ -62,13 +94,13 @@ def load(path: str | Path) -> Config:
     lines = FileLines(text)
     context = {"base": path.absolute().parent}
     try:
-        config = config_of(path.absolute(), File.model_validate(data, context=context))
+        config = config_of(path.absolute(), form_of(data).model_validate(data, context=context))
     except ValidationError as error:
         raise _refused(path, [_problem(details, lines) for details in error.errors()]) from None
     problems = [Problem(lines.find(key), refused.what, refused.why, refused.todo) for key, refused in conflicts(config)]
     if problems:
         raise _refused(path, problems)
-    return config
+    return config, lines
 
 
 def _text(path: Path) -> str:
@@ -118,7 +150,8 @@ def _problem(details: ErrorDetails, lines: FileLines) -> Problem:
     if isinstance(wrong, WrongError):
         inner = (*path, wrong.key) if wrong.key else path
         refused = wrong.refused
-        return Problem(lines.find(inner, value), f"{_key(path)}: {refused.what}", refused.why, refused.todo)
+        what = f"{_key(path)}: {refused.what}" if path else refused.what
+        return Problem(lines.find(inner, value), what, refused.why, refused.todo)
     line = lines.find(path, value)
     match details["type"]:
         case "extra_forbidden":
@@ -154,21 +187,38 @@ def _unknown(path: KeyPath) -> tuple[str, str]:
 
 
 def _models() -> Mapping[str, type[BaseModel]]:
-    return {**SECTIONS, "targets.NAME": Target}
+    return {
+        **SECTIONS,
+        "targets.NAME": Target,
+        "notices.NAME": Notices,
+        "clusters.NAME": Cluster,
+        "remotes": Remotes,
+    }
 
 
 def _model(path: KeyPath) -> type[BaseModel]:
     if not path:
-        return File
+        return FileOfLinks
     if path[-1] == "tls":
-        return TlsSection
-    return SECTIONS.get(str(path[0]), Target)
+        return ServeTls if path[0] == "serve" else TlsSection
+    if path[0] == "remotes":
+        return Credentials if len(path) > 1 else Remotes
+    if path[0] == "clusters" and len(path) > 1:
+        return Cluster
+    return Notices if path[0] == "notices" else SECTIONS.get(str(path[0]), Target)
 
 
 def _add(path: KeyPath) -> str:
     if len(path) == 1:
-        return "Add the section [targets.NAME]" if path[0] == "targets" else f"Add the section [{path[0]}]"
-    examples = {"name": '"hq"', "metastore": '"thrift://host:9083"', "warehouse": '"file:///data/dr"'}
+        return (
+            f"Add the section [{path[0]}.NAME]" if path[0] in ("targets", "notices") else f"Add the section [{path[0]}]"
+        )
+    examples = {
+        "name": '"hq"',
+        "metastore": '"thrift://host:9083"',
+        "warehouse": '"file:///data/dr"',
+        "url": '"kafka://host:9092"',
+    }
     return f"Add {path[-1]} = {examples.get(str(path[-1]), '…')} below [{_key(path[:-1])}]"
 
 

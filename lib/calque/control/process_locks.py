@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 LOOKED_AT_SECONDS = 0.2
 """Who asks for the holder has the lock for a moment."""
+LEASE_SECONDS = 30.0
+"""Of who captures a source that no target follows."""
 RENEWED_SECONDS = 1.0
 """After which a holder shows that it lives: so long a second process is not refused."""
 PAUSE_SECONDS = 0.02
@@ -43,7 +45,10 @@ def roles(config: Config, sources: Iterable[str], targets: Iterable[str]) -> dic
     a holder that shows no sign of life is replaced."""
     leases = {name: target.keys.lease for name, target in config.targets.items()}
     captures = {
-        config.sources[name].places.role: max(leases[target] for target in config.targets_of(name)) for name in sources
+        config.sources[name].places.role: max(
+            [leases[target] for target in config.targets_of(name)], default=LEASE_SECONDS
+        )
+        for name in sources
     }
     return captures | {TargetPlaces(name).role: leases[name] for name in targets}
 

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, Unavailable
 from calque.ports.records import MISSING, Json, Records, Stamp
 
 LOG = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 TELL_SECONDS = 3.0
 FRESH_SECONDS = 10.0
+POLL_SECONDS = 0.1
 RELOAD = "reload"
 PROCESSES = "processes/"
 
@@ -131,6 +132,24 @@ def ask_reload(control: Records) -> str:
     name = uuid.uuid4().hex
     control.put(RELOAD, {"id": name, "at": time.time()})
     return name
+
+
+def answers(control: Records, request: str, seconds: float) -> Sequence[Process]:
+    """The processes that run, when all of them have answered; those that end meanwhile need not. Raises
+    `Unavailable`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        running_processes = processes(control)
+        silent = [str(process.pid) for process in running_processes if process.answer.id != request]
+        if not silent:
+            return running_processes
+        if time.monotonic() > deadline:
+            raise Unavailable(
+                f"Process {', '.join(silent)} did not take the configuration over in {seconds:g} s",
+                "It is busy, or hangs",
+                "Look at its log, and at `calque status`",
+            )
+        time.sleep(POLL_SECONDS)
 
 
 def processes(control: Records) -> list[Process]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import datetime
 from typing import Any
 
+from calque.control.channel_status import of_channel
 from calque.control.pause_rules import is_paused as is_target_paused
 from calque.control.processes import processes
 from calque.control.status_records import HELD_BACK, capture_record, position_of, target_record
@@ -34,12 +35,38 @@ Document = dict[str, Any]
 def snapshot(wiring: Wiring) -> Document:
     """The whole document. An unreachable source is a fact in it, no error; a silent one is waited for no longer than
     `PATIENCE_SECONDS`."""
-    with closing(wiring.only_source().impatient_log(PATIENCE_SECONDS)) as log:
-        return document(wiring, log)
+    with ExitStack() as stack:
+        logs = {
+            name: stack.enter_context(closing(source.impatient_log(PATIENCE_SECONDS)))
+            for name, source in wiring.sources.items()
+        }
+        return document(wiring, logs)
 
 
-def document(wiring: Wiring, log: EventLog) -> Document:
-    source = wiring.only_source()
+def document(wiring: Wiring, logs: Mapping[str, EventLog]) -> Document:
+    """`source`, `capture` and `journal` are of the first source: the only one, as a rule. None where there is none, as
+    before the first link."""
+    sources = [of_source(wiring, source, logs[name]) for name, source in wiring.sources.items()]
+    heads = {name: source["source"]["head"] for name, source in zip(wiring.sources, sources, strict=True)}
+    targets: Document = {}
+    for name in wiring.config.targets:
+        source_name = wiring.config.source_of(name).name
+        of_one = of_target(wiring, name, heads[source_name], logs[source_name])
+        targets[name] = {"source": source_name, **of_one}
+    return {
+        **(sources[0] if sources else dict.fromkeys(("source", "capture", "journal"))),
+        "sources": sources,
+        "targets": targets,
+        "notices": {name: of_channel(wiring, name) for name in wiring.config.channels},
+        "processes": [
+            {"pid": one.pid, "host": one.host, "targets": list(one.targets), "serves": one.serves or None}
+            for one in processes(wiring.control)
+        ],
+    }
+
+
+def of_source(wiring: Wiring, source: SourceWiring, log: EventLog) -> Document:
+    """The source, its capture and its journal."""
     try:
         head: EventId | None = log.current()
     except CalqueError:
@@ -54,11 +81,6 @@ def document(wiring: Wiring, log: EventLog) -> Document:
             "kept_seconds": capture.get("kept_seconds"),
         },
         "journal": of_journal(wiring, source),
-        "targets": {name: of_target(wiring, name, head, log) for name in wiring.config.targets},
-        "processes": [
-            {"pid": one.pid, "host": one.host, "targets": list(one.targets), "serves": one.serves or None}
-            for one in processes(wiring.control)
-        ],
     }
 
 
@@ -118,6 +140,8 @@ def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) ->
             **dict.fromkeys(("bridges", "parts", "rereads", "disarmed")),
             "copying": report.get("copying"),
             "reading": report.get("reading"),
+            "window": report.get("window"),
+            "lagging": report.get("lagging", []),
             "last_error": report["last_error"] or str(error),
         }
 
@@ -151,6 +175,8 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
         "disarmed": sum(len(epoch.disarmed) for epoch in epochs),
         "copying": report.get("copying"),
         "reading": report.get("reading"),
+        "window": report.get("window"),
+        "lagging": report.get("lagging", []),
         "last_error": report["last_error"],
     }
 

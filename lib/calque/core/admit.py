@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from calque.core.patterns import Pattern, covers, literal_name, matches, may_touch, parse_pattern
+from calque.core.pattern_set import PatternSet
+from calque.core.patterns import covers, literal_name, matches, may_touch, parse_pattern
+from calque.core.small_files import rules_of
+from calque.core.subset import Subset
 from calque.model.names import OURS, TableName, table_name
-from calque.model.policy import Policy
+from calque.model.policy import Policy, SmallFilesRule
 
 
 class Admission:
@@ -19,9 +22,23 @@ class Admission:
         self.policy = policy
         self.include = tuple(parse_pattern(text) for text in policy.include)
         self.exclude = tuple(parse_pattern(text) for text in policy.exclude)
+        self._included, self._excluded = PatternSet(self.include), PatternSet(self.exclude)
         renames = [(_split(old), _split(new)) for old, new in policy.rename.items()]
+        self.subset = Subset(policy)
+        self._small_files = rules_of(policy.compact)
         self.tables = {old: new for old, new in renames if old.table}
         self.databases = {old.database: new.database for old, new in renames if not old.table}
+        self._tables_by_new_name: dict[TableName, list[TableName]] = {}
+        for old, new in self.tables.items():
+            self._tables_by_new_name.setdefault(new, []).append(old)
+        by_pattern = {"*.*": policy.data} if isinstance(policy.data, str) else policy.data
+        ordered = sorted(by_pattern.items(), key=lambda item: (-len(item[0]), item))
+        self.data = tuple((parse_pattern(text), mode == "copy") for text, mode in ordered)
+        """Which tables' files are copied: the first pattern that matches decides."""
+        self.copies_some = "*.*" not in by_pattern or any(copies for _, copies in self.data)
+        """Whether files of some table may be copied."""
+        self.leaves_some = not all(copies for _, copies in self.data)
+        """Whether files of some table may stay at the source."""
 
     def takes(self, name: TableName) -> bool:
         """Whether the table (or the database, for a name without one) is replicated. Exclude wins; what is ours by its
@@ -29,7 +46,7 @@ class Admission:
         name = table_name(*name)
         if not name.table:
             return self.takes_database(name.database)
-        return not _ours(name) and _any(self.include, name) and not _any(self.exclude, name)
+        return not _ours(name) and self._included.matches(name) and not self._excluded.matches(name)
 
     def taken(self, names: Iterable[TableName]) -> list[TableName]:
         """Those that the policy takes, sorted."""
@@ -39,9 +56,7 @@ class Admission:
         """Whether the database itself is replicated: a pattern covers it all, and none excludes it all."""
         database = database.lower()
         return (
-            not _ours(TableName(database))
-            and any(covers(pattern, database) for pattern in self.include)
-            and not any(covers(pattern, database) for pattern in self.exclude)
+            not _ours(TableName(database)) and self._included.covers(database) and not self._excluded.covers(database)
         )
 
     def touches_database(self, database: str) -> bool:
@@ -49,19 +64,41 @@ class Admission:
         database = database.lower()
         return (
             not _ours(TableName(database))
-            and any(may_touch(pattern, database) for pattern in self.include)
-            and not any(covers(pattern, database) for pattern in self.exclude)
+            and self._included.may_touch(database)
+            and not self._excluded.covers(database)
         )
 
     def takes_function(self, name: TableName) -> bool:
         """Whether the function is replicated: with its database, unless a pattern excludes its name."""
         name = table_name(*name)
-        return self.takes_database(name.database) and not _ours(name) and not _any(self.exclude, name)
+        return self.takes_database(name.database) and not _ours(name) and not self._excluded.matches(name)
+
+    def copies(self, name: TableName) -> bool:
+        """Whether the files of the table are copied (or the resources of the function); else they stay at the source,
+        and the definition alone is replicated."""
+        if not self.leaves_some:
+            return True
+        name = table_name(*name)
+        return next((copies for pattern, copies in self.data if matches(pattern, name)), True)
+
+    def leaves_some_of(self, database: str) -> bool:
+        """Whether files of some table of the database may stay at the source. False is certain; True need not be."""
+        database = database.lower()
+        for pattern, copies in self.data:
+            if not copies and may_touch(pattern, database):
+                return True
+            if copies and covers(pattern, database):
+                return False
+        return False
 
     def name_at_target(self, name: TableName) -> TableName:
         """The name there, admitted or not: a table's own rename wins over its database's."""
         name = table_name(*name)
         return self.tables.get(name) or TableName(self.databases.get(name.database, name.database), name.table)
+
+    def small_files(self, name: TableName) -> SmallFilesRule | None:
+        """Which small files of the table's new partitions are combined; None for none."""
+        return self._small_files(table_name(*name))
 
     def source_of(self, target_name: TableName) -> TableName | None:
         """The admitted object whose name there this is; None when the policy writes nothing under it.
@@ -95,7 +132,7 @@ class Admission:
         return [*literals, *self.tables, *map(TableName, self.databases)]
 
     def _candidates(self, target_name: TableName) -> list[TableName]:
-        by_table_rename = [old for old, new in self.tables.items() if new == target_name]
+        by_table_rename = self._tables_by_new_name.get(target_name, [])
         by_database_rename = [
             TableName(old, target_name.table) for old, new in self.databases.items() if new == target_name.database
         ]
@@ -109,7 +146,3 @@ def _split(text: str) -> TableName:
 
 def _ours(name: TableName) -> bool:
     return name.database.startswith(OURS) or name.table.startswith(OURS)
-
-
-def _any(patterns: tuple[Pattern, ...], name: TableName) -> bool:
-    return any(matches(pattern, name) for pattern in patterns)

@@ -121,7 +121,7 @@ def compare_header(
     expected = imaging.table(table, NO_MARKS, location_of(target_table))
     differences = compare_definitions(name, "", expected, target_table)
     differences += compare_marks(name, "", target_table.parameters, (EVENT, INCARNATION), head)
-    if imaging.admission.policy.data == "none" and not is_view(table):
+    if not imaging.admission.copies(name) and not is_view(table):
         differences += compare_locations(name, "", table, target_table)
     return differences
 
@@ -137,7 +137,7 @@ def compare_partition(
     expected = imaging.partition(source_partition, name, NO_MARKS, location_of(target_partition))
     differences = compare_definitions(name, partition, expected, target_partition)
     differences += compare_marks(name, partition, target_partition.parameters, (EVENT, INCARNATION), head)
-    if imaging.admission.policy.data == "none":
+    if not imaging.admission.copies(name):
         differences += compare_locations(name, partition, source_partition, target_partition)
     return differences + compare_files(name, partition, source.listings.get(partition), target.listings.get(partition))
 
@@ -326,6 +326,8 @@ def file_pairs(source: TableSide, target: TableSide) -> list[FilePair]:
     pairs = []
     for partition in sorted(source.listings.keys() & target.listings.keys()):
         source_listing, target_listing = source.listings[partition], target.listings[partition]
+        if target_listing.combination is not None:
+            continue
         sizes = {file.path: file.size for file in target_listing.files}
         pairs += [
             FilePair(

@@ -2,8 +2,8 @@
 
 The text that is digested is UTF-8, one line per value, each line JSON with sorted keys and no spaces: the epoch without
 its `digest` (and without a null `gap` and empty `set_aside`, `parts`, `rereads` and `disarmed`), then its object rows
-in order of (database, table, partition, event id, step), each without an empty `definition` and a `step` of 0. The
-digest is blake2b of 32 bytes, hexadecimal. So anyone can compute it from the tables alone.
+in order of (database, table, partition, event id, step), each without an empty `definition` or `row_digest` and a
+`step` of 0. The digest is blake2b of 32 bytes, hexadecimal. So anyone can compute it from the tables alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import asdict, fields, replace
 from calque.model.ledger import Epoch, ObjectRow
 
 COLUMNS = tuple(column.name for column in fields(ObjectRow))
+LATER_COLUMNS = frozenset({"definition", "step", "row_digest"})
 
 
 def sealed(epoch: Epoch, objects: Sequence[ObjectRow], previous: Epoch | None) -> Epoch:
@@ -50,7 +51,7 @@ def in_order(objects: Sequence[ObjectRow]) -> tuple[ObjectRow, ...]:
 
 def record_of(row: ObjectRow) -> dict[str, object]:
     """The row's columns; those that the first ledgers had not are left out where they say nothing."""
-    values = {name: value for name in COLUMNS if (value := getattr(row, name)) or name not in ("definition", "step")}
+    values = {name: value for name in COLUMNS if (value := getattr(row, name)) or name not in LATER_COLUMNS}
     return values | {"files": [asdict(file) for file in row.files]}
 
 

@@ -9,7 +9,7 @@ A cell is one independent thing that a reader can see: a name's table, a table's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -151,15 +151,19 @@ def fold(
     column_changes: ColumnChanges | None = None,
     carrying: frozenset[EventId] = frozenset(),
     follows: Callable[[TableName], bool] = lambda _: True,
+    stays: Callable[[TableName], bool] = lambda _: False,
+    subset: Callable[[TableName], Hashable] = lambda _: None,
 ) -> Chain:
     """The chain of one group. That a column change did not cascade is known only when neither one that did nor a drop
     of the table follows it. `carrying` are the renames that leave contents as they were. `follows` says which names the
     target shows as they were before: of what others show, nothing is known but where renames take it, and so of a
-    table that a rename without a name before brings.
+    table that a rename without a name before brings. `stays` says under which names files stay at the source: a
+    table that a rename brings from such a name to another one, or the other way, is one of which nothing is known.
+    `subset` says which part of a table a name shows: a rename to a name with another one brings such a table, too.
 
     Raises `Unfoldable` where an event's effect can't be told from its keys.
     """
-    folding = _FoldState(column_changes or ColumnChanges(), carrying, follows)
+    folding = _FoldState(column_changes or ColumnChanges(), carrying, follows, stays, subset)
     names: set[TableName | None] = set()
     previous: Entry | None = None
     for entry in entries:
@@ -177,13 +181,16 @@ def fold(
     return chain
 
 
-def defining(entries: Sequence[Entry]) -> list[Entry]:
-    """Those of a group's entries that say something to whom contents are the same in all states; one at least. What
-    only counts rows says nothing of a content either."""
+def defining(entries: Sequence[Entry], stays: Callable[[TableName], bool] = lambda _: True) -> list[Entry]:
+    """Those of a group's entries that say something where the contents of the tables that `stays` chooses are the same
+    in all states; one at least. What only counts rows says nothing of a content either."""
     bare: dict[Keys, Keys] = {}
     defining_entries = []
     for entry in entries:
         keys = entry.keys
+        if keys.table is not None and not stays(keys.table):
+            defining_entries.append(entry)
+            continue
         if keys.kind in CONTENT:
             continue
         if keys.facets_only and keys.locations:
@@ -208,10 +215,16 @@ class _FoldState:
     """The state while folding: current cells, and the step being written."""
 
     def __init__(
-        self, column_changes: ColumnChanges, carrying: frozenset[EventId], follows: Callable[[TableName], bool]
+        self,
+        column_changes: ColumnChanges,
+        carrying: frozenset[EventId],
+        follows: Callable[[TableName], bool],
+        stays: Callable[[TableName], bool],
+        subset: Callable[[TableName], Hashable],
     ) -> None:
         self.chain = Chain(())
-        self.column_changes, self.carrying, self.follows = column_changes, carrying, follows
+        self.column_changes, self.carrying, self.follows, self.stays = column_changes, carrying, follows, stays
+        self.subset = subset
         self.foreign: set[TableName] = set()
         """Names that show a table of which nothing is known."""
         self.left: dict[LineageId, TableName] = {}
@@ -341,12 +354,16 @@ class _FoldState:
         self.chain.complete.add(lineage)
         self.chain.shapes[lineage] = entry.keys.shape
         self.name(table, lineage)
-        self.set_head(Head(lineage, Version(entry.event_id), str(entry.event_id), data_of(entry), entry.event_id))
+        self.set_head(Head(lineage, Version(entry.event_id), str(entry.event_id), self.data_of(entry), entry.event_id))
 
     def rename(self, table: TableName, entry: Entry) -> None:
         was = entry.keys.other
         assert was is not None
         lineage = self.present(was, entry)
+        if self.stays(was) is not self.stays(table) or self.subset(was) != self.subset(table):
+            self.name(was, None)
+            self.arrive(table, None, entry.event_id)
+            return
         if self.follows(was):
             if not self.follows(table) and lineage not in self.chain.complete:
                 self.left[lineage] = was
@@ -367,7 +384,7 @@ class _FoldState:
             self.reshape(lineage, entry)
         if keys.columns_changed:
             self.change_columns(lineage, event_id)
-        head, data = self.heads[lineage], data_of(entry)
+        head, data = self.heads[lineage], self.data_of(entry)
         if event_id in self.carrying and data is not None:
             data = self.renamed(head.data, data, (lineage, ""))
         if not keys.facets_only:
@@ -418,7 +435,7 @@ class _FoldState:
 
     def add_partitions(self, table: TableName, entry: Entry) -> None:
         lineage, event_id = self.present(table, entry), entry.event_id
-        for index, (partition, data) in enumerate(zip(entry.keys.partitions, datas_of(entry), strict=True)):
+        for index, partition, data in zip(places_of(entry), entry.keys.partitions, self.datas_of(entry), strict=True):
             if self.parts.get((lineage, partition)) is not None:
                 raise Unfoldable(table, event_id, f"partition {partition} was added while it existed")
             self.chain.parts.setdefault((lineage, partition), None)
@@ -428,7 +445,7 @@ class _FoldState:
     def alter_partitions(self, table: TableName, entry: Entry) -> None:
         lineage, event_id = self.present(table, entry), entry.event_id
         facets, facets_only = self.chain.facets, entry.keys.facets_only
-        for index, (partition, data) in enumerate(zip(entry.keys.partitions, datas_of(entry), strict=True)):
+        for index, partition, data in zip(places_of(entry), entry.keys.partitions, self.datas_of(entry), strict=True):
             part, version = self.present_part(lineage, partition, entry), Version(event_id, index)
             if facets_only:
                 facets[lineage, partition] = version
@@ -448,7 +465,7 @@ class _FoldState:
 
     def rename_partition(self, table: TableName, entry: Entry) -> None:
         lineage, event_id = self.present(table, entry), entry.event_id
-        (was,), (name,), (data,) = entry.keys.others, entry.keys.partitions, datas_of(entry)
+        (was,), (name,), (data,) = entry.keys.others, entry.keys.partitions, self.datas_of(entry)
         part = self.present_part(lineage, was, entry)
         content = self.renamed(part.data, data, (lineage, part.lineage)) if event_id in self.carrying else data
         if self.parts.get((lineage, name)) is not None:
@@ -467,10 +484,10 @@ class _FoldState:
     def insert(self, table: TableName, entry: Entry) -> None:
         lineage, event_id = self.present(table, entry), entry.event_id
         if entry.keys.partitions:
-            for partition, data in zip(entry.keys.partitions, datas_of(entry), strict=True):
+            for partition, data in zip(entry.keys.partitions, self.datas_of(entry), strict=True):
                 part = self.present_part(lineage, partition, entry)
                 self.set_part(lineage, partition, Part(part.lineage, part.version, data, part.incarnation, event_id))
-        elif (content := data_of(entry)) is not None:
+        elif (content := self.data_of(entry)) is not None:
             head = self.heads[lineage]
             self.set_head(Head(lineage, head.version, head.incarnation, content, event_id))
 
@@ -505,6 +522,19 @@ class _FoldState:
             part = self.parts[cell] = self.chain.parts[cell] = Part(partition, BASE, BASE_DATA)
         return part
 
+    def data_of(self, entry: Entry) -> Data | None:
+        """The content of a plain table that the event names, if any."""
+        if entry.keys.partitions or not entry.keys.locations:
+            return None
+        return self.datas_of(entry)[0]
+
+    def datas_of(self, entry: Entry) -> list[Data]:
+        """The content of each partition that the event names; partitions of views have none."""
+        locations = entry.keys.locations or ("",) * len(entry.keys.partitions)
+        scans = entry.scans or (0,) * len(locations)
+        stays = entry.keys.table is not None and self.stays(entry.keys.table)
+        return [Data(entry.event_id, location, scan, stays) for location, scan in zip(locations, scans, strict=True)]
+
     def new_lineage(self) -> LineageId:
         return len(self.heads) + 1
 
@@ -527,18 +557,9 @@ class _FoldState:
         self.changed_parts[lineage, partition] = None
 
 
-def data_of(entry: Entry) -> Data | None:
-    """The content of a plain table that the event names, if any."""
-    if entry.keys.partitions or not entry.keys.locations:
-        return None
-    return Data(entry.event_id, entry.keys.locations[0], *entry.scans)
-
-
-def datas_of(entry: Entry) -> list[Data]:
-    """The content of each partition that the event names; partitions of views have none."""
-    locations = entry.keys.locations or ("",) * len(entry.keys.partitions)
-    scans = entry.scans or (0,) * len(locations)
-    return [Data(entry.event_id, location, scan) for location, scan in zip(locations, scans, strict=True)]
+def places_of(entry: Entry) -> Sequence[int]:
+    """Of the event's partitions in its message."""
+    return entry.keys.numbers or range(len(entry.keys.partitions))
 
 
 def names_in(group: Iterable[Entry]) -> set[TableName]:

@@ -11,8 +11,20 @@ from functools import cache
 from calque.core import attached
 from calque.core.admit import Admission
 from calque.core.iceberg import calls_iceberg, comparable
+from calque.core.link_definitions import without_link
 from calque.core.views import rewrite_names
-from calque.model.hive import BASIC_STATISTICS, Database, Function, Partition, Storage, Table, is_view
+from calque.model.hive import (
+    BASIC_STATISTICS,
+    HIVE_POSITION,
+    OWN_POSITION_AT_HIVE,
+    VOLATILE,
+    Database,
+    Function,
+    Partition,
+    Storage,
+    Table,
+    is_view,
+)
 from calque.model.names import EventId, TableName, table_name
 
 SOURCE, EVENT, INCARNATION, TYPE, ORIGIN = (
@@ -38,11 +50,6 @@ PARKED = frozenset(
 )
 STATISTICS = BASIC_STATISTICS
 """Facets (docs/glossary.md)."""
-VOLATILE = frozenset(
-    {"transient_lastDdlTime", "numFilesErasureCoded", "bucketing_version", "last_modified_by", "last_modified_time"}
-    | {"STATS_GENERATED", "STATS_GENERATED_VIA_STATS_TASK", "DO_NOT_UPDATE_STATS"}
-)
-"""What a metastore sets by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +67,10 @@ def is_parked(key: str) -> bool:
 
 
 def parked(parameters: Mapping[str, str] | None) -> dict[str, str]:
-    """Parameters without marks of another calque, the dangerous ones under `calque.source.`."""
+    """Parameters without marks of another calque, the dangerous ones under `calque.source.`. A link of the source is
+    none at the target: it would connect from there."""
     parked_parameters: dict[str, str] = {}
-    for key, value in (parameters or {}).items():
+    for key, value in without_link(parameters or {}).items():
         if key not in MARKS and key != attached.PARKED:
             parked_parameters[f"{SOURCE}.{key}" if is_parked(key) else key] = value
     return parked_parameters
@@ -221,7 +229,7 @@ def _cleaned(value: object, ignore: frozenset[str]) -> object:
 
 @cache
 def _dropped(ignore: frozenset[str]) -> frozenset[str]:
-    return VOLATILE | ignore | {EVENT, "path"}
+    return VOLATILE | ignore | {EVENT, HIVE_POSITION, OWN_POSITION_AT_HIVE, "path"}
 
 
 def same_definition(one: object, other: object, *, facets: bool = True) -> bool:

@@ -47,7 +47,8 @@ def landing(
     same_table = target_table if goes_on else None
     lineage = OLD if same_table else NEW
     chain.shapes[lineage] = shape_of(table)
-    data = Data(exact_at, locations[""]) if "" in locations else None
+    files_stay = not imaging.admission.copies(name)
+    data = Data(exact_at, locations[""], stays=files_stay) if "" in locations else None
     names: dict[TableName, int | None] = {}
     parts: dict[PartCell, Part | None] = {}
     if same_table is None:
@@ -63,22 +64,22 @@ def landing(
     for index, (partition, definition) in enumerate(partitions.items()):
         old = target_partitions.get(partition) if same_table else None
         chain.parts[lineage, partition] = Part(partition, BASE, BASE_DATA) if old is not None else None
-        content, version = Data(exact_at, locations.get(partition, "")), Version(exact_at, index)
+        content, version = Data(exact_at, locations.get(partition, ""), stays=files_stay), Version(exact_at, index)
         parts[lineage, partition] = landed_part(name, partition, definition, old, version, content, imaging)
-    heads = {lineage: landed_head(table, same_table, exact_at, data, imaging)}
+    heads = {lineage: landed_head(name, table, same_table, exact_at, data, imaging)}
     chain.steps.append(Step((exact_at,), names, heads, parts))
     return chain
 
 
 def landed_head(
-    table: Table, same_table: Table | None, exact_at: EventId, data: Data | None, imaging: ImageBuilder
+    name: TableName, table: Table, same_table: Table | None, exact_at: EventId, data: Data | None, imaging: ImageBuilder
 ) -> Head:
     """`same_table` is the target's where it is the same incarnation."""
     version, fresh_incarnation = Version(exact_at, -1), f"r{exact_at}"
     if same_table is None:
         return Head(NEW, version, fresh_incarnation, data, exact_at)
     expected = imaging.table(table, Marks(exact_at, ""), None)
-    if stays(same_table, table, expected, imaging) and not is_ahead(same_table.parameters, exact_at):
+    if stays(name, same_table, table, expected, imaging) and not is_ahead(same_table.parameters, exact_at):
         return Head(OLD, BASE, "", data or BASE_DATA, exact_at)
     incarnation = fresh_incarnation if is_ahead_incarnation(same_table.parameters, exact_at) else ""
     return Head(OLD, version, incarnation, data, exact_at)
@@ -98,7 +99,7 @@ def landed_part(
     if old is None:
         return Part(f"{partition}@{exact_at}", version, content, f"r{exact_at}", exact_at)
     expected = imaging.partition(definition, table, Marks(exact_at, ""), None)
-    if stays(old, definition, expected, imaging) and not is_ahead(old.parameters, exact_at):
+    if stays(table, old, definition, expected, imaging) and not is_ahead(old.parameters, exact_at):
         return Part(partition, BASE, content, "", exact_at)
     keeps_incarnation = has_incarnation(old) and not is_ahead_incarnation(old.parameters, exact_at)
     return Part(partition, version, content, "" if keeps_incarnation else f"r{exact_at}", exact_at)
@@ -134,13 +135,19 @@ def partition_keys(table: Table) -> list[tuple[str, str]]:
 
 
 def stays(
-    target: Table | Partition, source: Table | Partition, expected: Table | Partition, imaging: ImageBuilder
+    table: TableName,
+    target: Table | Partition,
+    source: Table | Partition,
+    expected: Table | Partition,
+    imaging: ImageBuilder,
 ) -> bool:
-    """Whether the definition at the target is the expected one, and in its place where files stay at the source."""
-    if imaging.admission.policy.data == "none" and not (isinstance(source, Table) and is_view(source)):
-        return unchanged(target, expected) and same_place(source, target)
-    displaced = isinstance(target, Table) and imaging.admission.policy.data != "none" and is_displaced(target)
-    return not displaced and unchanged(target, expected)
+    """Whether the definition at the target, of the table or one of its partitions, is the expected one, and in its
+    place where files stay at the source."""
+    if not unchanged(target, expected):
+        return False
+    if imaging.admission.copies(table):
+        return not (isinstance(target, Table) and is_displaced(target))
+    return (isinstance(source, Table) and is_view(source)) or same_place(source, target)
 
 
 def unchanged(target: Table | Partition, expected: Table | Partition) -> bool:

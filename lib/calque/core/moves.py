@@ -55,11 +55,12 @@ def move_of(event: Event) -> Move | None:
     return Move(event.event_id, old.rstrip("/"), new.rstrip("/")) if old and new else None
 
 
-def move_of_tables(old: str | None, name: str, after: Table, event_id: EventId) -> Move | None:
+def move_of_tables(old: str | None, name: str, old_type: str, after: Table, event_id: EventId) -> Move | None:
     """The move that took a managed table from `old`, where it lay under its name before, to where it lies after one or
-    more renames; None where nothing moved."""
+    more renames; None where nothing moved. It may have become managed before, or external afterwards."""
     new = location_of(after)
-    is_moved = after.type == "MANAGED_TABLE" and is_named(old, name) and is_named(new, after.name)
+    was_managed = "MANAGED_TABLE" in (old_type, after.type)
+    is_moved = was_managed and is_named(old, name) and is_named(new, after.name)
     return Move(event_id, old.rstrip("/"), new.rstrip("/")) if is_moved and old and new and old != new else None
 
 

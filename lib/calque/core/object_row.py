@@ -26,7 +26,8 @@ def row_of(
     return replace(
         row,
         location=listing.location,
-        files=listing.files,
+        files=listing.stored,
         fingerprint=files.fingerprint(),
         delta_version=files.version,
+        row_digest=listing.combination.row_digest if listing.combination is not None else "",
     )

@@ -53,7 +53,19 @@ class Change:
         return self.now.takes(name) and not all(one.takes(name) for one in self.before)
 
     def is_new_function(self, name: TableName) -> bool:
-        return self.now.takes_function(name) and not all(one.takes_function(name) for one in self.before)
+        """The same of a function, or whether its resources are to lie elsewhere."""
+        return self.now.takes_function(name) and not all(
+            one.takes_function(name) and one.copies(name) is self.now.copies(name) for one in self.before
+        )
+
+    def switches_data(self, name: TableName) -> bool:
+        """Whether the table's files are to be copied now, and were not by each of the policies, or the other way."""
+        return any(one.copies(name) is not self.now.copies(name) for one in self.before)
+
+    def switches_subset(self, name: TableName) -> bool:
+        """Whether other partitions of the table are to be there than under each of the policies."""
+        now = self.now.subset.predicate(name)
+        return any(one.subset.predicate(name) != now for one in self.before)
 
     def concerns(self, target_name: TableName) -> bool:
         """Whether a table that stands at the target under this name may have to go, or to be written anew."""
@@ -61,7 +73,11 @@ class Change:
         if not any(names):
             return False
         return (
-            self.differs("properties") or self.renames or any(name != self.now.source_of(target_name) for name in names)
+            self.differs("properties")
+            or self.renames
+            or self.differs("where")
+            or any(name != self.now.source_of(target_name) for name in names)
+            or any(name and (self.switches_data(name) or self.switches_subset(name)) for name in names)
         )
 
     def was_put(self, name: TableName, target_name: TableName) -> bool:

@@ -5,7 +5,7 @@ Copies of a window that died half-way are not known here: they are counted, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -46,17 +46,17 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlaces:
-    """What is made at the source's places, and takes a second call that says the place: everything but tables of the
-    lineages `views` where files stay at the source."""
+    """What is made at the source's places, and takes a second call that says the place: tables whose files stay there
+    (`stays`), but those of the lineages `views`, and their partitions."""
 
-    files_stay: bool = False
+    stays: Callable[[TableName], bool] = lambda _: False
     views: frozenset[int] = frozenset()
 
-    def has_table(self, head: Head) -> bool:
-        return self.files_stay and head.lineage not in self.views
+    def has_table(self, table: TableName, head: Head) -> bool:
+        return self.stays(table) and head.lineage not in self.views
 
     def has_partition(self, parts: Iterable[Part]) -> bool:
-        return self.files_stay and any(part.data.location for part in parts)
+        return any(part.data.stays and part.data.location for part in parts)
 
 
 NO_PLACES = SourcePlaces()
@@ -91,8 +91,8 @@ def calls_of(operation: Operation, limits: Limits, places: SourcePlaces = NO_PLA
     """As the engine makes them, when nothing is left over from a crash. A rebuild counts the partitions that it
     touches, and not those that it carries along."""
     match operation:
-        case CreateTable(_, head):
-            return 1 + places.has_table(head)
+        case CreateTable(table, head):
+            return 1 + places.has_table(table, head)
         case RenamePartition(part=part):
             return 1 + places.has_partition([part])
         case AlterTable() | DropTable() | CommitTable():

@@ -43,6 +43,18 @@ def rewrite_names(text: str, database: str, name_at_target: Callable[[TableName]
     return text
 
 
+def names_in(text: str, database: str) -> frozenset[TableName]:
+    """The tables that the text reads from. Unqualified names belong to `database`."""
+    found: set[TableName] = set()
+
+    def note(name: TableName) -> TableName:
+        found.add(name)
+        return name
+
+    rewrite_names(text, database, note)
+    return frozenset(found)
+
+
 def parsed(text: str) -> exp.Expr | None:
     for dialect in DIALECTS:
         try:

@@ -115,9 +115,15 @@ def _write(writer: Writer, child: KeptProcess, progress: Progress, seconds: floa
     if not _all_shown(progress.view):
         raise _unfilled(progress.view)
     end = time.monotonic() + seconds
-    progress.say(f"Writing for {seconds:.0f} s")
+    progress.say(f"Writing for {seconds:.0f} s{_page(progress.view)}")
     _write_until(writer, child, lambda: time.monotonic() > end)
     return time.monotonic() - began
+
+
+def _page(view: View) -> str:
+    """Where it can be looked at meanwhile."""
+    addresses = [process["serves"] for process in view.status["processes"] if process["serves"]]
+    return "".join(f"; the page is at {address}/" for address in addresses[:1])
 
 
 def _write_until(writer: Writer, child: KeptProcess, is_done: Callable[[], bool]) -> None:

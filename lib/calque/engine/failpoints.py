@@ -12,12 +12,25 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
-from calque.ports import Catalog, EvidenceStore, Gaps, Journal, Leases, Ledger, Pins, Scans, Storage
+from calque.model.notices import Message
+from calque.ports import (
+    Catalog,
+    EvidenceStore,
+    Gaps,
+    Journal,
+    Leases,
+    Ledger,
+    MarkStore,
+    PartitionEvents,
+    Pins,
+    Scans,
+    Storage,
+)
 from calque.ports.forwarding import (
     ForwardingCatalog,
     ForwardingEvidenceStore,
@@ -25,12 +38,15 @@ from calque.ports.forwarding import (
     ForwardingJournal,
     ForwardingLeases,
     ForwardingLedger,
+    ForwardingMarkStore,
+    ForwardingPartitionEvents,
     ForwardingPins,
     ForwardingScans,
     ForwardingStorage,
     Interceptor,
     direct,
 )
+from calque.ports.notices import NoticeBroker, Subscription
 
 EFFECTS = {
     "catalog": (
@@ -58,10 +74,14 @@ EFFECTS = {
     "evidence": ("append", "forget", "restart"),
     "pins": ("keep", "release"),
     "scans": ("append", "forget", "remember"),
+    "marks": ("add", "follow", "forget"),
+    "partition_events": ("mark_done",),
     "ledger": ("publish", "put_tables", "remove_tables", "put_records", "remove_records", "forget"),
-    "storage": ("copy", "publish", "make_directories", "date", "write", "remove"),
+    "storage": ("copy", "combine", "publish", "make_directories", "date", "write", "remove"),
 }
 """The methods of each port that leave something behind."""
+BROKER = {"broker": ("publish",)}
+"""The same of brokers of notices, which a run has only where its configuration names some."""
 RECORDS = {
     "journal": ("put",),
     "identity": ("put",),
@@ -71,9 +91,13 @@ RECORDS = {
     "paused-tables": ("put", "remove"),
     "reload": ("put",),
     "sweep": ("put",),
+    "marks-told": ("put",),
     "processes": ("put", "remove"),
     "running": ("put", "remove"),
     "capturing": ("put", "remove"),
+    "notices": ("put",),
+    "notice-keys": ("put",),
+    "sending": ("put", "remove"),
 }
 """The records of the state folder, by the first word of their names, and what is done to them. Those of gaps are a
 port's. Wake counters and locks decide nothing: a start wakes whoever it starts, and locks end with their process."""
@@ -82,7 +106,7 @@ CHANGES = ("put", "remove")
 AFTER, LOST = "after", "lost"
 EFFECT_NAMES = tuple(
     f"{port}.{method}"
-    for port, methods in (EFFECTS | {f"record.{word}": done for word, done in RECORDS.items()}).items()
+    for port, methods in (EFFECTS | BROKER | {f"record.{word}": done for word, done in RECORDS.items()}).items()
     for method in methods
 )
 NAMES = tuple(f"{effect}.{side}" for effect in EFFECT_NAMES for side in ("before", AFTER))
@@ -175,11 +199,22 @@ class FailpointGuard:
     def scans(self, scans: Scans) -> Scans:
         return ForwardingScans(scans, self._of("scans")) if self._is_on() else scans
 
+    def marks(self, marks: MarkStore) -> MarkStore:
+        return ForwardingMarkStore(marks, self._of("marks")) if self._is_on() else marks
+
+    def partition_events(self, events: PartitionEvents) -> PartitionEvents:
+        return ForwardingPartitionEvents(events, self._of("partition_events")) if self._is_on() else events
+
     def ledger(self, ledger: Ledger) -> Ledger:
         return ForwardingLedger(ledger, self._of("ledger")) if self._is_on() else ledger
 
     def storage(self, storage: Storage) -> Storage:
         return ForwardingStorage(storage, self._of("storage")) if self._is_on() else storage
+
+    def broker(self, broker: NoticeBroker) -> NoticeBroker:
+        if not self._is_on():
+            return broker
+        return BrokerFailpoints(broker, Failpoints("broker", BROKER["broker"], self.hit))
 
     def records(self) -> Interceptor:
         """What the state folder's records are changed through."""
@@ -218,3 +253,20 @@ class RecordFailpoints:
     def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
         word = str(arguments[0]).partition("/")[0]
         return Failpoints(f"record.{word}", CHANGES, self.hit)(method, call, *arguments, **named)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFailpoints:
+    """A broker of notices with its failpoints."""
+
+    broker: NoticeBroker
+    failpoints: Failpoints
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        self.failpoints("publish", self.broker.publish, messages)
+
+    def subscribe(self, topics: Sequence[str]) -> Subscription:
+        return self.broker.subscribe(topics)
+
+    def close(self) -> None:
+        self.broker.close()

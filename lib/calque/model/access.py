@@ -39,11 +39,13 @@ class MetastoreAccess:
 
     user: the name that calls are made under; empty for the operating system's, as Hive's own clients have it.
     tls: None for connections that anybody on the way can read, but where an address begins with https.
+    far_only: nothing is connected to that is near calque itself (`core.link_permission`), whatever its name.
     """
 
     user: str = ""
     login: Login = NoLogin()
     tls: Tls | None = None
+    far_only: bool = False
 
     def user_name(self) -> str:
         """Raises `Refused` where the operating system has no name for the user."""

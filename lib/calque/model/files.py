@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from calque.model.names import EventId
 
@@ -36,6 +37,44 @@ class KeptFile:
     modified_ns: int
 
 
+class RowLayout(StrEnum):
+    """How rows lie in files that can be combined."""
+
+    PARQUET = "parquet"
+    TEXT = "text"
+    """Lines, whatever a serde makes of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedFile:
+    """A file that lies at a target, and the paths of those at the source whose rows it has, in order. `row_digest` is
+    that of all its rows (`core.row_digest`), empty where it is the copy of one file."""
+
+    file: File
+    sources: tuple[str, ...]
+    row_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """How the small files of a directory were combined on their way to a target. `sources` are the source's, sorted."""
+
+    layout: RowLayout
+    sources: tuple[File, ...]
+    files: tuple[CombinedFile, ...]
+
+    @property
+    def row_digest(self) -> str:
+        """Of the whole directory: over what each file's rows have, or where it is a copy the file's content."""
+        texts = (combined.row_digest or combined.file.checksum or "" for combined in self.files)
+        return hashlib.blake2b("\n".join(texts).encode(), digest_size=16).hexdigest()
+
+    @property
+    def stored(self) -> tuple[File, ...]:
+        """The files that lie there, sorted."""
+        return tuple(sorted(combined.file for combined in self.files))
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The data files below one directory, sorted by path; a missing directory is an empty listing with `missing`. Of a
@@ -50,6 +89,14 @@ class Listing:
     """The number of the scan that found it; 0 where an event led to it."""
     kept: tuple[KeptFile, ...] = ()
     """Where those of the files are that are not as they were listed."""
+    combination: Combination | None = None
+    """Of a directory at a target whose files were combined: `files` are then those of the source that they stand for,
+    so that both sides' listings are equal."""
+
+    @property
+    def stored(self) -> tuple[File, ...]:
+        """The files that really lie there."""
+        return self.files if self.combination is None else self.combination.stored
 
     @property
     def version(self) -> int | None:
@@ -93,3 +140,13 @@ class Evidence:
 
     event_id: EventId
     listing: Listing
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfEvent:
+    """What a log that comes with its files says of one directory after an event: `listing` are all its files where
+    `is_whole`, else those that the event put there, in place of others of their names, or none. None where some of
+    these are nowhere to be had."""
+
+    listing: Listing | None
+    is_whole: bool

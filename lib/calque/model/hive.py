@@ -221,6 +221,11 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
     }
 )
 
+HIVE_POSITION = "repl.last.id"
+"""The parameter in which Hive's own replication says which event of the source an object shows."""
+OWN_POSITION_AT_HIVE = "repl.target.last.id"
+"""The target's own event at which that changed. A metastore of Hive 4 says it by itself (hive-replication §7)."""
+
 VIEW_TYPES = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
 
 BASIC_STATISTICS = frozenset(
@@ -235,6 +240,11 @@ BASIC_STATISTICS = frozenset(
     }
 )
 """Parameters that the metastore or a writer's statistics task sets: facets (docs/glossary.md)."""
+VOLATILE = frozenset(
+    {"transient_lastDdlTime", "numFilesErasureCoded", "bucketing_version", "last_modified_by", "last_modified_time"}
+    | {"STATS_GENERATED", "STATS_GENERATED_VIA_STATS_TASK", "DO_NOT_UPDATE_STATS"}
+)
+"""Parameters that a metastore sets by itself."""
 
 
 def is_view(table: Table) -> bool:

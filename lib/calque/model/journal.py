@@ -72,6 +72,8 @@ class Keys:
     transactional: bool = False
     defect: str = ""
     """Why the message can't be folded; only with `EventKind.UNKNOWN`."""
+    numbers: tuple[int, ...] = ()
+    """The places of `partitions` in the message, where it has more; empty where they are all of its."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,8 @@ class ObjectRow:
     delta_version: int | None = None
     definition: str = ""
     step: int = 0
+    row_digest: str = ""
+    """Of the rows in files that were combined on their way, from whose names and sizes nothing can be told."""
 
 
 @dataclass(frozen=True, slots=True)

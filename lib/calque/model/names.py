@@ -67,4 +67,6 @@ def escape_path(text: str) -> str:
 
 
 def unescape_path(text: str) -> str:
+    if "%" not in text:
+        return text
     return re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match.group(1), 16)), text)

@@ -33,6 +33,8 @@ class Data:
     event_id: EventId
     location: str
     scan: int = 0
+    stays: bool = False
+    """Its files stay at the source, and what they are is no part of a state."""
 
 
 BASE_DATA = Data(0, "")

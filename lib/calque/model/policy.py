@@ -7,6 +7,15 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
+class SmallFilesRule:
+    """A new partition with at least `files` files that are smaller than `below` bytes has them combined into files of
+    at most that many bytes, as they are counted at the source."""
+
+    files: int = 100
+    below: int = 128 * 10**6
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """`include`, `exclude`: `database.table` globs or `/regular expressions/`. `rename`: database → database, or
     `database.table` → `database.table`; names at the source are keys. `properties`: set on tables, `""` removes.
@@ -27,13 +36,21 @@ class Policy:
     consistency: str = "table"
     atomicity: str = "listing"
     appends: str = "in_place"
-    data: str = "copy"
+    data: str | Mapping[str, str] = "copy"
+    """"copy" or "none" for every table, or by pattern: the longest that matches a table decides, and what none matches
+    is copied."""
+    partitions: Mapping[str, str] = field(default_factory=dict)
+    """Predicates over partition keys, by patterns of tables at the source; of those that match the longest decides."""
+    where: str = ""
+    """A predicate over tables' definitions at the source; empty for all."""
     drops: str = "follow"
     grace: float = 3600.0
     max_drop: float = 0.1
     lease: float = 30.0
     bandwidth: int = 0
     """Bytes a second that copies may take; 0 for any."""
+    compact: Mapping[str, SmallFilesRule] = field(default_factory=dict)
+    """By patterns of tables at the source; of those that match the longest decides."""
 
 
 @dataclass(frozen=True, slots=True)

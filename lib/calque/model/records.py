@@ -7,7 +7,7 @@ next one with its key (`record_key`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, TypeVar, assert_never
 
@@ -67,11 +67,13 @@ class PolicyTerms:
     rename: Mapping[str, str] | None = None
     properties: Mapping[str, str] | None = None
     locations: Mapping[str, str] | None = None
-    data: str | None = None
+    data: str | Mapping[str, str] | None = None
     consistency: str | None = None
     warehouse: str | None = None
     external_base: str | None = None
     strict_locations: bool | None = None
+    partitions: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ class AnnouncedParts:
 
 
 class ReadMode(StrEnum):
-    """What a read that an operator asked for is to be."""
+    """What a read that an operator, or a new policy, asked for is to be."""
 
     READ = "read"
     COUNT = "count"
@@ -142,6 +144,9 @@ class ReadMode(StrEnum):
     """The content of files is looked at, whatever their times say."""
     ADOPT = "adopt"
     """The same, and what stands at the target need not be ours."""
+    COPY = "copy"
+    """The policy has the table's files copied now: what lies outside of the policy's places may lie at one of the
+    source's."""
 
 
 @dataclass(frozen=True, slots=True)

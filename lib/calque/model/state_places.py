@@ -33,6 +33,11 @@ class SourcePlaces:
         return self._below("scans")
 
     @property
+    def marks(self) -> str:
+        """The table of marks ("set done")."""
+        return self._below("marks")
+
+    @property
     def pins(self) -> str:
         """The folder of files that are kept."""
         return self._below("pins")
@@ -41,6 +46,11 @@ class SourcePlaces:
     def journal_record(self) -> str:
         """Where the journal is and where it begins."""
         return self._below("journal")
+
+    @property
+    def notice_keys_record(self) -> str:
+        """The keys of tables, as far as the journal has let go of their events."""
+        return self._below("notice-keys")
 
     @property
     def gaps_record(self) -> str:
@@ -87,6 +97,10 @@ class TargetPlaces:
         """The folder of the ledger's tables."""
         return f"ledgers/{self.name}"
 
+    def ledger_of_load(self, database: str) -> str:
+        """The folder of the ledger of a database's dumps, where the target follows others, too."""
+        return f"loads/{self.name}/{database}"
+
     @property
     def status_record(self) -> str:
         """What the process that replicates to the target says of itself."""
@@ -103,6 +117,11 @@ class TargetPlaces:
         return f"sweep/{self.name}"
 
     @property
+    def marks_record(self) -> str:
+        """Of which marks the target's metastore was told."""
+        return f"marks-told/{self.name}"
+
+    @property
     def pause_record(self) -> str:
         """There while an operator holds back the whole target."""
         return f"paused/{self.name}"
@@ -111,6 +130,16 @@ class TargetPlaces:
     def pause_rules_record(self) -> str:
         """Which tables operators hold back."""
         return f"paused-tables/{self.name}"
+
+    @property
+    def secondary_record(self) -> str:
+        """What statements say of the target's tables, in place of the configuration."""
+        return f"secondary-tables/{self.name}"
+
+    @property
+    def secondary_lock(self) -> str:
+        """Held by who changes that."""
+        return f"locks/secondary-tables.{self.name}.lock"
 
     @property
     def requests(self) -> str:
@@ -136,6 +165,28 @@ class TargetPlaces:
     def query(self) -> str:
         """The name of the query that replicates, of its checkpoint and of its wake file."""
         return f"target.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelPlaces:
+    """The state of one channel of notices."""
+
+    name: str
+
+    @property
+    def position_record(self) -> str:
+        """How far it has sent."""
+        return f"notices/{self.name}"
+
+    @property
+    def keys_record(self) -> str:
+        """The keys of tables, some way behind the position."""
+        return f"notice-keys/channels/{self.name}"
+
+    @property
+    def status_record(self) -> str:
+        """What the process that sends says of itself."""
+        return f"sending/{self.name}"
 
 
 def wake_file(query: str) -> str:

@@ -1,4 +1,4 @@
-"""How a server proves who it is, and calque to it."""
+"""How a server proves who it is, and its client to it: calque as the client, and as the server."""
 
 from __future__ import annotations
 
@@ -26,25 +26,58 @@ class Tls:
         """Made from what is in the files at this moment. Raises `Refused` where they can't be used."""
         context = self._trusting()
         if self.certificate:
-            try:
-                # With an empty password an encrypted key is refused; without one, OpenSSL asks the terminal.
-                context.load_cert_chain(self.certificate, self.key, password="")
-            except (OSError, ValueError) as error:
-                what = f"The certificate {self.certificate} can't be used with the key {self.key}"
-                todo = "Give a certificate and its key, not encrypted, in PEM files that calque's user may read"
-                raise Refused(what, reason(error), todo) from None
+            load_certificate(context, self.certificate, self.key)
         return context
 
     def _trusting(self) -> ssl.SSLContext:
-        try:
-            context = ssl.create_default_context(cafile=self.ca or None)
-        except (OSError, ValueError) as error:
-            what = f"The certificates in {self.ca} can't be used"
-            raise Refused(what, reason(error), "Give a PEM file that calque's user may read") from None
+        context = trusting(ssl.Purpose.SERVER_AUTH, self.ca)
         if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """Paths of PEM files, for a server of calque's.
+
+    certificate, key: what it shows.
+    ca: the authorities of which each client has to show a certificate; empty where clients need none.
+    """
+
+    certificate: str
+    key: str
+    ca: str = ""
+
+    def context(self) -> ssl.SSLContext:
+        """Made from what is in the files at this moment. Raises `Refused` where they can't be used."""
+        context = trusting(ssl.Purpose.CLIENT_AUTH, self.ca)
+        self.load(context)
+        if self.ca:
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def load(self, context: ssl.SSLContext) -> None:
+        """Have the context show, from its next connection on, what is in the files now. Raises `Refused`."""
+        load_certificate(context, self.certificate, self.key)
+
+
+def trusting(purpose: ssl.Purpose, ca: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(purpose, cafile=ca or None)
+    except (OSError, ValueError) as error:
+        what = f"The certificates in {ca} can't be used"
+        raise Refused(what, reason(error), "Give a PEM file that calque's user may read") from None
+
+
+def load_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    try:
+        # With an empty password an encrypted key is refused; without one, OpenSSL asks the terminal.
+        context.load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:
+        what = f"The certificate {certificate} can't be used with the key {key}"
+        todo = "Give a certificate and its key, not encrypted, in PEM files that calque's user may read"
+        raise Refused(what, reason(error), todo) from None
 
 
 def reason(error: Exception) -> str:

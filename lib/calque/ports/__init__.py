@@ -6,25 +6,31 @@ threads at once.
 """
 
 from calque.ports.clock import Clock
-from calque.ports.journal import EvidenceStore, Gaps, Journal, Pins, Scans
+from calque.ports.journal import EventFiles, EvidenceStore, Gaps, Journal, Pins, Scans
 from calque.ports.ledger import Ledger
+from calque.ports.marks import MarkStore, PartitionEvents
 from calque.ports.source import CatalogReader, EventLog
-from calque.ports.storage import CopiedFile, CopyTask, Storage, StorageEntry
+from calque.ports.storage import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage, StorageEntry
 from calque.ports.target import Catalog, Conflict, Leases, TooLarge
 
 __all__ = [
     "Catalog",
     "CatalogReader",
     "Clock",
+    "CombineTask",
+    "CombinedRows",
     "Conflict",
     "CopiedFile",
     "CopyTask",
+    "EventFiles",
     "EventLog",
     "EvidenceStore",
     "Gaps",
     "Journal",
     "Leases",
     "Ledger",
+    "MarkStore",
+    "PartitionEvents",
     "Pins",
     "Scans",
     "Storage",

@@ -13,12 +13,13 @@ from typing import ParamSpec, Protocol, TypeVar
 import pyarrow as pa
 
 from calque.model.facets import Constraint, ForeignKey, Statistics
-from calque.model.files import Evidence, File, Listing
+from calque.model.files import Evidence, File, FilesOfEvent, Listing, RowLayout
 from calque.model.gaps import Gap
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Entry, Event
 from calque.model.lease import Generation
 from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
+from calque.model.marks import Mark, Trail
 from calque.model.names import EventId, Span, TableName
 from calque.model.policy import TargetCapabilities
 from calque.model.records import Record, RecordKey
@@ -26,14 +27,19 @@ from calque.model.scan import Memory, Scan
 from calque.ports import (
     Catalog,
     CatalogReader,
+    CombinedRows,
+    CombineTask,
     CopiedFile,
     CopyTask,
+    EventFiles,
     EventLog,
     EvidenceStore,
     Gaps,
     Journal,
     Leases,
     Ledger,
+    MarkStore,
+    PartitionEvents,
     Pins,
     Scans,
     Storage,
@@ -205,6 +211,14 @@ class ForwardingStorage:
     ) -> Sequence[CopiedFile]:
         return self._intercept("copy", self._storage.copy, tasks, progress)
 
+    def combine(
+        self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
+    ) -> Sequence[CombinedRows]:
+        return self._intercept("combine", self._storage.combine, tasks, progress)
+
+    def row_digests(self, groups: Sequence[tuple[RowLayout, tuple[str, ...]]]) -> Sequence[str]:
+        return self._intercept("row_digests", self._storage.row_digests, groups)
+
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         self._intercept("publish", self._storage.publish, renames)
 
@@ -305,6 +319,14 @@ class ForwardingEvidenceStore:
         self._intercept("restart", self._store.restart, event_id)
 
 
+class ForwardingEventFiles:
+    def __init__(self, event_files: EventFiles, intercept: Interceptor = direct) -> None:
+        self._event_files, self._intercept = event_files, intercept
+
+    def files(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], FilesOfEvent]:
+        return self._intercept("files", self._event_files.files, ids)
+
+
 class ForwardingPins:
     def __init__(self, pins: Pins, intercept: Interceptor = direct) -> None:
         self._pins, self._intercept = pins, intercept
@@ -358,8 +380,8 @@ class ForwardingLedger:
     def last_epoch(self) -> Epoch | None:
         return self._intercept("last_epoch", self._ledger.last_epoch)
 
-    def epochs(self) -> Sequence[Epoch]:
-        return self._intercept("epochs", self._ledger.epochs)
+    def epochs(self, after: int = 0) -> Sequence[Epoch]:
+        return self._intercept("epochs", self._ledger.epochs, after)
 
     def objects(self, epoch: int) -> Sequence[ObjectRow]:
         return self._intercept("objects", self._ledger.objects, epoch)
@@ -413,3 +435,34 @@ class ForwardingLeases:
 
     def forget(self, below: int) -> None:
         self._intercept("forget", self._leases.forget, below)
+
+
+class ForwardingMarkStore:
+    def __init__(self, marks: MarkStore, intercept: Interceptor = direct) -> None:
+        self._marks, self._intercept = marks, intercept
+
+    def last(self) -> int:
+        return self._intercept("last", self._marks.last)
+
+    def add(self, mark: Mark) -> bool:
+        return self._intercept("add", self._marks.add, mark)
+
+    def after(self, number: int) -> Sequence[Mark]:
+        return self._intercept("after", self._marks.after, number)
+
+    def follow(self, trails: Mapping[int, Trail], number: int, upto: EventId) -> None:
+        self._intercept("follow", self._marks.follow, trails, number, upto)
+
+    def forget(self, numbers: Collection[int]) -> int:
+        return self._intercept("forget", self._marks.forget, numbers)
+
+
+class ForwardingPartitionEvents:
+    def __init__(self, events: PartitionEvents, intercept: Interceptor = direct) -> None:
+        self._events, self._intercept = events, intercept
+
+    def mark_done(self, table: TableName, partition: Mapping[str, str]) -> None:
+        self._intercept("mark_done", self._events.mark_done, table, partition)
+
+    def is_done(self, table: TableName, partition: Mapping[str, str]) -> bool:
+        return self._intercept("is_done", self._events.is_done, table, partition)

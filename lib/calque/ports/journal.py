@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from calque.model.files import Evidence, Listing
+from calque.model.files import Evidence, FilesOfEvent, Listing
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
@@ -78,6 +78,13 @@ class EvidenceStore(Protocol):
     def restart(self, event_id: EventId) -> None:
         """Remove all listings; `considered()` is `event_id` then, above or below what it was. With
         `Journal.restart`."""
+
+
+class EventFiles(Protocol):
+    """Files that came with the log, which is all that happened to the directories."""
+
+    def files(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], FilesOfEvent]:
+        """By (event id, location), of the events that say what they did there, if only that they left the files."""
 
 
 class Pins(Protocol):

@@ -18,8 +18,8 @@ class Ledger(Protocol):
 
     def last_epoch(self) -> Epoch | None: ...
 
-    def epochs(self) -> Sequence[Epoch]:
-        """Ascending."""
+    def epochs(self, after: int = 0) -> Sequence[Epoch]:
+        """Those with greater numbers, ascending."""
 
     def objects(self, epoch: int) -> Sequence[ObjectRow]: ...
 

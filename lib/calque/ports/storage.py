@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from calque.model.files import File, Listing
+from calque.model.files import File, Listing, RowLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,33 @@ class CopiedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class CombineTask:
+    """Files whose rows are to lie in one, in their order: each as a copy to `target` would be asked for."""
+
+    sources: tuple[CopyTask, ...]
+    target: str
+    layout: RowLayout
+
+    @property
+    def size(self) -> int:
+        return sum(source.size for source in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedRows:
+    """`file` is the one that was made, by its full path, with its checksum; `row_digest` is of the rows that were read
+    and, verified, of those that lie at the target. Without a `file` nothing lies there: `unfit` says why the files stay
+    as they are, or `lost` are those that could not be read as the task says, and `problem` says why not."""
+
+    task: CombineTask
+    file: File | None = None
+    row_digest: str = ""
+    unfit: str = ""
+    problem: str = ""
+    lost: tuple[CopyTask, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StorageEntry:
     """A file or directory that lies directly below another. `modified_ns` of a directory is when something was last
     made, renamed or removed in it; 0 where the storage has no time for it."""
@@ -73,6 +100,15 @@ class Storage(Protocol):
         size and checksum is kept, one of ours (`CopyTask.ours`) by its time. Parents are made. What is `Unavailable`
         for a moment is tried again; when it ends the copy, what was copied stays. Results are in the order of the
         tasks; `progress` is called in the caller's thread."""
+
+    def combine(
+        self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
+    ) -> Sequence[CombinedRows]:
+        """Make one file of the rows of several, and read it back; a file that lies at the target is replaced. Sources
+        are read on the terms of `copy`, results come in the order of the tasks, `progress` is called as there."""
+
+    def row_digests(self, groups: Sequence[tuple[RowLayout, tuple[str, ...]]]) -> Sequence[str]:
+        """Of the rows of files, by full path, one behind the other; empty where a file is not there, or has none."""
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         """Rename staged files into place, in order; one that was renamed before is passed over. `Refused` when another

@@ -52,6 +52,7 @@ def open_epoch(
     such epoch yet, and for an event that the target has not reached.
     """
     loaded = load(config)
+    loaded.require_source()
     wiring = Wiring(loaded)
     if target is None and len(loaded.targets) != 1:
         raise Refused(
@@ -130,8 +131,7 @@ class OpenEpoch:
         names = {line.name for line in header.table.history} | {name}
         rows = self.wiring.ledger(self.target).rows_of(names, self.number)
         content = contents(line_of(index, row) for index, row in enumerate(rows)).get(name)
-        policy = self.wiring.config.target(self.target).policy()
-        if policy.data == "none":
+        if not self.wiring.config.target(self.target).admission().copies(name):
             raise Refused(
                 f"{name} can't be read as of event {self.event_id}",
                 'With data = "none" its files stay at the source, where they change',

@@ -15,6 +15,8 @@ from calque.errors import Unavailable
 from calque.sandbox.kafka_node import HOST, Node, archive_path, new_id
 
 USER = "calque"
+GUEST = "guest"
+"""A user that access control lists hold for."""
 
 _CONTROLLER, _ALONE = 100, 1
 
@@ -23,13 +25,18 @@ class Broker:
     """One running broker; `stop` it, or use it as a context manager.
 
     address: `127.0.0.1:<port>`, the same after a restart.
-    password: with which clients log in as `USER`, by SASL/PLAIN; empty where anybody may.
+    password: with which clients log in as `USER`, by SASL/PLAIN; empty where anybody may. `USER` may do everything,
+    `GUEST`, with the same password, what no access control list denies.
     """
 
     def __init__(self, node: Node, password: str = "") -> None:
         self._node = node
         self.address = node.address
         self.password = password
+
+    @property
+    def pid(self) -> int:
+        return self._node.pid
 
     @classmethod
     def start(cls, directory: Path, *, password: str = "", archive: Path | None = None) -> Self:
@@ -178,11 +185,15 @@ def _listening(port: int, password: str) -> dict[str, str]:
     if password:
         module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
         login = f'username="{USER}" password="{password}"'
+        users = " ".join(f'user_{name}="{password}"' for name in (USER, GUEST))
         settings |= {
             "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            "listener.name.clients.plain.sasl.jaas.config": f'{module} {login} user_{USER}="{password}";',
+            "listener.name.clients.plain.sasl.jaas.config": f"{module} {login} {users};",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found": "true",
+            "super.users": f"User:{USER};User:ANONYMOUS",
         }
     return settings
 

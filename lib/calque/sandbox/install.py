@@ -1,7 +1,7 @@
 """Fills the cache: downloads artifacts and builds templates; again does nothing.
 
 `python -m calque.sandbox.install` brings what `calque run` and `calque demo` need, with `tests` behind it also what
-only tests need.
+only tests need, with `interop` also Hive itself.
 """
 
 import hashlib
@@ -31,6 +31,12 @@ def install_tests(cache: Path, report: Report) -> None:
     """The same for tests, the demo's part included."""
     install(cache, report)
     _install(cache, "installed-tests", manifest.OF_TESTS, unpack_tests, prepare_services, report)
+
+
+def install_interop(cache: Path, report: Report) -> None:
+    """The same for `make interop`, the tests' part included."""
+    install_tests(cache, report)
+    _install(cache, "installed-interop", manifest.OF_INTEROP, lambda _: None, lambda _cache, _report: None, report)
 
 
 def prepare_spark(cache: Path, report: Report) -> None:
@@ -91,8 +97,11 @@ def main(arguments: Sequence[str]) -> int:
                 install(cache_folder(), print)
             case ["tests"]:
                 install_tests(cache_folder(), print)
+            case ["interop"]:
+                install_interop(cache_folder(), print)
             case _:
-                raise Refused(f"{' '.join(arguments)} can't be installed", "Only tests can", "Say nothing, or tests")
+                what = f"{' '.join(arguments)} can't be installed"
+                raise Refused(what, "Only tests and interop can", "Say nothing, tests or interop")
     except CalqueError as error:
         print(f"calque: {error}", file=sys.stderr)
         return error.exit_code

@@ -95,6 +95,10 @@ class Node:
             return start_on([int(port) for port in ports_file.read_text().split()])
         return on_free_ports(start_on, ports)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def stop(self) -> None:
         self._process.stop()
 

@@ -46,7 +46,11 @@ HIVE_4_JARS = _artifacts("""
     org.apache.logging.log4j:log4j-1.2-api:2.24.3
     commons-logging:commons-logging:1.1.3
     commons-cli:commons-cli:1.5.0
+    commons-codec:commons-codec:1.15
+    com.esri.geometry:esri-geometry-api:2.2.4
+    org.apache.commons:commons-math3:3.6.1
     commons-io:commons-io:2.16.1
+    commons-beanutils:commons-beanutils:1.11.0
     commons-collections:commons-collections:3.2.2
     org.apache.commons:commons-collections4:4.4
     org.apache.commons:commons-dbcp2:2.12.0
@@ -63,6 +67,7 @@ HIVE_4_JARS = _artifacts("""
     org.apache.zookeeper:zookeeper:3.8.4
     javolution:javolution:5.5.1
     org.antlr:antlr-runtime:3.5.2
+    org.antlr:antlr4-runtime:4.9.3
     com.google.guava:guava:22.0
     com.google.protobuf:protobuf-java:3.25.5
     com.fasterxml.jackson.core:jackson-databind:2.16.1
@@ -160,8 +165,81 @@ REGISTRY_DISTRIBUTION = Artifact.parse("io.apicurio:apicurio-registry-app:2.6.13
 DIRECTORY_JARS = _artifacts("com.unboundid:unboundid-ldapsdk:7.0.3")
 """An LDAP directory in memory."""
 
+ACTIVEMQ_JARS = _artifacts("""
+    org.apache.activemq:activemq-broker:6.1.8
+    org.apache.activemq:activemq-client:6.1.8
+    org.apache.activemq:activemq-jaas:6.1.8
+    org.apache.activemq:activemq-kahadb-store:6.1.8
+    org.apache.activemq:activemq-openwire-legacy:6.1.8
+    org.apache.activemq:activemq-stomp:6.1.8
+    org.apache.activemq.protobuf:activemq-protobuf:1.1
+    jakarta.jms:jakarta.jms-api:3.1.0
+    org.fusesource.hawtbuf:hawtbuf:1.11
+    org.slf4j:slf4j-api:2.0.17
+    org.slf4j:slf4j-simple:2.0.17
+""")
+"""ActiveMQ Classic's broker with its store and STOMP, without Spring, web console and JMX."""
+
+HIVE_JARS = _artifacts("""
+    org.apache.hive:hive-exec:4.0.1
+    org.apache.hive:hive-common:4.0.1
+    org.apache.tez:tez-api:0.10.4
+    org.apache.tez:tez-mapreduce:0.10.4
+    org.apache.hadoop:hadoop-annotations:3.3.6
+    org.apache.hadoop:hadoop-auth:3.3.6
+    org.apache.hadoop:hadoop-common:3.3.6
+    org.apache.hadoop:hadoop-distcp:3.3.6
+    org.apache.hadoop:hadoop-hdfs:3.3.6
+    org.apache.hadoop:hadoop-hdfs-client:3.3.6
+    org.apache.hadoop:hadoop-mapreduce-client-common:3.3.6
+    org.apache.hadoop:hadoop-mapreduce-client-core:3.3.6
+    org.apache.hadoop:hadoop-mapreduce-client-jobclient:3.3.6
+    org.apache.hadoop:hadoop-yarn-api:3.3.6
+    org.apache.hadoop:hadoop-yarn-common:3.3.6
+    org.apache.hadoop.thirdparty:hadoop-shaded-guava:1.1.1
+    org.apache.hadoop.thirdparty:hadoop-shaded-protobuf_3_7:1.1.1
+    com.esri.geometry:esri-geometry-api:2.2.4
+    com.fasterxml.jackson.core:jackson-annotations:2.16.1
+    com.fasterxml.jackson.core:jackson-core:2.16.1
+    com.fasterxml.jackson.core:jackson-databind:2.16.1
+    com.fasterxml.woodstox:woodstox-core:5.4.0
+    com.github.ben-manes.caffeine:caffeine:2.8.4
+    com.google.code.findbugs:jsr305:3.0.2
+    com.google.guava:guava:22.0
+    com.jayway.jsonpath:json-path:2.9.0
+    commons-cli:commons-cli:1.2
+    commons-codec:commons-codec:1.15
+    commons-collections:commons-collections:3.2.2
+    commons-io:commons-io:2.12.0
+    commons-logging:commons-logging:1.1.3
+    javax.servlet:javax.servlet-api:3.1.0
+    org.apache.avro:avro:1.7.7
+    org.apache.commons:commons-collections4:4.1
+    org.apache.commons:commons-compress:1.23.0
+    org.apache.commons:commons-configuration2:2.8.0
+    org.apache.commons:commons-lang3:3.12.0
+    org.apache.commons:commons-math3:3.6.1
+    org.apache.commons:commons-text:1.10.0
+    org.apache.httpcomponents:httpclient:4.5.13
+    org.apache.httpcomponents:httpcore:4.4.15
+    org.apache.logging.log4j:log4j-1.2-api:2.18.0
+    org.apache.logging.log4j:log4j-api:2.18.0
+    org.apache.logging.log4j:log4j-core:2.18.0
+    org.apache.logging.log4j:log4j-slf4j-impl:2.18.0
+    org.codehaus.janino:commons-compiler:3.0.11
+    org.codehaus.janino:janino:3.0.11
+    org.codehaus.woodstox:stax2-api:4.2.1
+    org.javassist:javassist:3.28.0-GA
+    org.reflections:reflections:0.10.2
+    org.slf4j:slf4j-api:1.7.30
+""")
+"""Hive's own driver, a client of a metastore: what statements of replication, DDL and small queries load."""
+
 OF_THE_DEMO = (HIVE_3_DISTRIBUTION, *HIVE_3_JARS, *DELTA_JARS, *KAFKA_JARS)
 """What `calque run` and `calque demo` need."""
 
-OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS, *HDFS_JARS, *DIRECTORY_JARS, REGISTRY_DISTRIBUTION)
+OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS, *HDFS_JARS, *ACTIVEMQ_JARS, *DIRECTORY_JARS, REGISTRY_DISTRIBUTION)
 """What tests need beside it: four times as much."""
+
+OF_INTEROP = HIVE_JARS
+"""What `make interop` needs beside that."""

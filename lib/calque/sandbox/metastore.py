@@ -149,7 +149,9 @@ class Metastore:
             *installed(manifest.HIVE_4_JARS, self._cache),
             *pyspark_jars("hadoop-client-*.jar"),
         ]
-        server = self._java(java_21(), class_path, (_HIVE_4_MAIN, "-p", str(port)))
+        # Hive's own clients send expressions for partitions, which the server reads by Kryo and by reflection.
+        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.net", "java.util")]
+        server = self._java(java_21(), class_path, (*opened, _HIVE_4_MAIN, "-p", str(port)))
         try:
             server.wait_until(
                 # Over HTTP it says so before it listens.

@@ -1,99 +1,149 @@
-"""The HTTP endpoint of a running process: `/healthz`, `/readyz`, `/metrics`, `/status`. It reads, and takes nothing."""
+"""The HTTP server of a running process: an address, TLS, and a thread that answers until the process ends."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
-import json
 import logging
 import socket
+import ssl
 import threading
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
-from prometheus_client import CONTENT_TYPE_LATEST
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from calque.config.checks import Endpoint
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.serve.metrics import ProcessView
+from calque.model.tls import ServerTls
+from calque.serve.guard import Guard, Tokens
+from calque.serve.pages import Pages, application
 
 LOG = logging.getLogger(__name__)
 DEFAULT = Endpoint("127.0.0.1", 9400)
 """Where it is served when the configuration does not say."""
-PATIENCE_SECONDS = 10.0
-JSON = "application/json"
+PATIENCE_SECONDS = 5.0
+"""In which a client that has connected must have asked for something."""
+CONNECTIONS = 64
+"""Further ones are turned away."""
+END_SECONDS = 2
+RENEWAL_SECONDS = 30
+"""Between two looks whether the certificate's files were written anew."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
-    """What is served. `look` and `metrics` ask nobody; `status` may ask the source."""
+class Access:
+    """How, and to whom, it answers: over plain HTTP where there is no `tls`."""
 
-    look: Callable[[], ProcessView]
-    metrics: Callable[[], bytes]
-    status: Callable[[], Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    status: HTTPStatus
-    kind: str
-    content: bytes
+    tokens: Tokens
+    tls: ServerTls | None
 
 
 class Serving:
     """Answers from `begin` to `end`. `address` is where, as a URL."""
 
-    def __init__(self, server: ThreadingHTTPServer) -> None:
-        self.server = server
-        host, port = server.server_address[:2]
-        host_text = str(host)
-        self.address = f"http://{f'[{host_text}]' if ':' in host_text else host_text}:{port}"
-        self.thread = threading.Thread(target=server.serve_forever, name="http", daemon=True)
+    def __init__(self, listener: socket.socket, pages: Guard, tls: ServerTls | None) -> None:
+        self.listener, self.tls = listener, tls
+        self.context = tls.context() if tls is not None else None
+        host, port = listener.getsockname()[:2]
+        scheme = "http" if tls is None else "https"
+        self.address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        self.server = uvicorn.Server(
+            uvicorn.Config(
+                pages,
+                loop="asyncio",
+                http=PunctualProtocol,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="error",
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                limit_concurrency=CONNECTIONS,
+                timeout_graceful_shutdown=END_SECONDS,
+                ssl_context_factory=None if self.context is None else self.same_context,
+                callback_notify=self.renew_certificate,
+                timeout_notify=RENEWAL_SECONDS,
+            )
+        )
+        # Only the main thread has signals: the server leaves them alone on any other.
+        self.thread = threading.Thread(target=self.server.run, args=([listener],), name="http", daemon=True)
 
     def begin(self) -> None:
+        """Who connects before the thread answers waits for it."""
         self.thread.start()
         LOG.info("health and metrics at %s", self.address)
 
     def end(self) -> None:
+        self.server.should_exit = True
         if self.thread.is_alive():
-            self.server.shutdown()
             self.thread.join(timeout=5)
-        self.server.server_close()
+        self.listener.close()
+
+    def same_context(self, *_given: object) -> ssl.SSLContext:
+        assert self.context is not None
+        return self.context
+
+    async def renew_certificate(self) -> None:
+        """Show what is in the certificate's files now."""
+        if self.tls is None or self.context is None:
+            return
+        try:
+            self.tls.load(self.context)
+        except Refused as refused:
+            LOG.warning("the certificate shown before goes on: %s", refused)
 
 
-def serve(endpoint: Endpoint | None, pages: Pages) -> Serving:
+class PunctualProtocol(H11Protocol):
+    """Leaves a client that connects and asks for nothing."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self.loop.call_later(PATIENCE_SECONDS, self.leave_if_silent)
+
+    def leave_if_silent(self) -> None:
+        cycle: object = self.cycle
+        if cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+def serve(endpoint: Endpoint | None, pages: Pages, access: Access) -> Serving:
     """Bind the address and answer there. None: the default one, or any free port of its host where another process has
     that. Raises `Unavailable` for an address that is taken, `Refused` for one that can't be had."""
     if endpoint is not None:
-        return begun(bound(endpoint, pages))
+        return begun(bound(endpoint), pages, access)
     try:
-        return begun(bound(DEFAULT, pages))
+        return begun(bound(DEFAULT), pages, access)
     except Unavailable as problem:
         LOG.info("%s", problem)
-        return begun(bound(Endpoint(DEFAULT.host, 0), pages))
+        return begun(bound(Endpoint(DEFAULT.host, 0)), pages, access)
 
 
-def begun(server: ThreadingHTTPServer) -> Serving:
-    serving = Serving(server)
+def begun(listener: socket.socket, pages: Pages, access: Access) -> Serving:
+    try:
+        serving = Serving(listener, application(pages, access.tokens), access.tls)
+    except CalqueError:
+        listener.close()
+        raise
     serving.begin()
     return serving
 
 
-def bound(endpoint: Endpoint, pages: Pages) -> ThreadingHTTPServer:
+def bound(endpoint: Endpoint) -> socket.socket:
+    """A socket that listens there. Raises as `serve` does."""
+    address = endpoint.host, endpoint.port
     try:
-        return Server(endpoint, pages)
+        if ":" in endpoint.host:
+            return socket.create_server(address, family=socket.AF_INET6, dualstack_ipv6=socket.has_dualstack_ipv6())
+        return socket.create_server(address)
     except OSError as error:
         raise trouble(endpoint, error) from error
 
 
 def require_free(endpoint: Endpoint) -> None:
     """Have the address for a moment. Raises as `serve` does."""
-    try:
-        socket.create_server((endpoint.host, endpoint.port), family=family_of(endpoint)).close()
-    except OSError as error:
-        raise trouble(endpoint, error) from error
+    bound(endpoint).close()
 
 
 def trouble(endpoint: Endpoint, error: OSError) -> Unavailable | Refused:
@@ -101,90 +151,3 @@ def trouble(endpoint: Endpoint, error: OSError) -> Unavailable | Refused:
     if error.errno == errno.EADDRINUSE:
         return Unavailable(problem, why, "Stop who listens there, or choose another [serve] address")
     return Refused(problem, why, 'Choose another [serve] address, or "" for none')
-
-
-def family_of(endpoint: Endpoint) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 32
-
-    def __init__(self, endpoint: Endpoint, pages: Pages) -> None:
-        self.address_family = family_of(endpoint)
-        self.pages = pages
-        super().__init__((endpoint.host, endpoint.port), RequestHandler)
-
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
-        """A client that goes away is nothing to tell."""
-        LOG.debug("a request was not answered", exc_info=True)
-
-
-class RequestHandler(BaseHTTPRequestHandler):
-    server_version, sys_version = "calque", ""
-    timeout = PATIENCE_SECONDS
-    server: Server
-
-    def do_GET(self) -> None:
-        page = answer(self.path.partition("?")[0], self.server.pages)
-        self.send_response(page.status)
-        self.send_header("Content-Type", page.kind)
-        self.send_header("Content-Length", str(len(page.content)))
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(page.content)
-
-    do_HEAD = do_GET  # noqa: N815
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        LOG.debug(format, *args)
-
-
-def answer(path: str, pages: Pages) -> Page:
-    match path:
-        case "/healthz":
-            return verdict([f"{name} does not turn" for name in pages.look().silent])
-        case "/readyz":
-            return verdict(hindrances(pages.look()))
-        case "/metrics":
-            return Page(HTTPStatus.OK, CONTENT_TYPE_LATEST, pages.metrics())
-        case "/status":
-            try:
-                return page_of(HTTPStatus.OK, pages.status())
-            except CalqueError as error:
-                return page_of(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
-    return page_of(HTTPStatus.NOT_FOUND, {"error": f"There is no {path}", "pages": list(PAGES)})
-
-
-PAGES = ("/healthz", "/readyz", "/metrics", "/status")
-
-
-def verdict(problems: list[str]) -> Page:
-    status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
-    return page_of(status, {"ok": not problems, "problems": problems})
-
-
-def page_of(status: HTTPStatus, document: object) -> Page:
-    return Page(status, JSON, json.dumps(document, indent=2).encode() + b"\n")
-
-
-def hindrances(look: ProcessView) -> list[str]:
-    """Why the process does not do all that it is there for."""
-    hindrances = [f"{name} does not turn" for name in look.silent]
-    if not look.targets and look.capture is None:
-        hindrances.append("it starts")
-    if look.capture is not None:
-        hindrances += because("capture", look.capture.state, look.capture.problem)
-        if not look.capture.reachable and look.capture.problem is None:
-            hindrances.append("the source has not answered")
-    for target in look.targets:
-        hindrances += because(target.name, target.state, target.problem)
-    return hindrances
-
-
-def because(name: str, state: str, problem: str | None) -> list[str]:
-    if state != "running":
-        return [f"{name} is {state}" + (f": {problem}" if problem else "")]
-    return [f"{name}: {problem}"] if problem else []

@@ -15,9 +15,9 @@ from prometheus_client import (
     Histogram,
     PlatformCollector,
     ProcessCollector,
-    generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -26,9 +26,10 @@ from calque.engine.sides.copy_progress import Progress
 from calque.engine.window.result import Window
 from calque.model.ledger import Bridge, Parts, count_rereads, new_bridges, new_parts
 from calque.model.names import EventId
+from calque.serve.table_lag import TableLag
 
 STATES = ("starting", "bootstrapping", "running", "paused", "stopped", "failed")
-TARGET = ("target",)
+SOURCE, TARGET = ("source",), ("target",)
 BUCKETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
@@ -47,6 +48,8 @@ class TargetLook:
     tables: Mapping[str, int] = field(default_factory=dict)
     copying: Progress | None = None
     reading: ReadTotals | None = None
+    lagging: tuple[TableLag, ...] = ()
+    """Tables that show less than the position, the farthest behind, a few at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +64,32 @@ class CaptureLook:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessView:
-    """One process. `capture` is None where another one captures; `silent` names parts that do not turn any more."""
+class ChannelLook:
+    """A channel of notices. `lag_events` is None while it is not known."""
 
-    source: str
+    name: str
+    state: str
+    problem: str | None
+    lag_events: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLook:
+    """A source. `capture` is None where another process captures it; `gaps` is how many were found so far."""
+
+    name: str
     capture: CaptureLook | None
-    targets: tuple[TargetLook, ...]
     gaps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessView:
+    """One process. `silent` names parts that do not turn any more."""
+
+    sources: tuple[SourceLook, ...]
+    targets: tuple[TargetLook, ...]
     silent: tuple[str, ...] = ()
+    channels: tuple[ChannelLook, ...] = ()
 
 
 class Meters(Collector):
@@ -96,6 +117,7 @@ class Meters(Collector):
         )
         self.disarmed = self.counter("disarmed", "Users' changes taken back that endangered the source's files.")
         self.retries = self.counter("retries", "Times that something did not answer and was tried again.", "part")
+        self.notices = self.counter("notices", "Notices that a broker has taken.", "channel")
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
         self.registry.register(self)
@@ -103,9 +125,9 @@ class Meters(Collector):
     def counter(self, name: str, text: str, label: str = "target") -> Counter:
         return Counter(f"calque_{name}_total", text, (label,), registry=self.registry)
 
-    def window(self, target: str, window: Window, seconds: float) -> None:
-        """Count one window."""
-        self.windows.labels(target).observe(seconds)
+    def window(self, target: str, window: Window, seconds: float, window_id: str) -> None:
+        """Count one window. Who asks for OpenMetrics is told the name of the newest one of each duration."""
+        self.windows.labels(target).observe(seconds, {"window": window_id})
         self.events.labels(target).inc(window.events)
         self.hops.labels(target).inc(window.hops)
         self.calls.labels(target).inc(window.applied.calls)
@@ -121,29 +143,38 @@ class Meters(Collector):
                 self.rereads.labels(target, cause).inc(count)
             self.disarmed.labels(target).inc(len(window.epoch.disarmed))
 
-    def text(self) -> bytes:
-        """Prometheus' text format."""
-        return generate_latest(self.registry)
+    def text(self, accepted: str = "") -> tuple[bytes, str]:
+        """What is measured, and its media type: the one of Prometheus' formats that is accepted, the text format
+        where none is named."""
+        encode, media_type = choose_encoder(accepted)
+        return encode(self.registry), media_type
 
     def describe(self) -> Iterable[Metric]:
         return ()
 
     def collect(self) -> Iterator[Metric]:
         look = self.look()
-        yield gauge("calque_info", "The source that is replicated.", ("source",), [((look.source,), 1)])
-        yield gauge("calque_gaps", "Gaps of the log found so far.", (), [((), look.gaps)])
-        if look.capture is not None:
-            yield from of_capture(look.capture)
+        yield from of_sources(look.sources)
         yield from of_targets(look.targets)
+        yield from of_channels(look.channels)
 
 
-def of_capture(look: CaptureLook) -> Iterator[Metric]:
-    yield gauge("calque_source_reachable", "Whether the source answers.", (), [((), look.reachable)])
-    yield gauge("calque_source_head_event_id", "The source's newest event.", (), with_value(((), look.head)))
-    yield gauge("calque_journal_last_event_id", "The newest event captured.", (), with_value(((), look.last)))
-    states = [((state,), look.state == state) for state in STATES]
-    yield gauge("calque_capture_state", "1 for the state that capture is in.", ("state",), states)
-    yield gauge("calque_capture_failing", "Whether capture gets no further now.", (), [((), look.problem is not None)])
+def of_sources(looks: Iterable[SourceLook]) -> Iterator[Metric]:
+    looks = tuple(looks)
+    captures = [(look.name, look.capture) for look in looks if look.capture is not None]
+
+    def each(name: str, text: str, values: Iterable[tuple[str, float | None]]) -> Metric:
+        return gauge(f"calque_{name}", text, SOURCE, with_value(*(((source,), value) for source, value in values)))
+
+    yield each("info", "The sources that are replicated.", ((one.name, 1) for one in looks))
+    yield each("gaps", "Gaps of the log found so far.", ((one.name, one.gaps) for one in looks))
+    yield each("source_reachable", "Whether the source answers.", ((name, one.reachable) for name, one in captures))
+    yield each("source_head_event_id", "The source's newest event.", ((name, one.head) for name, one in captures))
+    yield each("journal_last_event_id", "The newest event captured.", ((name, one.last) for name, one in captures))
+    states = [((name, state), one.state == state) for name, one in captures for state in STATES]
+    yield gauge("calque_capture_state", "1 for the state that capture is in.", ("source", "state"), states)
+    failing = ((name, one.problem is not None) for name, one in captures)
+    yield each("capture_failing", "Whether capture gets no further now.", failing)
 
 
 def of_targets(looks: Iterable[TargetLook]) -> Iterator[Metric]:
@@ -169,7 +200,28 @@ def of_targets(looks: Iterable[TargetLook]) -> Iterator[Metric]:
     yield each("copied_bytes", "How many of them are done.", ((name, totals.bytes_done) for name, totals in copies))
     reads = [(look.name, look.reading) for look in looks if look.reading is not None]
     yield each("reading_tables", "Tables being read exactly.", ((name, totals.tables) for name, totals in reads))
+    lags = [((look.name, lag.table), lag) for look in looks for lag in look.lagging]
+    yield gauge(
+        "calque_table_lag_events",
+        "Events since the one that the table shows, of the tables farthest behind.",
+        ("target", "table"),
+        [(labels, lag.events) for labels, lag in lags],
+    )
+    yield gauge(
+        "calque_table_lag_seconds",
+        "How long the first of them has been there.",
+        ("target", "table"),
+        [(labels, lag.seconds) for labels, lag in lags],
+    )
     yield each("read_tables", "How many of them are done.", ((name, totals.tables_done) for name, totals in reads))
+
+
+def of_channels(looks: Iterable[ChannelLook]) -> Iterator[Metric]:
+    looks, label = tuple(looks), ("channel",)
+    failing = [((look.name,), look.problem is not None) for look in looks]
+    yield gauge("calque_channel_failing", "Whether it gets no further now.", label, failing)
+    lags = with_value(*(((look.name,), look.lag_events) for look in looks))
+    yield gauge("calque_channel_lag_events", "Events whose notices are not sent yet.", label, lags)
 
 
 Sample = tuple[tuple[str, ...], float]

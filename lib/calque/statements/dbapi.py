@@ -15,16 +15,17 @@ The cause (`__cause__`) of each is calque's own error.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from calque.config import load
 from calque.errors import AccessRefused, Broken, CalqueError, NotBuilt, StatementSyntaxError, Unavailable
 from calque.statements.execute import execute
 from calque.statements.parse import Parameter, parse
-from calque.statements.result import NO_RESULT, Result, Row
+from calque.statements.result import NO_RESULT, AnyResult, Result, Row
 from calque.statements.session import Session
+from calque.wiring.remotes import load
 from calque.wiring.wiring import Wiring
 
 apilevel = "2.0"
@@ -101,6 +102,8 @@ class Connection:
         raise NotSupportedError("Statements take effect at once, and can't be taken back.")
 
     def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
         self._session = None
 
     def session(self) -> Session:
@@ -124,8 +127,8 @@ class Cursor:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.arraysize = 1
-        self._result = NO_RESULT
-        self._position = 0
+        self._result: AnyResult = NO_RESULT
+        self._rows: Iterator[Row] = iter(())
         self._is_closed = False
 
     @property
@@ -134,14 +137,16 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        return len(self._result.rows) if self._result.columns else -1
+        """-1 also where rows come from an engine, whose number is not known before the last one."""
+        return len(self._result.rows) if isinstance(self._result, Result) and self._result.columns else -1
 
     def execute(self, operation: str, parameters: Sequence[Parameter] = ()) -> Self:
         """Each `?` in the statement stands for a parameter: a string, a number, or the name of a target."""
         session = self._session()
-        self._result, self._position = NO_RESULT, 0
+        self._result, self._rows = NO_RESULT, iter(())
         try:
             self._result = result_of_one(operation, parameters, session)
+            self._rows = iter(self._result.rows)
         except CalqueError as error:
             raise error_of(error) from error
         return self
@@ -157,13 +162,10 @@ class Cursor:
         return next(iter(self.fetchmany(1)), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        rows = self._rows()
-        end = min(self._position + (self.arraysize if size is None else size), len(rows))
-        fetched, self._position = rows[self._position : end], end
-        return list(fetched)
+        return self._fetched(self.arraysize if size is None else size)
 
     def fetchall(self) -> list[Row]:
-        return self.fetchmany(len(self._rows()))
+        return self._fetched(None)
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.fetchone, None)
@@ -190,14 +192,18 @@ class Cursor:
             raise ProgrammingError("The cursor is closed.")
         return self.connection.session()
 
-    def _rows(self) -> tuple[Row, ...]:
+    def _fetched(self, most: int | None) -> list[Row]:
+        """The next rows, all for None."""
         self._session()
         if not self._result.columns:
             raise ProgrammingError("There are no rows: execute a statement that gives rows back.")
-        return self._result.rows
+        try:
+            return list(islice(self._rows, most))
+        except CalqueError as error:
+            raise error_of(error) from error
 
 
-def result_of_one(operation: str, parameters: Sequence[Parameter], session: Session) -> Result:
+def result_of_one(operation: str, parameters: Sequence[Parameter], session: Session) -> AnyResult:
     statements = parse(operation, parameters)
     if len(statements) != 1:
         raise ProgrammingError(f"execute takes one statement, not {len(statements)}.")

@@ -5,29 +5,78 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calque.errors import NotBuilt, Refused
+from calque.statements.clusters import (
+    alter_secondary,
+    explain_cluster,
+    run_on_cluster,
+    show_clusters,
+    show_clusters_of_table,
+    use_cluster,
+)
+from calque.statements.export_import import run_export, run_import
 from calque.statements.forms import HELP_COLUMNS, form_of, forms_of
+from calque.statements.marks import mark_set_done, show_sets_done
 from calque.statements.misread import shortened
 from calque.statements.parse import parse
-from calque.statements.result import NO_RESULT, Result, result_of
+from calque.statements.remote import (
+    create_remote_database,
+    create_remote_table,
+    drop_remote_database,
+    drop_remote_table,
+    set_database_properties,
+    set_remote_data,
+    set_table_properties,
+)
+from calque.statements.repl_dump import repl_dump
+from calque.statements.repl_load import repl_load, repl_load_directory
+from calque.statements.repl_status import repl_status
+from calque.statements.result import NO_RESULT, AnyResult, Result, result_of
 from calque.statements.session import Session
 from calque.statements.show import show_epochs, show_tables, show_targets
+from calque.statements.show_remote import (
+    describe_remote_database,
+    describe_remote_table,
+    show_remote_databases,
+    show_remote_tables,
+)
 from calque.statements.statement import (
-    ClusterStatement,
+    AddSecondaryCluster,
+    CreateRemoteDatabase,
+    CreateRemoteTable,
+    DescribeRemoteDatabase,
+    DescribeRemoteTable,
+    DropRemoteDatabase,
+    DropRemoteTable,
+    DropSecondaryCluster,
     EngineStatement,
+    ExplainCluster,
+    ExportTable,
     Help,
-    MarkStatement,
-    RemoteStatement,
-    ReplStatement,
+    ImportTable,
+    MarkSetDone,
+    ReplDump,
+    ReplLoad,
+    ReplLoadDirectory,
+    ReplStatus,
+    SetDatabaseProperties,
+    SetRemoteData,
+    SetTableProperties,
+    ShowClusters,
+    ShowClustersOfTable,
     ShowEpochs,
+    ShowRemoteDatabases,
+    ShowRemoteTables,
+    ShowSetsDone,
     ShowTables,
     ShowTargets,
     ShowVersions,
     Statement,
+    UseCluster,
     UseDatabase,
 )
 
 
-def run(text: str, session: Session) -> Iterator[tuple[str, Result]]:
+def run(text: str, session: Session) -> Iterator[tuple[str, AnyResult]]:
     """The statements of the text one after another, each with its result. Nothing is carried out before the whole text
     was parsed; the first statement that fails is the last one. Raises what `parse` and `execute` raise."""
     for parsed in parse(text):
@@ -35,7 +84,7 @@ def run(text: str, session: Session) -> Iterator[tuple[str, Result]]:
         yield parsed.text, execute(parsed.statement, session)
 
 
-def execute(statement: Statement, session: Session) -> Result:
+def execute(statement: Statement, session: Session) -> AnyResult:
     """Raises `Refused`, `Unavailable` and `Broken` as the commands do."""
     match statement:
         case ShowTargets():
@@ -44,13 +93,63 @@ def execute(statement: Statement, session: Session) -> Result:
             return show_tables(statement, session)
         case ShowEpochs():
             return show_epochs(statement, session)
+        case MarkSetDone():
+            return mark_set_done(statement, session)
+        case ShowSetsDone():
+            return show_sets_done(statement, session)
+        case ReplDump():
+            return repl_dump(statement, session)
+        case ReplLoadDirectory():
+            return repl_load_directory(statement, session)
+        case ReplLoad():
+            return repl_load(statement, session)
+        case ExportTable():
+            return run_export(statement, session)
+        case ImportTable():
+            return run_import(statement, session)
+        case ReplStatus():
+            return repl_status(statement, session)
+        case CreateRemoteTable():
+            return create_remote_table(statement, session)
+        case CreateRemoteDatabase():
+            return create_remote_database(statement, session)
+        case DropRemoteTable():
+            return drop_remote_table(statement, session)
+        case DropRemoteDatabase():
+            return drop_remote_database(statement, session)
+        case SetTableProperties():
+            return set_table_properties(statement, session)
+        case SetDatabaseProperties():
+            return set_database_properties(statement, session)
+        case SetRemoteData():
+            return set_remote_data(statement, session)
+        case ShowRemoteTables():
+            return show_remote_tables(statement, session)
+        case ShowRemoteDatabases():
+            return show_remote_databases(statement, session)
+        case DescribeRemoteTable():
+            return describe_remote_table(statement, session)
+        case DescribeRemoteDatabase():
+            return describe_remote_database(statement, session)
         case UseDatabase():
             session.database = statement.database
             return NO_RESULT
+        case UseCluster():
+            return use_cluster(statement, session)
+        case ShowClusters():
+            return show_clusters(session)
+        case ShowClustersOfTable():
+            return show_clusters_of_table(statement, session)
+        case ExplainCluster():
+            return explain_cluster(statement, session)
+        case AddSecondaryCluster() | DropSecondaryCluster():
+            return alter_secondary(statement, session)
         case Help():
             return help_on(statement)
         case EngineStatement():
-            raise no_engine(statement)
+            if not session.wiring.config.clusters:
+                raise no_engine(statement)
+            return run_on_cluster(statement, session)
         case _:
             raise not_built(statement)
 
@@ -78,7 +177,7 @@ def no_engine(statement: EngineStatement) -> Refused:
 
 
 def not_built(
-    statement: ReplStatement | RemoteStatement | ClusterStatement | MarkStatement | ShowVersions,
+    statement: ShowVersions,
 ) -> NotBuilt:
     form = form_of(statement)
     return NotBuilt(f"{form.name} is not built yet", f"This version has no {form.system}", "Use a newer version")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calque.control.epoch_rows import EPOCH_FIELDS
+from calque.done.rows import SET_FIELDS
 from calque.statements import statement as kinds
 
-System = Literal["", "REPL dumps", "remote tables", "clusters", "set-done marks", "Delta replicas"]
+System = Literal["", "Delta replicas"]
 """What a statement belongs to that this version does not have; empty for what it has."""
 
 
@@ -34,6 +35,10 @@ TARGET_COLUMNS = (
 TABLE_COLUMNS = ("table", "at_target", "state", "shows", "since_event", "reason")
 REMOTE_COLUMNS = ("name", "connected_to", "via", "state", "event_id", "reason")
 DESCRIBE_COLUMNS = ("col_name", "data_type", "comment")
+MARK_COLUMNS = ("event_id",)
+CLUSTER_COLUMNS = ("cluster", "metastore", "engine", "default", "reachable")
+PLACEMENT_COLUMNS = (*("cluster", "role", "partitions_present", "partitions", "event_id", "lag_seconds", "location"),)
+EXPLAIN_COLUMNS = ("cluster", "chosen", "reason")
 HELP_COLUMNS = ("statement", "does")
 
 FORMS = (
@@ -65,6 +70,24 @@ FORMS = (
         "SHOW EPOCHS AT dr",
     ),
     Form(
+        "mark_set_done",
+        kinds.MarkSetDone,
+        "MARK SET DONE",
+        "MARK SET DONE t PARTITION (k = 'v', …)",
+        "says that all partitions that match some keys are complete; gives the event that the mark stands behind",
+        MARK_COLUMNS,
+        "MARK SET DONE sales.orders PARTITION (ds = '2024-01-01')",
+    ),
+    Form(
+        "show_sets_done",
+        kinds.ShowSetsDone,
+        "SHOW SETS DONE",
+        "SHOW SETS DONE [t] [AT target]",
+        "the sets of partitions that were marked as complete; with AT those that are complete there",
+        SET_FIELDS,
+        "SHOW SETS DONE sales.orders AT dr",
+    ),
+    Form(
         "use_database",
         kinds.UseDatabase,
         "USE",
@@ -90,7 +113,6 @@ FORMS = (
         "writes a database, or what changed in it, into a directory in Hive's layout",
         ("dump_dir", "last_repl_id"),
         "REPL DUMP sales.['orders', 'items_.*'] FROM 700 LIMIT 1000",
-        "REPL dumps",
     ),
     Form(
         "repl_load_directory",
@@ -100,7 +122,6 @@ FORMS = (
         "loads a dump from a directory",
         (),
         "REPL LOAD sales FROM 'hdfs://ns/repl/57'",
-        "REPL dumps",
     ),
     Form(
         "repl_load",
@@ -110,7 +131,6 @@ FORMS = (
         "loads the newest dump of a policy",
         (),
         "REPL LOAD sales INTO sales_dr",
-        "REPL dumps",
     ),
     Form(
         "repl_status",
@@ -120,7 +140,6 @@ FORMS = (
         "the event that a replica shows",
         ("last_repl_id",),
         "REPL STATUS sales",
-        "REPL dumps",
     ),
     Form(
         "export_table",
@@ -130,7 +149,6 @@ FORMS = (
         "writes a table, or partitions of it, in Hive's layout",
         (),
         "EXPORT TABLE sales.orders PARTITION (ds = '2024-01-01') TO '/exports/orders'",
-        "REPL dumps",
     ),
     Form(
         "import_table",
@@ -140,7 +158,6 @@ FORMS = (
         "reads what EXPORT TABLE wrote",
         (),
         "IMPORT EXTERNAL TABLE sales.orders FROM '/exports/orders'",
-        "REPL dumps",
     ),
     Form(
         "create_remote_table",
@@ -150,7 +167,6 @@ FORMS = (
         "links a table of another catalog into the local one",
         (),
         "CREATE REMOTE TABLE sales.orders CONNECTED TO shop.orders VIA 'thrift'",
-        "remote tables",
     ),
     Form(
         "create_remote_database",
@@ -160,7 +176,6 @@ FORMS = (
         "links a database of another catalog into the local one",
         (),
         "CREATE REMOTE DATABASE IF NOT EXISTS shop",
-        "remote tables",
     ),
     Form(
         "drop_remote_table",
@@ -170,7 +185,6 @@ FORMS = (
         "removes the link of a table",
         (),
         "DROP REMOTE TABLE sales.orders",
-        "remote tables",
     ),
     Form(
         "drop_remote_database",
@@ -180,7 +194,6 @@ FORMS = (
         "removes the link of a database",
         (),
         "DROP REMOTE DATABASE IF EXISTS shop",
-        "remote tables",
     ),
     Form(
         "set_table_properties",
@@ -190,7 +203,6 @@ FORMS = (
         "changes the configuration of a table's link",
         (),
         "ALTER REMOTE TABLE sales.orders SET TBLPROPERTIES ('hive.metastore.uris' = 'thrift://127.0.0.1:9083')",
-        "remote tables",
     ),
     Form(
         "set_database_properties",
@@ -200,7 +212,6 @@ FORMS = (
         "changes the configuration of a database's link",
         (),
         "ALTER REMOTE DATABASE shop SET DBPROPERTIES ('hive.metastore.uris' = 'thrift://127.0.0.1:9083')",
-        "remote tables",
     ),
     Form(
         "set_remote_data",
@@ -210,7 +221,6 @@ FORMS = (
         "makes a link a replica with files of its own, or a link again",
         (),
         "ALTER REMOTE TABLE sales.orders SET DATA COPY",
-        "remote tables",
     ),
     Form(
         "show_remote_tables",
@@ -220,7 +230,6 @@ FORMS = (
         "linked tables and their states",
         REMOTE_COLUMNS,
         "SHOW REMOTE TABLES IN sales",
-        "remote tables",
     ),
     Form(
         "show_remote_databases",
@@ -230,7 +239,6 @@ FORMS = (
         "linked databases and their states",
         REMOTE_COLUMNS,
         "SHOW REMOTE DATABASES",
-        "remote tables",
     ),
     Form(
         "describe_remote_table",
@@ -240,7 +248,6 @@ FORMS = (
         "a linked table as the other catalog has it, and its link's configuration",
         DESCRIBE_COLUMNS,
         "DESCRIBE EXTENDED REMOTE TABLE sales.orders",
-        "remote tables",
     ),
     Form(
         "describe_remote_database",
@@ -250,7 +257,6 @@ FORMS = (
         "a linked database as the other catalog has it, and its link's configuration",
         DESCRIBE_COLUMNS,
         "DESCRIBE REMOTE DATABASE shop",
-        "remote tables",
     ),
     Form(
         "use_cluster",
@@ -260,7 +266,6 @@ FORMS = (
         "sends every statement to one cluster; without a name, to the one that is resolved for it",
         (),
         "USE CLUSTER c1",
-        "clusters",
     ),
     Form(
         "show_clusters",
@@ -268,9 +273,8 @@ FORMS = (
         "SHOW CLUSTERS",
         "SHOW CLUSTERS",
         "the clusters of the configuration",
-        ("cluster", "metastore", "engine", "default", "reachable"),
+        CLUSTER_COLUMNS,
         "SHOW CLUSTERS",
-        "clusters",
     ),
     Form(
         "show_clusters_of_table",
@@ -278,9 +282,8 @@ FORMS = (
         "SHOW CLUSTERS FOR",
         "SHOW CLUSTERS FOR t",
         "where a table is, and as of which event",
-        ("cluster", "role", "partitions_present", "partitions", "event_id", "lag_seconds", "location"),
+        PLACEMENT_COLUMNS,
         "SHOW CLUSTERS FOR sales.orders",
-        "clusters",
     ),
     Form(
         "explain_cluster",
@@ -288,9 +291,8 @@ FORMS = (
         "EXPLAIN CLUSTER",
         "EXPLAIN CLUSTER statement",
         "the cluster that a statement would run on, and why",
-        ("cluster", "chosen", "reason"),
+        EXPLAIN_COLUMNS,
         "EXPLAIN CLUSTER SELECT count(*) FROM sales.orders",
-        "clusters",
     ),
     Form(
         "add_secondary_cluster",
@@ -300,37 +302,15 @@ FORMS = (
         "has a table, or partitions of it, replicated to a cluster",
         (),
         "ALTER TABLE sales.orders ADD SECONDARY CLUSTER c2 WHERE ds >= '2024-01-01'",
-        "clusters",
     ),
     Form(
         "drop_secondary_cluster",
         kinds.DropSecondaryCluster,
         "ALTER TABLE DROP SECONDARY CLUSTER",
         "ALTER TABLE t DROP SECONDARY CLUSTER c [WHERE predicate]",
-        "ends that",
+        "ends that, for the whole table or for partitions of it",
         (),
         "ALTER TABLE sales.orders DROP SECONDARY CLUSTER c2",
-        "clusters",
-    ),
-    Form(
-        "mark_set_done",
-        kinds.MarkSetDone,
-        "MARK SET DONE",
-        "MARK SET DONE t PARTITION (k = 'v', …)",
-        "says that a set of partitions is complete",
-        ("event_id",),
-        "MARK SET DONE sales.orders PARTITION (ds = '2024-01-01')",
-        "set-done marks",
-    ),
-    Form(
-        "show_sets_done",
-        kinds.ShowSetsDone,
-        "SHOW SETS DONE",
-        "SHOW SETS DONE [t] [AT target]",
-        "the sets that are complete",
-        ("table", "partition", "event_id", "marked_at", "expires_at"),
-        "SHOW SETS DONE sales.orders AT dr",
-        "set-done marks",
     ),
     Form(
         "show_versions",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any
 
 from lark import Lark, Token, Transformer, v_args
@@ -15,7 +16,7 @@ from lark.exceptions import UnexpectedInput, VisitError
 from calque.errors import CalqueError, Refused
 from calque.statements.forms import FORMS
 from calque.statements.misread import Expectation, misread, unclosed_error
-from calque.statements.split import Piece, split
+from calque.statements.split import Piece, count_placeholders, split
 from calque.statements.statement import EngineStatement, OwnStatement, QualifiedTable, ReplicationPolicy, Statement
 
 Parameter = str | int
@@ -58,7 +59,7 @@ def parse_piece(piece: Piece, text: str, parameters: Iterator[Parameter]) -> Sta
         expectation = expected_after(piece.text)
         error = misread(piece, text, expectation)
         if error is None:
-            return EngineStatement(piece.text)
+            return EngineStatement(piece.text, tuple(islice(parameters, count_placeholders(piece.text))))
         raise error from None
     try:
         return StatementBuilder(parameters).transform(tree)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from calque.clusters.api import OpenClusters
 from calque.errors import Refused
+from calque.ports.engines import Engine
 from calque.wiring.wiring import Wiring
+
+LOG = logging.getLogger(__name__)
 
 
 def say_nothing(_text: str) -> None:
     pass
+
+
+def log_note(text: str) -> None:
+    LOG.warning("%s", text)
 
 
 @dataclass(slots=True)
@@ -21,14 +30,35 @@ class Session:
     wiring: Wiring
     target: str | None = None
     database: str | None = None
+    cluster: str | None = None
+    """Where every statement runs, from `USE CLUSTER`; None where each statement's cluster is resolved."""
+    clusters: OpenClusters | None = None
+    """Made when a statement first asks for them."""
+    engines: dict[str, Engine] = field(default_factory=dict)
+    """A session at the engine of each cluster on which a statement ran."""
     report: Callable[[str], None] = field(default=say_nothing)
     """Shows how far a long statement is, in place of what it showed before."""
+    note: Callable[[str], None] = field(default=log_note)
+    """Takes what a person should know of a statement that was carried out, such as a key that changed nothing."""
+
+    def engine(self, cluster: str) -> Engine:
+        """The session there, the same for all statements. Raises `Refused` where the cluster has no engine."""
+        if cluster not in self.engines:
+            self.engines[cluster] = self.wiring.clusters[cluster].engine()
+        return self.engines[cluster]
+
+    def close(self) -> None:
+        """End the sessions at engines."""
+        while self.engines:
+            self.engines.popitem()[1].close()
 
     def only_target(self, name: str | None) -> str:
         """The named target, else the session's, else the only one. Raises `Refused`."""
         config = self.wiring.config
+        config.require_source()
         chosen = name or self.target
-        targets = config.select([chosen] if chosen else [])
+        targets = config.select([chosen]) if chosen else config.own_targets()
         if len(targets) == 1:
             return targets[0]
-        raise Refused("No target is named", f"There are {', '.join(targets)}", "Write AT and one of them")
+        why = f"There are {', '.join(targets)}" if targets else "The configuration has none"
+        raise Refused("No target is named", why, "Write AT and one of them")

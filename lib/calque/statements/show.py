@@ -12,6 +12,8 @@ from calque.statements.statement import ShowEpochs, ShowTables
 
 
 def show_targets(session: Session) -> Result:
+    """Raises `Refused` for a configuration that has clusters alone."""
+    session.wiring.config.require_source()
     targets = snapshot(session.wiring)["targets"]
     return result_of(
         TARGET_COLUMNS, ({**target, **target["tables"], "target": name} for name, target in targets.items())

@@ -66,6 +66,11 @@ def split_lazily(text: str) -> Iterator[Piece | Unclosed]:
         yield Piece(text[start:end], start)
 
 
+def count_placeholders(text: str) -> int:
+    """How many `?` stand in the text for values: those in strings, quoted names and comments are none."""
+    return sum(token.group().count("?") for token in TOKEN.finditer(text) if token.lastgroup == "text")
+
+
 def is_complete(text: str) -> bool:
     """Whether a semicolon ends the last statement, as a shell needs it."""
     pieces, unclosed = split(text)

@@ -245,9 +245,11 @@ class Help:
 
 @dataclass(frozen=True, slots=True)
 class EngineStatement:
-    """A statement that is none of calque's own, and is for a cluster's engine to understand."""
+    """A statement that is none of calque's own, and is for a cluster's engine to understand. `parameters` are the
+    values of its `?`."""
 
     text: str
+    parameters: tuple[str | int, ...] = ()
 
 
 ReplStatement = ReplDump | ReplLoadDirectory | ReplLoad | ReplStatus | ExportTable | ImportTable

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from calque.logs.fields import beside_windows
+
 STOP_SECONDS = 30.0
 
 
@@ -17,7 +19,7 @@ class BackgroundThread:
     ) -> None:
         self.work, self.on_failure = work, on_failure
         self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self.run, name=name, daemon=True)
+        self.thread = threading.Thread(target=beside_windows(self.run), name=name, daemon=True)
 
     def begin(self) -> None:
         self.thread.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from calque.engine.check.check_log import require_strong_log
 from calque.engine.sides.journal_reads import begin_of
@@ -17,10 +17,16 @@ from calque.wiring.wiring import Wiring
 
 class JournalBeginning:
     """Where a source's journal begins: fixed by the first process that asks, before anything else, and by each gap.
-    `starts` are those of the targets that follow the source."""
+    `starts` are those of the targets that follow the source; `positions` gives the events that targets have come to
+    without a journal, by loading dumps."""
 
-    def __init__(self, source: SourceWiring, starts: Sequence[EventId | None]) -> None:
-        self.source, self.starts = source, starts
+    def __init__(
+        self,
+        source: SourceWiring,
+        starts: Sequence[EventId | None],
+        positions: Callable[[], Sequence[EventId]] = lambda: (),
+    ) -> None:
+        self.source, self.starts, self.positions = source, starts, positions
         self.lock = threading.Lock()
         self.found: EventId | None = None
 
@@ -70,7 +76,8 @@ class JournalBeginning:
     def chosen(self) -> EventId:
         """Where the journal begins that does not exist yet: at the source's newest event, or before that where the
         first of all targets starts, since they share it."""
-        return min([self.source.side().log.current(), *(start for start in self.starts if start is not None)])
+        starts = [*(start for start in self.starts if start is not None), *self.positions()]
+        return min([self.source.side().log.current(), *starts])
 
     def begun_ns(self) -> int:
         """When the journal began; 0 where that was not recorded."""
@@ -85,5 +92,12 @@ class JournalBeginning:
 
 def beginning_of(wiring: Wiring, source: str) -> JournalBeginning:
     """That of the source's journal."""
-    starts = [wiring.config.targets[name].keys.start for name in wiring.config.targets_of(source)]
-    return JournalBeginning(wiring.sources[source], starts)
+    names = wiring.config.targets_of(source)
+
+    def positions() -> Sequence[EventId]:
+        epochs = [wiring.ledger(name).last_epoch() for name in names]
+        return [epoch.event_id for epoch in epochs if epoch is not None]
+
+    return JournalBeginning(
+        wiring.sources[source], [wiring.config.targets[name].keys.start for name in names], positions
+    )

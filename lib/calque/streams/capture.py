@@ -22,22 +22,25 @@ from calque.engine.capture.log_watch import watch
 from calque.engine.sides.journal_reads import newest
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.source.scanner import Scanner, ScanSelection
-from calque.engine.sweep.retention import Limits, keep
-from calque.errors import CalqueError
+from calque.engine.sweep.retention import Limits, keep, retain_keys
+from calque.errors import CalqueError, Refused
 from calque.model.names import EventId, Span, TableName
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
 from calque.streams.background import BackgroundThread
 from calque.streams.part import Part
-from calque.streams.shared import RunForParts, SourceStream
+from calque.streams.shared import SOURCE_BELL, RunForParts, SourceStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from calque.config import Config
     from calque.engine.sides.sides import SourceSide
     from calque.wiring.target import TargetWiring
 
 LOG = logging.getLogger(__name__)
+AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
+"""After which a remote catalog that was refused is tried again: first, and in the end."""
 
 
 class CapturePart(Part):
@@ -54,6 +57,9 @@ class CapturePart(Part):
         """What nobody expected of the work beside capture: it ends capture."""
         self.log = self.source.impatient_log(PATIENCE_SECONDS)
         self.last: EventId | None = None
+        self.links: list[Admission] = []
+        self.config_of_links: Config | None = None
+        """What `links` are of."""
         self.pins: str | None = None
         """How files of the source are kept; None while that is not known."""
         self.kept_seconds: float | None = None
@@ -123,10 +129,10 @@ class CapturePart(Part):
     def capture(self, seam: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `EventRepeated`."""
         source, after = self.source.side(), self.stream.begin.event()
-        admissions = [target.plug.admission() for target in self.followers()]
+        admissions = [target.plug.admission() for target in self.followers() if target.plug.links is None]
 
         def takes(name: TableName) -> bool:
-            return any(admission.takes(name) for admission in admissions)
+            return any(admission.takes(name) for admission in admissions) or self.copies_link(name)
 
         gatherer = self.gatherer = EvidenceGatherer(
             source, takes, lambda: self.wiring.folder.touch(self.source.places.news)
@@ -152,12 +158,23 @@ class CapturePart(Part):
                 capture.take(span.upto)
             self.last, self.last_error = max(self.last or 0, span.upto), None
             self.stream.heads.note_event(self.last, time.time())
+            self.run.bell(SOURCE_BELL).ring()
 
         self.stream.gaps = newest(source.gaps)
         self.last = capture.last()
         self.follow(stream, apply, newest(source.gaps))
         if self.defect is not None:
             raise self.defect
+
+    def copies_link(self, name: TableName) -> bool:
+        """Whether the table's files are copied for a link now: links come and go while a remote catalog is captured,
+        and files of all others are nobody's to list."""
+        config = self.run.wiring.config
+        if config is not self.config_of_links:
+            names = config.targets_of(self.stream.name) if self.source.plug.endpoint is not None else ()
+            admissions = [config.targets[target].admission() for target in names]
+            self.links, self.config_of_links = [one for one in admissions if one.copies_some], config
+        return any(admission.takes(name) and admission.copies(name) for admission in self.links)
 
     def go_on(self, name: str, work: Callable[[threading.Event], None]) -> None:
         """Do the work beside capture, until `close`."""
@@ -182,7 +199,12 @@ class CapturePart(Part):
         """Let go, beside capture, of what is past its retention."""
         plug, ledgers = self.source.plug, [target.ledger() for target in self.followers()]
         retention, limits = plug.journal.retention, Limits(plug.keys.pin_bytes, plug.keys.pin_age)
-        self.go_on("retention", lambda stopping: keep(fenced(source), ledgers, retention, limits, stopping))
+        side, records, name = fenced(source), self.wiring.control, self.source.places.notice_keys_record
+
+        def before() -> None:
+            retain_keys(side, records, name, self.stream.begin.first(), retention)
+
+        self.go_on("retention", lambda stopping: keep(side, ledgers, retention, limits, stopping, before))
 
     def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
         """Look for changes without events, beside capture, where the configuration asks for it."""
@@ -213,3 +235,41 @@ class CapturePart(Part):
             self.gatherer.stop()
         while self.beside:
             self.beside.pop().stop()
+
+
+class RemoteCapturePart(CapturePart):
+    """The same of a remote catalog that links made a source: what is wrong with it is no business of the others."""
+
+    def __init__(self, run: RunForParts, stream: SourceStream) -> None:
+        super().__init__(run, stream)
+        self.over = False
+        """This attempt has failed."""
+
+    def keep_up(self) -> None:
+        """What was refused is tried again: somebody may have mended it."""
+        delay = AGAIN_SECONDS
+        while True:
+            super().keep_up()
+            if super().stopped() or not self.over:
+                return
+            self.sleep(delay)
+            if super().stopped():
+                return
+            delay, self.over = min(2 * delay, LONGEST_SECONDS), False
+
+    def stopped(self) -> bool:
+        return super().stopped() or self.over
+
+    def failed(self, error: CalqueError) -> None:
+        if not self.stopped():
+            self.over, self.state, self.last_error = True, "failed", str(error)
+            LOG.warning("%s failed: %s", self.name, error)
+            self.stream.looked.set()
+
+    def once(self) -> None:
+        """Raises `Refused` where the remote catalog is the local one, whatever its address."""
+        identity = self.source.side().catalog.identity()
+        if identity and identity == self.wiring.remotes().catalog().identity():
+            todo = "Name another metastore, or make a view"
+            raise Refused("The link leads to the local metastore itself", "Both have one id", todo)
+        super().once()

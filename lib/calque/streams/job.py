@@ -11,22 +11,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-from calque.config import load
+from calque.config.checks import endpoint
 from calque.config.conflicts import unsupported
-from calque.config.keys import Serve
+from calque.config.serve_keys import Serve
+from calque.control.links import settle
 from calque.control.pause_rules import is_paused
 from calque.control.process_locks import Roles, roles
 from calque.control.status import snapshot
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
-from calque.errors import CalqueError, Refused, Unavailable, print_error, printable
+from calque.errors import CalqueError, Refused, Unavailable
+from calque.logs.setup import log_to_stderr, report_error
 from calque.model.names import EventId
-from calque.serve.http import Pages, serve
+from calque.serve.guard import Tokens
+from calque.serve.http import Access, serve
+from calque.serve.pages import Pages
+from calque.streams.console import ConsoleOfRun
+from calque.streams.links import look_anew
 from calque.streams.reload import ConfigurationReader
 from calque.streams.run import Run
 from calque.streams.signals import ended_by_signals, set_by_handler
+from calque.wiring.remotes import ROLE as LINKS
+from calque.wiring.remotes import load, with_links
 from calque.wiring.wiring import Wiring
 
+LOG = logging.getLogger(__name__)
 SEE = "See `calque status`"
 HELD_BACK = "an operator has paused it", "Let it go on with `calque resume`"
 
@@ -45,18 +54,19 @@ def run_job(
     ended a part. Capture and targets may be spread over processes with one state folder, each in one of them. On
     SIGHUP, or when `calque reload` asks, the configuration is read again as `reread` says. Meanwhile health and metrics
     are served as `serve_settings` says."""
-    log_to_stderr()
+    log_to_stderr(wiring.config.log.format, wiring.config.log.level)
     require_known_failpoint()
     for refusal in unsupported(wiring.config):
         raise refusal
     with Roles(wiring.state) as held_roles:
+        wiring, targets = following_links(wiring, targets, held_roles, stopping, capture, reread)
         if not held_roles.take(roles(wiring.config, wiring.sources if capture else (), targets), stopping):
             return 0
         wiring = wiring.behind(held_roles)
         for source in wiring.sources.values():
             source.journal_location.agree()
         require_known_ledgers(wiring, targets)
-        goal = goal_of(wiring, until)
+        goal = goals_of(wiring, until)
         run = Run(wiring, targets, capture, held_roles, reread, stopping=stopping)
         with (
             reloading_on_hangup(run.presence.reload_requested),
@@ -65,10 +75,11 @@ def run_job(
             try:
                 run.start()
                 if run.wait(goal) is Standing.WITHOUT:
-                    raise missing(run, goal or 0)
+                    raise missing(run, goal or {})
             except CalqueError as error:
                 if not run.stop():
-                    leave(error.exit_code, str(error))
+                    report_error(error)
+                    leave(error.exit_code)
                 raise
             except BaseException:
                 run.stop()
@@ -78,6 +89,30 @@ def run_job(
     return 0
 
 
+def following_links(
+    wiring: Wiring,
+    targets: Sequence[str],
+    held_roles: Roles,
+    stopping: threading.Event,
+    capture: bool,
+    reread: ConfigurationReader | None,
+) -> tuple[Wiring, Sequence[str]]:
+    """The configuration with the links that there are now, and the process's targets in it: of the process that
+    captures all, and follows the local catalog. One that does not answer is waited for later."""
+    remotes = wiring.config.remotes
+    if remotes is None or not capture or (reread is not None and (reread.named is None or len(reread.named) > 0)):
+        return wiring, targets
+    if not held_roles.take({LINKS: remotes.lease}, stopping):
+        return wiring, targets
+    try:
+        look_anew(wiring.remotes())
+        settle(wiring.remotes())
+    except Unavailable as error:
+        LOG.warning("links are those that were known before: %s", error)
+    config = with_links(wiring.config)
+    return Wiring(config, wiring.runtime), reread.targets(config) if reread is not None else tuple(config.targets)
+
+
 def require_known_ledgers(wiring: Wiring, targets: Sequence[str]) -> None:
     """`Refused` where a newer calque has written a target's ledger. One that does not answer is waited for later."""
     for name in targets:
@@ -85,10 +120,10 @@ def require_known_ledgers(wiring: Wiring, targets: Sequence[str]) -> None:
             wiring.ledger(name).require_known_format()
 
 
-def missing(run: Run, goal: EventId) -> Unavailable:
-    """Why not every target shows the event that was waited for, though nothing more comes of itself."""
+def missing(run: Run, goals: Mapping[str, EventId]) -> Unavailable:
+    """Why not every target shows the event of its source that was waited for, though nothing more comes of itself."""
     for name in run.targets:
-        ledger = run.wiring.ledger(name)
+        ledger, goal = run.wiring.ledger(name), goals[run.wiring.config.source_of(name).name]
         epoch = ledger.last_epoch()
         reached = standing(epoch.event_id if epoch else None, ledger.tables().values(), goal)
         if reached.missing:
@@ -96,27 +131,31 @@ def missing(run: Run, goal: EventId) -> Unavailable:
             return Unavailable(f"{name} shows event {goal} without {tables}", "These tables are set aside", SEE)
         if is_paused(run.wiring.control, name):
             return Unavailable(f"{name} does not show event {goal}", *HELD_BACK)
-    return Unavailable(f"Not every target shows event {goal} with all its tables", "Some were set aside", SEE)
+    events = " and ".join(f"event {goal}" for goal in sorted(set(goals.values())))
+    return Unavailable(f"Not every target shows {events} with all its tables", "Some were set aside", SEE)
 
 
 @contextmanager
 def served(serve_settings: Serve | None, run: Run, status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
-    """Health and metrics, as long as it runs. Raises what `serve` raises."""
+    """The page, health and metrics, as long as it runs. Raises what `serve` raises."""
     if serve_settings is None or (serve_settings.address is None and not serve_settings.is_default()):
         yield
         return
-    serving = serve(serve_settings.address, Pages(run.look, run.meters.text, status))
+    tokens = Tokens(serve_settings.token(), serve_settings.metrics_token())
+    access = Access(tokens, serve_settings.tls.tls())
+    console = ConsoleOfRun(run, tokens.every is not None)
+    serving = serve(serve_settings.address, Pages(run.look, run.meters.text, status, console.console()), access)
     run.presence.serves = serving.address
+    console.begin()
     try:
         yield
     finally:
+        console.end()
         serving.end()
 
 
-def leave(code: int, error: str = "") -> NoReturn:
+def leave(code: int) -> NoReturn:
     """End though a thread hangs in a call, for which Python would wait."""
-    if error:
-        print_error(error)
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -128,9 +167,11 @@ def run_file(
 ) -> int:
     """`run_job` as the file says, with the `named` targets: all where none is named, and with None no target. Several
     processes may have one file, so that each says itself where it serves health and metrics."""
-    serve_settings = Serve.model_validate({"address": address}) if address else None
     with ended_by_signals() as stopping:
         config = load(path)
+        config.require_source()
+        log_to_stderr(config.log.format, config.log.level)
+        serve_settings = config.serve.at(endpoint(address)) if address else None
         targets = () if named is None else config.select(named)
         reread = ConfigurationReader(lambda: load(path), named)
         return run_job(
@@ -138,10 +179,14 @@ def run_file(
         )
 
 
-def goal_of(wiring: Wiring, until: str | int | None) -> EventId | None:
+def goals_of(wiring: Wiring, until: str | int | None) -> Mapping[str, EventId] | None:
+    """The event to wait for, by source: the newest of each for `head`. Raises `Refused` for an event id where there are
+    several sources."""
+    if until is None:
+        return None
     if isinstance(until, str):
-        return wiring.only_source().side().log.current()
-    return until
+        return {name: source.side().log.current() for name, source in wiring.sources.items()}
+    return {wiring.only_source().plug.name: until}
 
 
 @contextmanager
@@ -158,20 +203,3 @@ def require_known_failpoint() -> None:
     name = os.environ.get("CALQUE_FAILPOINT", "").partition("@")[0]
     if name and not is_known(name):
         raise Refused(f"There is no failpoint {name}", "CALQUE_FAILPOINT names it", f"Known: {', '.join(NAMES)}")
-
-
-class PrintableFormatter(logging.Formatter):
-    """Shows what would steer a terminal, or begin a line that nobody wrote, as escapes."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging calls it so
-        return printable(super().formatMessage(record))
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging calls it so
-        return "\n".join(map(printable, super().formatException(ei).splitlines()))
-
-
-def log_to_stderr() -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("calque").setLevel(logging.INFO)

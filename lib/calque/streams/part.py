@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from tenacity import (
     RetryCallState,
@@ -20,10 +21,13 @@ from tenacity.wait import wait_base
 from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, Stream, discard, start
 from calque.engine.lease.keeper import LeaseHeldByOther
 from calque.errors import Broken, CalqueError, Unavailable
+from calque.logs.fields import with_fields
 from calque.model.names import EventId
 from calque.serve.heartbeat import Heartbeat
 from calque.streams.shared import RunForParts, SourceStream
 
+P = ParamSpec("P")
+R = TypeVar("R")
 LOG = logging.getLogger(__name__)
 BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
 TICK_SECONDS, SILENT_SECONDS = 0.5, 30.0
@@ -33,7 +37,9 @@ BEGIN_SECONDS = 20.0
 class Part:
     """A query over a source that is started again whenever something does not answer."""
 
-    def __init__(self, run: RunForParts, stream: SourceStream, name: str, query: str, role: str) -> None:
+    def __init__(
+        self, run: RunForParts, stream: SourceStream, name: str, query: str, role: str, **log_fields: str
+    ) -> None:
         self.run, self.stream, self.name, self.query_name, self.role = run, stream, name, query, role
         self.wiring = run.wiring
         self.source = run.wiring.sources[stream.name]
@@ -45,8 +51,13 @@ class Part:
         self.last_error: str | None = None
         self.pulse = Heartbeat(self.ask, name)
         self.told_at = time.monotonic()
-        self.thread = threading.Thread(target=self.keep_up, name=name, daemon=True)
-        self.reported = threading.Thread(target=self.report, name=f"report-{name}", daemon=True)
+        self.log_fields = {"source": stream.name, **log_fields}
+        self.thread = threading.Thread(target=self.logged(self.keep_up), name=name, daemon=True)
+        self.reported = threading.Thread(target=self.logged(self.report), name=f"report-{name}", daemon=True)
+
+    def logged(self, work: Callable[P, R]) -> Callable[P, R]:
+        """`work`, whose lines in the log say of which part they are."""
+        return with_fields(work, **self.log_fields)
 
     @property
     def wake_file(self) -> Path:
@@ -192,7 +203,7 @@ class Part:
         with self.run.starting:
             self.wake()
             deadline = time.monotonic() + BEGIN_SECONDS
-            query = start(self.run.spark(), stream, apply, name=self.query_name, checkpoint=checkpoint)
+            query = start(self.run.spark(), stream, self.logged(apply), name=self.query_name, checkpoint=checkpoint)
             self.query = query
             while query.active and not query.begun.wait(0.05):
                 if self.halted() or time.monotonic() > deadline:

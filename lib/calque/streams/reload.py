@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calque.config import Config
 from calque.config.conflicts import unsupported
+from calque.config.plugs import Target
+from calque.core.link_definitions import DATA
 from calque.errors import Refused
+from calque.model.names import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +32,13 @@ class Difference:
     """What a process has to end and to begin; the rest goes on undisturbed."""
 
     captures: tuple[str, ...]
-    """Sources whose capture is to end, and to begin anew."""
+    """Sources whose capture is to end, where there is one, and to begin anew."""
     ended_targets: tuple[str, ...]
     begun_targets: tuple[str, ...]
+    ended_captures: tuple[str, ...] = ()
+    """Sources that are gone: endpoints of links that are."""
+    relinked_targets: tuple[str, ...] = ()
+    """Projections that get or lose links, and nothing else: they go on with others."""
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -44,33 +51,66 @@ class Difference:
 
 def difference(before: Config, now: Config, old_targets: Sequence[str], new_targets: Sequence[str]) -> Difference:
     """From `old_targets`, which the process replicates to, to `new_targets`, which it is to replicate to."""
-    sources = {name for name, source in now.sources.items() if source != before.sources[name]}
+    sources = {name for name, source in now.sources.items() if source != before.sources.get(name)}
     common_targets = [name for name in old_targets if name in new_targets]
     disturbed_targets = {
         name for name in common_targets if before.window != now.window or now.targets[name].source in sources
     }
     changed_targets = disturbed_targets | {name for name in common_targets if before.targets[name] != now.targets[name]}
+    relinked_targets = {
+        name for name in changed_targets - disturbed_targets if has_other_links(before.targets[name], now.targets[name])
+    }
+    if relinked_targets and moves_links(before, now):
+        relinked_targets = set()
+    changed_targets -= relinked_targets
     return Difference(
         tuple(name for name in now.sources if name in sources or taken(before, name) != taken(now, name)),
         tuple(name for name in old_targets if name in changed_targets or name not in new_targets),
         tuple(name for name in new_targets if name in changed_targets or name not in old_targets),
+        tuple(name for name in before.sources if name not in now.sources),
+        tuple(name for name in new_targets if name in relinked_targets),
     )
+
+
+def has_other_links(before: Target, now: Target) -> bool:
+    """Whether the links of a projection are all that differs."""
+    names: dict[str, object] = {"include": (), "exclude": (), "rename": {}, "data": "none"}
+    bare_before, bare_now = (replace(one, keys=one.keys.model_copy(update=names), links=None) for one in (before, now))
+    return None not in (before.links, now.links) and bare_before == bare_now
+
+
+def moves_links(before: Config, now: Config) -> bool:
+    """Whether a link is of another projection than before, or stands for another object."""
+    old_links, new_links = links_of(before), links_of(now)
+    return any(old_links[name] != new_links[name] for name in old_links.keys() & new_links.keys())
+
+
+def links_of(config: Config) -> Mapping[TableName, object]:
+    return {
+        name: (target.name, {key: value for key, value in link.items() if key != DATA})
+        for target in config.targets.values()
+        for name, link in (target.links or {}).items()
+    }
 
 
 def taken(config: Config, source: str) -> object:
     """What the source's capture looks at for its targets."""
     targets = [config.targets[name] for name in config.targets_of(source)]
+    if source in config.sources and config.sources[source].endpoint is not None:
+        return {target.name for target in targets}
     return {target.name: (target.keys.include, target.keys.exclude) for target in targets}
 
 
 def fixed(config: Config) -> Mapping[str, object]:
     """Sections, and keys of them, that journals and all that is open depend on."""
     return {
-        "[source] name": tuple(config.sources),
-        "[source] metastore": [source.keys.metastore for source in config.sources.values()],
+        "[source] name": config.own_sources(),
+        "[source] metastore": [config.sources[name].keys.metastore for name in config.own_sources()],
+        "[remotes] metastore": config.remotes.metastore if config.remotes is not None else None,
         "[state]": config.state,
-        "[journal]": [source.journal for source in config.sources.values()],
+        "[journal]": [config.sources[name].journal for name in config.own_sources()],
         "[serve]": config.serve,
+        "[log] format": config.log.format,
     }
 
 
@@ -85,12 +125,4 @@ def require_reloadable(before: Config, now: Config) -> None:
                 f"{section} changed, and can't be taken over while calque runs",
                 "The journal, and everything that is open, belongs to it",
                 "Put it back, or stop `calque run` and start it again",
-            )
-    for name in now.targets.keys() & before.targets.keys():
-        data_before, data_now = before.targets[name].keys.data, now.targets[name].keys.data
-        if data_before != data_now:
-            raise Refused(
-                f'targets.{name}: data = "{data_before}" can\'t become "{data_now}"',
-                "What its tables point to can't be changed under their readers",
-                "Put it back, or give the target another name and other names of tables",
             )

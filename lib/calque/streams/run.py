@@ -5,24 +5,35 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from calque.config.plugs import AT_SOURCE
 from calque.control.process_locks import Roles, roles
 from calque.control.processes import Answer, ProcessPresence
+from calque.control.requests import leave_request
 from calque.core.standing import Standing
 from calque.errors import CalqueError, Refused
-from calque.model.names import EventId
+from calque.logs.setup import set_level
+from calque.model.ledger import TableState
+from calque.model.names import EventId, TableName
+from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
-from calque.serve.metrics import Meters, ProcessView
+from calque.serve.metrics import Meters, ProcessView, SourceLook
 from calque.streams.beginning import beginning_of
-from calque.streams.capture import CapturePart
+from calque.streams.capture import CapturePart, RemoteCapturePart
+from calque.streams.links import LinkWatch
+from calque.streams.notices import NoticePart, part_name
 from calque.streams.part import Part
 from calque.streams.reload import ConfigurationReader, difference, require_reloadable
-from calque.streams.shared import SourceStream
+from calque.streams.shared import Bell, SourceStream
 from calque.streams.spark_session import own_session
 from calque.streams.target import TargetPart
+from calque.wiring.remotes import ROLE as LINKS
+from calque.wiring.remotes import target_of, with_links
 from calque.wiring.runtime import Runtime
 from calque.wiring.wiring import Wiring
 
@@ -54,13 +65,25 @@ class Run:
     parts: list[Part] = field(default_factory=list)
     starting: threading.Lock = field(default_factory=threading.Lock)
     meters: Meters = field(init=False)
+    bells: dict[str, Bell] = field(default_factory=lambda: defaultdict(Bell))
+    links: LinkWatch | None = None
+    """Follows the local catalog's links, in the process that has that role."""
 
     def __post_init__(self, held_roles: Roles | None) -> None:
         self.roles = held_roles or Roles(self.wiring.state)
         self.wiring.runtime.session = self.spark
         self.presence = ProcessPresence(self.wiring.control)
-        self.streams = {name: SourceStream(name, beginning_of(self.wiring, name)) for name in self.wiring.sources}
+        self.streams = {}
+        self.make_streams()
         self.meters = Meters(self.look)
+
+    def make_streams(self) -> None:
+        """Those of sources that are new."""
+        new = {name: SourceStream(name, beginning_of(self.wiring, name)) for name in self.wiring.sources}
+        self.streams = {**new, **{name: stream for name, stream in self.streams.items() if name in new}}
+
+    def bell(self, place: str) -> Bell:
+        return self.bells[place]
 
     def spark(self) -> SparkSession:
         return own_session(self.wiring.state)
@@ -73,11 +96,27 @@ class Run:
             for stream in self.streams.values():
                 stream.looked.set()
         self.begin_parts(self.wiring.sources if self.capture else (), self.targets)
+        for name in self.channels():
+            self.begin_channel(name)
+        if LINKS in self.roles.held_roles:
+            self.links = LinkWatch(self.wiring.remotes(), self.fail, self.note_room)
+            self.links.begin()
+
+    def channels(self) -> tuple[str, ...]:
+        """The channels of notices that are this process's: those at its targets, and with capture those at the
+        source."""
+        places = (*((AT_SOURCE,) if self.capture else ()), *self.targets)
+        return tuple(channel.name for place in places for channel in self.wiring.config.channels_at(place))
+
+    def begin_channel(self, name: str) -> None:
+        channel = self.wiring.channel(name)
+        self.begin_part(NoticePart(self, self.streams[channel.plug.source], channel))
 
     def begin_parts(self, sources: Iterable[str], targets: Iterable[str]) -> None:
         """Captures first: they know what targets admit before these list it, so that no evidence is missed."""
         for name in sources:
-            self.begin_part(CapturePart(self, self.streams[name]))
+            kind = CapturePart if self.wiring.config.sources[name].endpoint is None else RemoteCapturePart
+            self.begin_part(kind(self, self.streams[name]))
         for name in targets:
             self.begin_part(TargetPart(self, self.streams[self.wiring.config.source_of(name).name], name))
 
@@ -89,6 +128,8 @@ class Run:
         """Finish the windows in hand if that takes no time, else the calls in hand; record, end. False where a call is
         not answered: what runs then is left to end with the process, like after a crash. Idempotent."""
         self.stopping.set()
+        if self.links is not None:
+            self.links.stop()
         ended = end(self.parts, cut, leave)
         self.presence.end()
         return ended
@@ -96,11 +137,12 @@ class Run:
     def look(self) -> ProcessView:
         """How the process is, without asking anybody."""
         parts = list(self.parts)
-        capture = next((part.look() for part in parts if isinstance(part, CapturePart)), None)
+        captures = {part.stream.name: part.look() for part in parts if isinstance(part, CapturePart)}
+        sources = tuple(SourceLook(name, captures.get(name), stream.gaps) for name, stream in self.streams.items())
         targets = tuple(part.look() for part in parts if isinstance(part, TargetPart))
+        channels = tuple(part.look() for part in parts if isinstance(part, NoticePart))
         silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.turns())
-        source = self.wiring.config.only_source().name
-        return ProcessView(source, capture, targets, self.streams[source].gaps, silent)
+        return ProcessView(sources, targets, silent, channels)
 
     def reload(self) -> None:
         """Read the configuration again, and take over what it says; all is as before where that is refused."""
@@ -118,20 +160,85 @@ class Run:
             LOG.info("the configuration is taken over")
             self.presence.answer(Answer(request), self.targets)
 
+    def take_links(self) -> None:
+        """Take over links that came, went or changed."""
+        assert self.links is not None
+        if not self.links.has_news():
+            return
+        try:
+            config = with_links(self.wiring.config)
+            if config != self.wiring.config or self.links.leaves():
+                self.take_over(config, self.targets_of(config))
+        except CalqueError as error:
+            LOG.warning("links are not taken over: %s", error)
+            self.links.again()
+
+    def note_room(self, names: Sequence[TableName]) -> None:
+        """Have tables tried again that were set aside because of a local object of their name, which has gone."""
+        parts = {part.name: part for part in list(self.parts) if isinstance(part, TargetPart)}
+        for name in names:
+            target = target_of(self.wiring.config, name)
+            part = parts.get(target.name) if target is not None else None
+            remote = part.target.plug.admission().source_of(name) if part is not None else None
+            row = part.find_table(remote) if part is not None and remote is not None else None
+            if part is not None and row is not None and row.state is TableState.QUARANTINED:
+                leave_request(self.wiring, part.name, Action.RELEASE, [str(row.name)])
+
+    def targets_of(self, config: Config) -> Sequence[str]:
+        """Those of this process."""
+        return self.reread.targets(config) if self.reread is not None else tuple(config.targets)
+
     def take_over(self, config: Config, targets: Sequence[str]) -> None:
         """End what has another configuration now, then begin it anew; the rest is not disturbed."""
+        wiring = Wiring(config, Runtime(self.spark, self.wiring.runtime.hit))
+        config = wiring.config
         require_reloadable(self.wiring.config, config)
         changes = difference(self.wiring.config, config, self.targets, targets)
-        if not self.roles.take(roles(config, (), changes.added), self.stopping):
+        added_captures = tuple(name for name in changes.captures if name not in self.wiring.sources and self.capture)
+        if not self.roles.take(roles(config, added_captures, changes.added), self.stopping):
             return
-        self.wiring = Wiring(config, Runtime(self.spark, self.wiring.runtime.hit))
+        gone_captures = [self.wiring.sources[name].places.role for name in changes.ended_captures if self.capture]
+        old_links = {name: target.links or {} for name, target in self.wiring.config.targets.items()}
+        old_channels = {name: self.wiring.config.channel(name) for name in self.channels()}
+        set_level(config.log.level)
+        has_other_rules = self.wiring.config.remotes != config.remotes
+        self.wiring = wiring
+        if self.links is not None and has_other_rules:
+            self.links.take_keys(self.wiring.remotes())
         captures = changes.captures if self.capture else ()
-        ending = {*changes.ended_targets, *(self.wiring.sources[name].places.role for name in captures)}
-        self.end_parts([part for part in self.parts if part.name in ending])
-        for name in changes.removed:
-            self.roles.give_back(TargetPlaces(name).role)
+        ending = {*changes.ended_targets, *(self.wiring.sources[name].places.role for name in captures), *gone_captures}
         self.targets = tuple(targets)
+        kept_channels = {
+            name
+            for name in self.channels()
+            if old_channels.get(name) == config.channel(name)
+            and not captures
+            and config.channel(name).at not in changes.begun_targets
+        }
+        ending |= {part_name(name) for name in old_channels if name not in kept_channels}
+        self.end_parts([part for part in self.parts if part.name in ending])
+        for role in (*(TargetPlaces(name).role for name in changes.removed), *gone_captures):
+            self.roles.give_back(role)
+        self.make_streams()
+        parts = [part for part in self.parts if isinstance(part, TargetPart)]
+        relinked = [part for part in parts if part.name in changes.relinked_targets]
+        if self.links is not None and not relinked and all(part.next_target is None for part in parts):
+            try:
+                self.links.settle()
+            except CalqueError as error:
+                LOG.warning("links are not settled yet: %s", error)
+                self.links.again()
         self.begin_parts(captures, changes.begun_targets)
+        for part in relinked:
+            part.exchange(self.wiring.target(part.name), partial(self.settle_links, old_links[part.name]))
+        for name in self.channels():
+            if name not in kept_channels:
+                self.begin_channel(name)
+
+    def settle_links(self, names: Collection[TableName]) -> None:
+        """Of links that no projection writes any more."""
+        if self.links is not None:
+            self.links.settle(names)
 
     def end_parts(self, parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
         end(parts, cut, leave)
@@ -142,22 +249,29 @@ class Run:
         self.failure = self.failure or error
         self.stopping.set()
 
-    def wait(self, until: EventId | None, seconds: float = float("inf")) -> Standing:
-        """Until stopped, or every target shows `until`. WITHOUT: tables that are set aside are missing for good.
-        Raises what ended capture, or all targets that do not show it."""
+    def wait(self, until: Mapping[str, EventId] | None, seconds: float = float("inf")) -> Standing:
+        """Until stopped, or every target shows the event that `until` has for its source. WITHOUT: tables that are set
+        aside are missing for good. Raises what ended capture, or all targets that do not show it."""
         deadline = time.monotonic() + seconds
         while not self.stopping.wait(0.05):
             if self.roles.lost is not None:
                 raise self.roles.lost
             if self.presence.reload_requested.is_set():
                 self.reload()
+            if self.links is not None:
+                self.take_links()
             targets = [part for part in self.parts if isinstance(part, TargetPart)]
-            failures = [part.failure for part in targets if part.failure is not None]
-            if failures and len(failures) == len(targets):
-                raise failures[0]
+            own = [part for part in targets if part.target.plug.links is None]
+            own_failures = [part.failure for part in own if part.failure is not None]
+            if own_failures and len(own_failures) == len(own):
+                raise own_failures[0]
             if until is not None:
-                standings = [part.standing(until) for part in targets if part.failure is None]
-                if all(item is not Standing.GOING for item in standings):
+                awaited = [part for part in targets if part.stream.name in until]
+                failures = [part.failure for part in awaited if part.failure is not None]
+                standings = [part.standing(until[part.stream.name]) for part in awaited if part.failure is None]
+                channels = [part for part in self.parts if isinstance(part, NoticePart)]
+                is_shown = all(item is not Standing.GOING for item in standings)
+                if is_shown and all(part.has_sent(until[part.stream.name]) for part in channels):
                     if failures:
                         raise failures[0]
                     return Standing.WITHOUT if Standing.WITHOUT in standings else Standing.REACHED

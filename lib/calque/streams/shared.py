@@ -18,6 +18,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+SOURCE_BELL = "source"
+"""Rung when the journal has more; a target's is rung by an epoch of it."""
+
+
+class Bell:
+    """Wakes whoever waits for news, and forgets no ring: `wait` says how often it has rung by then."""
+
+    def __init__(self) -> None:
+        self.changed, self.rings = threading.Condition(), 0
+
+    def ring(self) -> None:
+        with self.changed:
+            self.rings += 1
+            self.changed.notify_all()
+
+    def wait(self, heard: int, seconds: float) -> int:
+        """Until it has rung more often than `heard`, or for that long."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.rings > heard, seconds)
+            return self.rings
+
+
 @dataclass(slots=True)
 class SourceStream:
     """What the capture of a source, and the targets that follow it, share in one process."""
@@ -54,6 +76,9 @@ class RunForParts(Protocol):
     @property
     def starting(self) -> threading.Lock:
         """Held by the part whose query begins."""
+
+    def bell(self, place: str) -> Bell:
+        """That of the source, or of the target of that name: the same at each call."""
 
     def spark(self) -> SparkSession: ...
 

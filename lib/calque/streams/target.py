@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,24 +16,31 @@ from calque.control.window_size import WindowSize
 from calque.core.gap_states import dealt_with
 from calque.core.lifecycle import UNREAD, State
 from calque.core.standing import Standing, standing
+from calque.done.sets import judge_at
 from calque.engine.capture.continuity import Interrupted
 from calque.engine.capture.gap_guard import fenced
+from calque.engine.marks.tell import TargetTeller
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import ending_source
 from calque.errors import Broken, CalqueError, Refused, Unavailable
+from calque.logs.fields import about, log_fields, window_id
 from calque.model.lease import Writer
-from calque.model.ledger import TableState
-from calque.model.names import EventId, Span
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId, Span, TableName
 from calque.model.state_places import TargetPlaces
 from calque.ports.records import MISSING, Json, Stamp
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import TargetLook
+from calque.serve.table_lag import TableLag, lagging_of, table_lags
+from calque.streams.background import BackgroundThread
 from calque.streams.part import Part
 from calque.streams.shared import RunForParts, SourceStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from calque.wiring.target import TargetWiring
 
 LOG = logging.getLogger(__name__)
 LANDING_SECONDS = 0.5
@@ -50,11 +57,12 @@ class TargetPart(Part):
 
     def __init__(self, run: RunForParts, stream: SourceStream, name: str) -> None:
         self.places = TargetPlaces(name)
-        super().__init__(run, stream, name, self.places.query, self.places.role)
+        super().__init__(run, stream, name, self.places.query, self.places.role, target=name)
         self.target = self.wiring.target(name)
         self.replica: Replica | None = None
         self.lease = self.target.lease()
         self.writer: Writer | None = None
+        self.telling: BackgroundThread | None = None
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended_gap = 0
@@ -71,11 +79,26 @@ class TargetPart(Part):
         self.refused: str | None = None
         """Why what was asked for last is not done."""
         self.is_held = False
+        self.window_id: str | None = None
+        """Of the newest window."""
         record = self.wiring.control.read(self.places.status_record) or {}
         self.last_reported = {key: record[key] for key in ("position", "epoch") if key in record}
         self.rules: Stamp = MISSING
         """Of the record of held back tables that the replica goes by."""
         self.metastore = self.target.impatient_server(PATIENCE_SECONDS)
+        self.after: EventId = 0
+        """The event after which the journal begins, behind the gap that the replica knows."""
+        self.next_target: TargetWiring | None = None
+        """The same target under a policy with other links, which the next window is of."""
+        self.between: Callable[[], None] = nothing
+
+    def exchange(self, target: TargetWiring, between: Callable[[], None]) -> None:
+        """Go on under another policy of the same target without beginning anew: before the next window. `between` is
+        called when nothing writes under the old policy any more."""
+        target.share_lease(self.target)
+        self.between = between
+        self.next_target = target
+        self.wake()
 
     def ask(self) -> EventId:
         self.metastore.ping()
@@ -164,10 +187,24 @@ class TargetPart(Part):
 
     def replicate(self, after: EventId) -> None:
         """Run the query over the journal, which begins after that event, until it ends."""
-        side = self.target.side()
         self.target.ledger().take_over_format()
-        self.replica = Replica(
-            ending_source(fenced(self.source.side()), side.stopping),
+        self.after = after
+        replica = self.open_replica()
+        if replica.epoch is None:
+            self.wake()
+        self.tell_of_marks()
+        stream = JournalStream(
+            self.source.journal_opener(),
+            after if self.gap else replica.cursor,
+            self.wake_file,
+            self.source.news_file,
+        )
+        self.follow(stream, self.apply, self.gap)
+
+    def open_replica(self) -> Replica:
+        side, after = self.target.side(), self.after
+        replica = Replica(
+            ending_source(fenced(self.target.followed()), side.stopping),
             side,
             lambda: after,
             self.wake,
@@ -176,31 +213,57 @@ class TargetPart(Part):
             pace=LANDING_SECONDS,
         )
         self.rules = stamp_of(self.wiring.control, self.name)
-        self.replica.pause_rules.takes = chosen_by(rules_of(self.wiring.control, self.name))
-        self.replica.pause_rules.is_target_paused = self.paused
-        self.replica.open()
-        self.replica.epochs.passed = position_of(self.wiring, self.name, self.replica.epoch) or 0
-        if self.replica.epoch is None:
-            self.wake()
-        stream = JournalStream(
-            self.source.journal_opener(),
-            after if self.gap else self.replica.cursor,
-            self.wake_file,
-            self.source.news_file,
+        replica.pause_rules.takes = chosen_by(rules_of(self.wiring.control, self.name))
+        replica.pause_rules.is_target_paused = self.paused
+        self.replica = replica
+        replica.open()
+        replica.epochs.passed = position_of(self.wiring, self.name, replica.epoch) or 0
+        return replica
+
+    def tell_of_marks(self) -> None:
+        """Tell the target's metastore of marks that are done there, beside the windows, where the configuration wants
+        it."""
+        if not self.wiring.config.done.metastore:
+            return
+        side, record = self.target.side(), self.places.marks_record
+        teller = TargetTeller(
+            judge_at(self.wiring, self.target),
+            side.catalog,
+            self.target.partition_events(),
+            side.admission,
+            self.wiring.control,
+            record,
         )
-        self.follow(stream, self.apply, self.gap)
+        self.telling = BackgroundThread(f"marks at {self.name}", teller.keep, self.marks_failed)
+        self.telling.begin()
+
+    def marks_failed(self, defect: BaseException) -> None:
+        LOG.error("%s is told of no marks any more", self.name, exc_info=defect)
 
     def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
         """One window; while the target does not answer it is tried again here, so that the query lives on."""
-        replica = self.replica
         self.batches, self.is_applying = self.batches + 1, True
         try:
-            if replica is not None and not self.is_behind():
-                self.patiently(lambda: self.windows(replica, span.upto))
+            if self.replica is not None and not self.is_behind():
+                self.patiently(lambda: self.windows(self.taken_up(), span.upto))
         finally:
             self.is_applying = False
         if self.is_behind():
             raise Interrupted("A gap was found")
+
+    def taken_up(self) -> Replica:
+        """The replica, opened anew where the target has another policy now."""
+        target = self.next_target
+        if target is not None:
+            self.close_replica()
+            self.between()
+            self.target = target
+            self.open_replica()
+            if self.next_target is target:
+                self.next_target = None
+            LOG.info("%s goes on with other links", self.name)
+        assert self.replica is not None
+        return self.replica
 
     def is_stuck(self) -> bool:
         """No batch began between two checks, though the journal had more at both. What a source's process waits for is
@@ -231,6 +294,12 @@ class TargetPart(Part):
                 return
 
     def window(self, replica: Replica, upto: EventId) -> None:
+        name = window_id(self.name, replica.epoch.epoch if replica.epoch else None, replica.cursor)
+        self.window_id = name
+        with log_fields(window=name):
+            self.play(replica, upto, name)
+
+    def play(self, replica: Replica, upto: EventId, window_id: str) -> None:
         self.hold_back(replica)
         for request in open_requests(self.wiring, self.name):
             try:
@@ -248,9 +317,10 @@ class TargetPart(Part):
         began = time.monotonic()
         window = replica.window(upto)
         if window is not None:
-            self.run.meters.window(self.name, window, time.monotonic() - began)
+            self.run.meters.window(self.name, window, time.monotonic() - began, window_id)
         self.goes_on("running" if replica.epoch is not None else "bootstrapping")
         if window is not None and window.epoch is not None:
+            self.run.bell(self.name).ring()
             LOG.info(
                 "%s: epoch %d at event %d: %d events, %d hops, %d calls, %d files",
                 self.name,
@@ -260,6 +330,7 @@ class TargetPart(Part):
                 window.epoch.hops,
                 window.epoch.calls,
                 window.epoch.files,
+                extra=about(epoch=window.epoch.epoch, event=window.epoch.event_id),
             )
 
     def paused(self) -> bool:
@@ -316,6 +387,8 @@ class TargetPart(Part):
             self.state,
             self.problem(),
             states=states,
+            window=self.window_id,
+            lagging=lagging_of(self.table_lags()),
             **self.reached(),
             copying=copying_of(copying),
             reading=reading_of(replica.reading.reads.look() if replica is not None else None, copying),
@@ -323,7 +396,7 @@ class TargetPart(Part):
         was_held, self.is_held = self.is_held, self.paused()
         if replica is None or self.is_held:
             return
-        if was_held or has_more(replica) or self.is_behind() or self.is_told():
+        if was_held or has_more(replica) or self.is_behind() or self.is_told() or self.next_target is not None:
             self.wake()
 
     def is_told(self) -> bool:
@@ -354,18 +427,61 @@ class TargetPart(Part):
             replica.tables.counts(),
             self.target.side().copying.look(),
             replica.reading.reads.look(),
+            self.table_lags(),
         )
 
+    def lag(self) -> tuple[float | None, int | None]:
+        """Seconds and events that it lacks now; None while that is not known."""
+        replica, head = self.replica, self.stream.heads.newest()
+        position = replica.epochs.position() if replica is not None and replica.opened else None
+        if position is None or head is None:
+            return None, None
+        events = max(head - position, 0)
+        return self.stream.heads.lag_seconds(position, time.time()) if events else 0.0, events
+
+    def find_tables(
+        self, takes: Callable[[TableName], bool], state: str, offset: int, limit: int
+    ) -> tuple[int, list[TableRow]]:
+        """How many tables are wanted, in that state where one is named, and some of them in the order of their names;
+        not exact beside the windows."""
+        replica = self.replica
+        if replica is None:
+            return 0, []
+        return replica.tables.find(takes, state, offset, limit)
+
+    def find_table(self, name: TableName) -> TableRow | None:
+        rows = self.find_tables(lambda one: one == name, "", 0, 1)[1]
+        return rows[0] if rows else None
+
+    def table_lags(self) -> tuple[TableLag, ...]:
+        """Of tables that show less than the target does."""
+        replica = self.replica
+        position = replica.epochs.position() if replica is not None else None
+        if replica is None or position is None:
+            return ()
+        return table_lags(replica.tables.behind(position), self.stream.heads, time.time())
+
     def close(self) -> None:
+        if self.telling is not None:
+            self.telling.stop()
+            self.telling = None
+        if self.replica is not None and self.stopped() and self.state != "failed":
+            with suppress(CalqueError):
+                self.replica.rest()
+        self.close_replica()
+
+    def close_replica(self) -> None:
         if self.replica is not None:
-            if self.stopped() and self.state != "failed":
-                with suppress(CalqueError):
-                    self.replica.rest()
             self.replica.close()
             self.replica = None
+
+
+def nothing() -> None:
+    pass
 
 
 def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
     reading = not replica.reading.finished.empty() or replica.comparing.has_news()
-    return bool(replica.tables.waiting_for_files or replica.retries.later) or reading or replica.scanned.owes()
+    owes = replica.scanned.owes() or replica.positions.is_due()
+    return bool(replica.tables.waiting_for_files or replica.retries.later) or reading or owes

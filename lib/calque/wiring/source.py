@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.delta.marks import DeltaMarks
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.system import FileSystemSet
@@ -16,12 +17,13 @@ from calque.adapters.kafka.topic import Topic
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
 from calque.engine.sides.sides import SourceSide
 from calque.model.state_places import SourcePlaces
-from calque.ports import EventLog, EvidenceStore, Gaps, Journal, Pins, Scans
+from calque.ports import EventLog, EvidenceStore, Gaps, Journal, MarkStore, PartitionEvents, Pins, Scans, Storage
 from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
@@ -64,8 +66,13 @@ class SourceWiring:
                 scans=self.scans(),
                 pins=self.pins(),
                 gaps=self.gaps(),
+                marks=self.marks(),
             )
         return self._side
+
+    def dump_storage(self) -> Storage:
+        """Where dumps of the source lie, and what they name."""
+        return self.runtime.guard.storage(self.runtime.storage(self._systems()))
 
     def server(self) -> MetastoreServer:
         """What the metastore says of itself."""
@@ -77,7 +84,7 @@ class SourceWiring:
 
     def open_log(self) -> Callable[[], EventLog]:
         """Makes the log, also in other processes."""
-        return partial(open_log, self._uris(), self.plug.keys.access())
+        return partial(open_log, self._uris(), self.plug.access())
 
     def gaps(self) -> Gaps:
         return self.folder.gaps(self.places.gaps_record)
@@ -86,6 +93,15 @@ class SourceWiring:
     def news_file(self) -> Path:
         """Touched by whoever writes the journal."""
         return self.folder.path / self.places.news
+
+    def marks(self) -> MarkStore:
+        """Sets that were marked done."""
+        table = self.folder.table(self.places.marks)
+        return self.runtime.guard.marks(DeltaMarks(table, self.folder.table_options))
+
+    def partition_events(self) -> PartitionEvents:
+        """What the source's metastore is told of marks. Nothing else is written at a source's metastore."""
+        return self.runtime.guard.partition_events(HivePartitionEvents(self._client()))
 
     def pins(self) -> Pins | None:
         """None where the configuration keeps no files of the source."""
@@ -168,7 +184,7 @@ class SourceWiring:
         return self.folder.table(self.places.journal), self.folder.table(self.places.evidence)
 
     def _client(self, **options: Any) -> Client:
-        return Client(self._uris(), self.plug.keys.access(), **options)
+        return Client(self._uris(), self.plug.access(), **options)
 
     def _uris(self) -> str:
         return ",".join(self.plug.keys.metastore)

@@ -15,6 +15,7 @@ from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import State
 from calque.config.plugs import Source, Target
@@ -22,11 +23,13 @@ from calque.core.lease import renewed_after
 from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
+from calque.engine.sides.linked_catalog import LinkedCatalog
+from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
-from calque.model.policy import TargetCapabilities
+from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
-from calque.ports import Leases
+from calque.ports import Catalog, Leases, PartitionEvents, Storage
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
@@ -56,20 +59,47 @@ class TargetWiring:
             self._side = self.side_behind(self.lease())
         return self._side
 
-    def side_behind(self, fence: Fence) -> TargetSide:
-        """Written to as the fence permits."""
+    def followed(self) -> SourceSide:
+        """The source as the target's policy leaves it."""
+        return narrowed_source(self.source.side(), self.plug.admission().subset)
+
+    def side_behind(self, fence: Fence, policy: Policy | None = None, ledger: DeltaLedger | None = None) -> TargetSide:
+        """Written to as the fence permits; under the target's own policy and with its own ledger, where no other is
+        given."""
         stopping, guard = threading.Event(), self.runtime.guard
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.query, self.leaves)
+        catalog: Catalog = guard.catalog(HiveCatalog(self._client(permit=fence.permit), TargetCapabilities()))
+        if self.plug.links is not None:
+            admission = self.plug.admission()
+            catalog = LinkedCatalog(
+                catalog, self.plug.links, lambda name: admission.source_of(name) is not None, storage.make_directories
+            )
         return TargetSide.of(
-            self.plug.policy(),
-            guard.catalog(HiveCatalog(self._client(permit=fence.permit), TargetCapabilities())),
-            guard.ledger(self.ledger()),
+            policy or self.plug.policy(),
+            catalog,
+            guard.ledger(ledger or self.ledger()),
             guard.storage(FencedStorage(storage, fence)),
             stopping,
         )
 
     def ledger(self) -> DeltaLedger:
         return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)
+
+    def partition_events(self) -> PartitionEvents:
+        """What the metastore is told of marks, by whoever has the lease on the target."""
+        client = self._client(permit=self.lease().permit)
+        return self.runtime.guard.partition_events(HivePartitionEvents(client))
+
+    def ledger_of_load(self, database: str) -> DeltaLedger:
+        """Of dumps of a database that the target does not follow by itself."""
+        return DeltaLedger(self.folder.table(self.places.ledger_of_load(database)), self.folder.table_options)
+
+    def catalog_for_statements(self) -> Catalog:
+        """For objects that are no replicas, and that anybody may write."""
+        return self.runtime.guard.catalog(HiveCatalog(self._client(), TargetCapabilities()))
+
+    def storage_for_statements(self) -> Storage:
+        return self.runtime.guard.storage(self.runtime.storage(self.systems(), self._terms()))
 
     def server(self) -> MetastoreServer:
         """What the metastore says of itself."""
@@ -83,12 +113,12 @@ class TargetWiring:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
         keys = self.plug.keys
         locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
-        own_locations = OwnLocations(locations, keys.storage) if keys.data == "copy" else OwnLocations()
+        own_locations = OwnLocations(locations, keys.storage) if self.plug.admission().copies_some else OwnLocations()
         return FileSystemSet(self.source.plug.keys.storage, own=own_locations)
 
     def spread(self) -> SparkSpread | None:
-        """Prepares large windows in Spark's tasks; None without a session."""
-        if self.runtime.session is None:
+        """Prepares large windows in Spark's tasks; None without a session, and of a subset of the source."""
+        if self.runtime.session is None or not self.plug.admission().subset.is_all:
             return None
         sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section)
         return SparkSpread(self.runtime.session, WorkerOpening(sides, self.source.journal().rows))
@@ -100,6 +130,10 @@ class TargetWiring:
         if self._lease is None:
             self._lease = Lease(self.leases(), self.plug.name, self.plug.keys.lease)
         return self._lease
+
+    def share_lease(self, other: TargetWiring) -> None:
+        """Have the lease that the other has on the same target."""
+        self._lease = other.lease()
 
     def deputy(self) -> CommandFence:
         """What a command needs that writes beside `run`."""

@@ -10,9 +10,13 @@ from typing import assert_never
 from calque.adapters.control import ControlStore
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.config import Config
-from calque.config.plugs import HiveSource, HiveTarget, Source, Target
+from calque.config.plugs import Channel, HiveSource, HiveTarget, Source, Target
 from calque.engine.lease.fence import Fence, FencedHit
+from calque.wiring.channel import ChannelWiring
+from calque.wiring.cluster import ClusterWiring
+from calque.wiring.remotes import RemotesWiring, remotes_of
 from calque.wiring.runtime import Runtime
+from calque.wiring.secondary_tables import with_secondary_tables
 from calque.wiring.source import SourceWiring
 from calque.wiring.state_folder import StateFolder
 from calque.wiring.target import TargetWiring
@@ -20,17 +24,27 @@ from calque.wiring.target import TargetWiring
 
 @dataclass(slots=True)
 class Wiring:
-    """Everything that a configuration names. Nothing connects before it is used."""
+    """Everything that a configuration names, with what statements said of its targets' tables. Nothing connects before
+    it is used."""
 
     config: Config
     runtime: Runtime = field(default_factory=Runtime)
     sources: Mapping[str, SourceWiring] = field(init=False)
     """By their names, as in the configuration."""
     targets: Mapping[str, TargetWiring] = field(init=False)
+    channels: Mapping[str, ChannelWiring] = field(init=False)
+    clusters: Mapping[str, ClusterWiring] = field(init=False)
+    deployments: tuple[Wiring, ...] = field(init=False)
+    """What has the sources and targets of the clusters: this wiring where it has some, and others."""
 
     def __post_init__(self) -> None:
+        self.config = with_secondary_tables(self.config, self.control)
         self.sources = {name: self._wire_source(plug) for name, plug in self.config.sources.items()}
         self.targets = {name: self._wire_target(plug) for name, plug in self.config.targets.items()}
+        self.channels = {name: self._wire_channel(plug) for name, plug in self.config.channels.items()}
+        self.clusters = {name: ClusterWiring(plug) for name, plug in self.config.clusters.items()}
+        others = tuple(Wiring(deployment, self.runtime) for deployment in self.config.deployments)
+        self.deployments = (self, *others) if self.config.sources else others
 
     def _wire_source(self, plug: Source) -> SourceWiring:
         match plug:
@@ -44,6 +58,10 @@ class Wiring:
             case HiveTarget():
                 return TargetWiring(plug, self.sources[plug.source], self.folder, self.runtime, leaves)
         assert_never(plug)
+
+    def _wire_channel(self, plug: Channel) -> ChannelWiring:
+        target = None if plug.is_at_source() else self.targets[plug.at]
+        return ChannelWiring(plug, self.sources[plug.source], target, self.folder, self.runtime)
 
     @property
     def folder(self) -> StateFolder:
@@ -61,6 +79,14 @@ class Wiring:
     def behind(self, fence: Fence) -> Wiring:
         """The same, whose effects begin only where the fence permits it."""
         return Wiring(self.config, Runtime(self.runtime.session, FencedHit(fence, self.runtime.hit)))
+
+    def remotes(self) -> RemotesWiring:
+        """Raises `Refused` for a configuration without `[remotes]`."""
+        return remotes_of(self.config, self.runtime)
+
+    def channel(self, name: str) -> ChannelWiring:
+        """Raises `Refused` for one that the configuration does not have."""
+        return self.channels[self.config.channel(name).name]
 
     def only_source(self) -> SourceWiring:
         """See `Config.only_source`."""

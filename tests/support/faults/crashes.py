@@ -15,6 +15,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from calque.core.layout import COPYING, STAGE, join, place
+from calque.core.marks import Done
+from calque.engine.failpoints import FailpointGuard
+from calque.engine.marks.judge import MarkJudge
+from calque.engine.marks.make import make_mark
+from calque.engine.marks.tell import TargetTeller
+from calque.engine.marks.view import target_view
 from calque.engine.sweep.retention import Limits, let_go
 from calque.engine.sweep.sweep import sweep_target
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
@@ -31,7 +37,9 @@ from calque.model.hive import (
     location_of,
 )
 from calque.model.names import OURS, TableName
+from calque.model.policy import SmallFilesRule
 from calque.model.requests import Action
+from calque.model.state_places import TargetPlaces
 from support.worlds.disks import Death, DiskWorld, files_below
 from support.worlds.handmade import copy_by_hand
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
@@ -179,6 +187,33 @@ class Play:
         limits = Limits(10**12, 10**12)
         self.world.finish(lambda: let_go(self.world.source_side, [self.world.ledger], 3600.0, limits))
 
+    def mark(self, name: TableName, **values: str) -> None:
+        """That a set is done, for four hours."""
+        source = self.world.source_side
+        assert source.marks is not None
+        marks = source.marks
+        self.world.finish(lambda: make_mark(source, marks, name, values, lambda _: 4 * 3600.0))
+
+    def tell(self) -> None:
+        """The target's metastore of marks that are done there."""
+        world, events = self.world, FailpointGuard(self.world.death).partition_events(self.world.partition_events)
+        teller = TargetTeller(
+            self.judge(), world.catalog, events, world.side.admission, world.records, TargetPlaces("dr").marks_record
+        )
+        self.world.finish(teller.once)
+
+    def judge(self) -> MarkJudge:
+        world = self.world
+        return MarkJudge(
+            world.source_side, world.marks, lambda: target_view(world.ledger, world.gaps, world.side.admission)
+        )
+
+    def undone(self) -> list[str]:
+        """Marks that are not done at the target."""
+        with self.world.uninterrupted():
+            verdicts = self.judge().of(self.world.marks.after(0))
+        return [str(verdict) for verdict in verdicts if not isinstance(verdict, Done)]
+
     def policy(self, **changes: Any) -> None:
         self.world.follow(replace(self.world.policy, **changes))
         self.world.start()
@@ -198,6 +233,7 @@ def files(play: Play) -> Steps:
     yield lambda: play.add(PARTED, "3", "4")
     yield lambda: play.source.rename_partition(PARTED, ("3",), replace(play.part(PARTED, "3"), values=("5",)))
     yield lambda: play.source.drop_partitions(PARTED, ["p=2"])
+    yield lambda: play.mark(PARTED, p="1")
     yield lambda: play.rename(PARTED, RENAMED)
     yield lambda: play.insert(RENAMED, 2, "5")
     yield lambda: play.source.drop_table(PLAIN)
@@ -252,8 +288,10 @@ def kept(play: Play) -> Steps:
     yield lambda: play.create(PARTED, "1")
     yield lambda: play.insert(PLAIN, 1)
     yield lambda: play.put(play.where(PLAIN, None))
+    yield lambda: (play.mark(PARTED, p="1"), play.world.finish(lambda: play.world.lease.renew()))
     yield lambda: setattr(play.world.clock, "now", play.world.clock.now + HOUR_NS)
     yield lambda: play.overwrite(PLAIN)
+    yield lambda: (play.tell(), play.world.finish(lambda: play.world.lease.renew()))
     yield play.let_go
     yield play.sweep
     yield lambda: play.insert(PARTED, 1, "1")
@@ -311,6 +349,7 @@ def copied_by_hand(play: Play) -> None:
 HISTORIES: Mapping[str, History] = {
     "files": History(files),
     "new directories": History(files, {"appends": "new_directory"}),
+    "small files": History(files, {"appends": "new_directory", "compact": {"*.*": SmallFilesRule(2, 10**6)}}),
     "rows": History(files, {"atomicity": "rows"}, every=3),
     "database": History(files, {"consistency": "database"}, every=4),
     "built": History(built, {"batch": 1}, first=1),

@@ -22,6 +22,7 @@ from calque.config import load
 from calque.control.requests import leave_request
 from calque.core.layout import COPYING, STAGE, place
 from calque.demo.source import Source
+from calque.done.sets import RETENTION
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
 from calque.model.hive import Column, SerDe, Storage, Table, location_of
 from calque.model.names import OURS, TableName
@@ -38,12 +39,14 @@ RUN, UNTIL = ("run",), ("run", "--until", "head")
 SWEEP = ("sweep",)
 LONG = 400.0
 """Seconds in which whatever ends by itself has ended."""
+MARK = ("done", "mark", "{database}.parted", "day=told")
 RESUME, RESUME_PLAIN = ("resume",), ("resume", "--tables", "*.plain")
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`change` comes before each start of `command`, which passes the failpoint then, and `undo` behind the last."""
+    """`change` comes before each start of `command`, which passes the failpoint then, and `undo` behind the last.
+    `{database}` in a command is the first one's name."""
 
     change: Callable[[Site], object]
     command: tuple[str, ...] = UNTIL
@@ -168,6 +171,17 @@ class Site:
         self.source.overwrite(self.plain)
         self.calque(*UNTIL)
 
+    def mark(self, lifetime: str) -> None:
+        """A set, for so long."""
+        self.source.alter_table(self.parted, {RETENTION: lifetime})
+        self.calque("done", "mark", str(self.parted), f"day={next(self.numbers)}")
+
+    def mark_and_go_on(self) -> None:
+        """There are events behind the mark."""
+        self.mark("1h")
+        self.source.insert(self.plain)
+        self.calque(*UNTIL)
+
     # Processes
 
     def records(self) -> set[str]:
@@ -180,7 +194,8 @@ class Site:
 
     def killed(self, name: str, command: tuple[str, ...], seconds: float) -> bool:
         """Whether the command is killed at the failpoint. One that ends otherwise, or not at all, is not."""
-        words = [sys.executable, "-m", "calque.cli", *command, "-c", str(self.deployment.config)]
+        words = [word.format(database=self.database) for word in command]
+        words = [sys.executable, "-m", "calque.cli", *words, "-c", str(self.deployment.config)]
         with self.deployment.log.open("ab") as log:
             process = subprocess.Popen(
                 words, stdout=log, stderr=log, cwd=self.deployment.root, env={**os.environ, "CALQUE_FAILPOINT": name}
@@ -302,6 +317,11 @@ REACHES: Mapping[str, Reach] = {
     "gaps.settle": Reach(Site.lose_log),
     "journal.restart": Reach(Site.lose_log),
     "evidence.restart": Reach(Site.lose_log),
+    "marks.add": Reach(nothing, MARK),
+    "marks.follow": Reach(Site.mark_and_go_on, SWEEP),
+    "marks.forget": Reach(lambda s: s.mark("1ms"), SWEEP),
+    "partition_events.mark_done": Reach(nothing, MARK),
+    "record.marks-told.put": Reach(lambda s: s.mark("1h"), RUN),
     "record.windows.put": Reach(Site.set_window),
     "record.requests.put": Reach(nothing, ("bootstrap", "--target", "dr", "--tables", "*.plain")),
     "record.requests.remove": Reach(lambda s: leave_request(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
@@ -322,6 +342,15 @@ REACHES: Mapping[str, Reach] = {
 NOT_REACHED: Mapping[str, str] = {
     "catalog.commit_table": "no metastore has it",
     "catalog.drop_statistics": "only a table with statistics that is moved, or a server that logs their end",
+    "storage.combine": "only where appends come in new directories: `tests/integration/test_small_files.py` has it",
     "record.sweep.put": "only beside a target that changes",
+    **dict.fromkeys(
+        ("broker.publish", "record.notices.put"),
+        "only with channels of notices: property/test_notices and integration/test_notices have deaths at these",
+    ),
+    **dict.fromkeys(
+        ("record.notice-keys.put", "record.sending.put", "record.sending.remove"),
+        "only with channels of notices; no test has a death at these yet",
+    ),
 }
 """Effects that a history of one process after the other does not have here, each with the reason."""

@@ -47,6 +47,10 @@ BY_HAND = ("whole/test_adopt.py", "whole/test_start.py")
 KEPT = ("unit/test_kept_files.py", "whole/test_kept.py")
 NEARER = {
     "core/kept_files.py": KEPT,
+    "core/links.py": ("unit/test_links.py",),
+    "core/link_definitions.py": ("unit/test_link_definitions.py",),
+    "core/link_permission.py": ("unit/test_link_definitions.py",),
+    "core/pattern_set.py": ("unit/test_pattern_set.py",),
     "engine/files/kept_files.py": KEPT,
     "engine/window/kept_contents.py": KEPT,
     "core/plan.py": PLAN,

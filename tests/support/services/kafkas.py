@@ -34,6 +34,6 @@ def delete_topics(topic: Topic, *names: str) -> None:
 
 def reader(topic: Topic) -> Consumer:
     """A consumer at the beginning of the events, as other programs have one."""
-    consumer = consumer_of(topic)
+    consumer = consumer_of(topic.connection)
     consumer.assign([TopicPartition(topic.name, 0, 0)])
     return consumer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.memory.evidence import MemoryEvidence
@@ -24,6 +23,7 @@ from calque.engine.window.prepare import Positions
 from calque.model.hive import Database
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
+from support.programs import peak_megabytes
 
 DATABASE, TABLE = Database("d1"), TableName("d1", "t")
 
@@ -41,24 +41,18 @@ def main(uri: str, folder: str) -> None:
     )
     policy = Policy("dr", "hq", warehouse="file:/target", data="none")
     side = TargetSide.of(policy, MemoryCatalog(target), MemoryLedger(), MemoryStorage())
-    told: dict[str, float] = {"imported": peak()}
+    told: dict[str, float] = {"imported": peak_megabytes()}
     began = time.monotonic()
     upto = source.log.current()
     Capture(source, 0, EvidenceGatherer(source, lambda _: False), Continuity(source, 0)).take(upto)
-    told |= {"captured": peak(), "capture_seconds": time.monotonic() - began}
+    told |= {"captured": peak_megabytes(), "capture_seconds": time.monotonic() - began}
     began = time.monotonic()
     target.create_database(DATABASE)
     entries = [entry for entry in source.journal.entries(Span(0, upto)) if entry.keys.table is not None]
     advance(source, side, entries, Positions(0), upto, None, interpret=carry_out)
-    told |= {"applied": peak(), "apply_seconds": time.monotonic() - began}
+    told |= {"applied": peak_megabytes(), "apply_seconds": time.monotonic() - began}
     told["partitions"] = len(side.catalog.partition_names(TABLE))
     print(json.dumps(told))
-
-
-def peak() -> float:
-    """The most memory that this process had, in MiB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from calque.engine.window.advance import advance, carry_out
 from calque.engine.window.prepare import Positions
 from calque.model.names import Span
 from calque.model.policy import Policy
-from support.sources.heavyflow import DATABASE, TABLE, peak
+from support.programs import peak_megabytes
+from support.sources.heavyflow import DATABASE, TABLE
 from support.sources.logs import Log, part, partitioned
 
 PIECE = 10_000
@@ -50,10 +51,14 @@ def main(location: str) -> None:
     )
     upto = journal.last()
     journal.entries(Span(0, 2))
-    before = peak()
+    before = peak_megabytes()
     entries = journal.entries(Span(0, upto))
     advance(source, side, entries, Positions(0), upto, None, interpret=carry_out)
-    print(json.dumps({"bytes": (peak() - before) * 2**20, "partitions": len(side.catalog.partition_names(TABLE))}))
+    print(
+        json.dumps(
+            {"bytes": (peak_megabytes() - before) * 2**20, "partitions": len(side.catalog.partition_names(TABLE))}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from calque.adapters.files.pins import StoredPins
 from calque.adapters.files.storage import FileStorage
+from calque.adapters.memory.marks import MemoryMarks
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits
+from calque.adapters.memory.partition_events import MemoryPartitionEvents
 from calque.adapters.memory.scans import MemoryScans
 from calque.core import lifecycle
 from calque.core.layout import join, place
@@ -34,8 +36,9 @@ from calque.model.lease import Writer
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.requests import Action, Request
-from calque.ports import CopiedFile, CopyTask
+from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask
 from support.worlds.policies import Nameless
+from support.worlds.subscribers import HeldRecords
 from support.worlds.worlds import ABSENT, Died, Recall, State, World
 
 
@@ -61,6 +64,15 @@ class Disk(FileStorage):
                 self.moved.append((task.source, copied.bytes_moved))
             results.append(copied)
             self.between("storage.copy.file")
+        return results
+
+    def combine(
+        self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
+    ) -> Sequence[CombinedRows]:
+        results = []
+        for task in tasks:
+            results += super().combine([task], progress)
+            self.between("storage.combine.file")
         return results
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
@@ -154,6 +166,9 @@ class DiskWorld(World):
         self.clock.now = time.time_ns() + 10**12
         self.pins = StoredPins(self.disk, f"{self.root}/pins", links=True) if pinned else None
         self.scans = MemoryScans() if scanned else None
+        self.marks = MemoryMarks()
+        self.partition_events = MemoryPartitionEvents(self.target_store)
+        self.records = HeldRecords()
         self.source_side = replace(
             self.source_side,
             journal=FailpointGuard(death).journal(self.journal),
@@ -161,6 +176,7 @@ class DiskWorld(World):
             gaps=FailpointGuard(death).gaps(self.gaps),
             pins=FailpointGuard(death).pins(self.pins) if self.pins is not None else None,
             scans=FailpointGuard(death).scans(self.scans) if self.scans is not None else None,
+            marks=FailpointGuard(death).marks(self.marks),
         )
         self.catalog = MemoryCatalog(self.target_store, abilities, before=self.called, after=self.returned)
         self.leases = CatalogLeases(MemoryCatalog(self.target_store), "hq", "dr", self.policy.warehouse)

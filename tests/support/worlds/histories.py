@@ -16,7 +16,7 @@ whether capture sees every event before the next. What judges a world at its end
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -29,9 +29,10 @@ from calque.core.kinds import kind_of
 from calque.engine.apply.functions import same_function
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.window.long_copies import PATIENCE
+from calque.model.hive import is_view, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import Hop, Rebuild
-from calque.model.policy import Policy
+from calque.model.policy import Policy, SmallFilesRule
 from support.sources.writers import OPERATIONS, RARER
 from support.worlds.worlds import ABSENT, OPERATOR, Backup, State, World, computed
 
@@ -331,8 +332,7 @@ class Player:
 def differences(world: World) -> list[str]:
     """Where the target is not the policy's image of the source. Empty when everything is as it must be."""
     silent = frozenset() if world.habits.facet_events else {"COLUMN_STATS_ACCURATE"}
-    of_places = world.policy.data == "none"
-    whole = replace(world.looker, recall=computed, ignored=MARKS | silent, early=False, of_places=of_places)
+    whole = replace(world.looker, recall=computed, ignored=MARKS | silent, early=True, of_places=True)
     source, shown = world.source_states(whole), world.target_states(whole)
     quarantined = set(world.replica.tables.in_state(lifecycle.State.QUARANTINED))
     keeps = world.policy.drops == "keep"
@@ -341,7 +341,19 @@ def differences(world: World) -> list[str]:
         want, have = source.get(name, ABSENT), shown.get(name, ABSENT)
         if name not in quarantined and want != have and not (keeps and want is ABSENT):
             found.append(f"{name} shows {have} in place of {want}")
-    return [*found, *database_differences(world), *function_differences(world)]
+    return [*found, *database_differences(world), *function_differences(world), *copies_at_source(world, quarantined)]
+
+
+def copies_at_source(world: World, quarantined: Collection[TableName]) -> list[str]:
+    """Objects of tables whose files are copied that lie where the source's do."""
+    found = []
+    for at, stored in world.stored_at_target():
+        name = world.side.admission.source_of(at)
+        if name is None or name in quarantined or not world.side.admission.copies(name) or is_view(stored.table):
+            continue
+        locations = [location_of(thing) or "" for thing in (stored.table, *stored.partitions.values())]
+        found += [f"{name} has {location}" for location in locations if location.startswith(SOURCE_PLACES)]
+    return found
 
 
 def live_states(world: World) -> dict[TableName, State]:
@@ -432,6 +444,8 @@ def is_read(hop: Hop) -> bool:
 # Drawing stories
 
 WRITES = st.builds(Write, st.sampled_from([*OPERATIONS, *RARER]), st.integers(0, 999))
+MIXED = ({"d2.*": "none"}, {"*.*": "none", "d1.*": "copy", "*.tmp": "none"}, {"d1.a": "none", "d1.p*": "none"})
+"""`data` by table."""
 POLICIES = st.builds(
     Policy,
     st.just("dr"),
@@ -443,9 +457,23 @@ POLICIES = st.builds(
     warehouse=st.just("file:/target"),
     external_base=st.sampled_from(["", "file:/target/outside"]),
     appends=st.sampled_from(["in_place", "new_directory"]),
-    data=st.sampled_from(["copy", "copy", "copy", "none"]),
+    data=st.sampled_from(["copy", "copy", "copy", "none", *MIXED]),
+    compact=st.sampled_from([{}, {}, {"d*.*": SmallFilesRule(2, 8)}]),
     drops=st.sampled_from(["follow", "follow", "keep"]),
 )
+PARTITIONS = st.sampled_from(
+    [
+        {},
+        {"d*.*": "p >= '2'"},
+        {"d1.*": "p IN ('1', '3') OR p IS NULL", "d2.*": "NOT (p BETWEEN '2' AND '3')"},
+        {"d1.a": "p < '3'", "*.p*": "p <> '1'"},
+    ]
+)
+WHERE = st.sampled_from(
+    ["", "", "type = 'EXTERNAL_TABLE'", "type <> 'EXTERNAL_TABLE'", "type IN ('MANAGED_TABLE', 'EXTERNAL_TABLE')"]
+)
+SUBSETS = st.builds(replace, POLICIES, partitions=PARTITIONS, where=WHERE)
+"""Policies that take some partitions and some tables alone."""
 BETWEEN = st.lists(st.tuples(st.integers(1, 8), WRITES, st.booleans()), max_size=4).map(tuple)
 NONE: st.SearchStrategy[tuple[int, ...]] = st.just(())
 DEATHS = st.lists(st.integers(0, 30), max_size=3).map(tuple)

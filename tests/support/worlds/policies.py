@@ -17,7 +17,7 @@ from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from calque.model.records import RetainedReplica, all_of
 from support.worlds.histories import QUIET, Meanwhile, Player, Story
-from support.worlds.worlds import ABSENT, Died, Look, Looker, Recall, State, World, nothing
+from support.worlds.worlds import ABSENT, Died, Look, Looker, Recall, State, World
 
 UNUSED = "an image of a policy that the target never had"
 
@@ -78,13 +78,12 @@ class PolicyWorld(World):
         self.policies = policies
         self.used = {0}
         self.admissions = [Admission(policy) for policy in policies]
-        content = self.content if self.policy.data != "none" else nothing
         mixed = {
             (one, other): ImageBuilder(Admission(replace(policies[one], properties=policies[other].properties)))
             for one in range(len(policies))
             for other in range(len(policies))
         }
-        self.lookers = {pair: Nameless(imaging, content, Recall()) for pair, imaging in mixed.items()}
+        self.lookers = {pair: Nameless(imaging, self.content, Recall()) for pair, imaging in mixed.items()}
         self.misplaced: list[str] = []
 
     def change(self, number: int) -> None:
@@ -183,5 +182,6 @@ def play(story: Story, policies: Sequence[Policy], changes: Mapping[int, Change]
         if action is not None:
             player.act(action)
     player.end()
+    assert player.touched == []
     assert isinstance(player.world, PolicyWorld)
     return player.world

@@ -55,6 +55,7 @@ from calque.engine.apply.context import EARLY
 from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
+from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.window.long_copies import PATIENCE
@@ -65,7 +66,7 @@ from calque.errors import Unavailable
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import EventKind
-from calque.model.names import EventId, Span, TableName
+from calque.model.names import EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
 from calque.ports import Scans
@@ -156,6 +157,11 @@ class WorldClock:
         self.asleep()
 
 
+def rows_of(contents: Iterable[bytes]) -> State:
+    """The lines of text files, wherever they lie."""
+    return tuple(sorted(line for content in contents for line in content.splitlines()))
+
+
 def nothing(_location: str) -> State:
     """Of content that is not looked at."""
 
@@ -182,8 +188,9 @@ class Recall:
 
 @dataclass(frozen=True)
 class Looker:
-    """What a reader sees of a table: definitions without marks and statistics, and the content of every file; with
-    `early` not the partitions that are listed early, with `of_places` the locations of all in place of content."""
+    """What a reader sees of a table: definitions without marks and statistics, and the content of every file. Of tables
+    whose files stay at the source no content, and not the partitions that are listed early unless `early`; with
+    `of_places` their locations in place of content."""
 
     imaging: ImageBuilder
     content: Callable[[str], State]
@@ -193,6 +200,9 @@ class Looker:
     early: bool = False
     of_places: bool = False
 
+    def stays(self, name: TableName) -> bool:
+        return not self.imaging.admission.copies(name)
+
     def source(self, name: TableName, table: Table, partitions: list[Partition]) -> State:
         """The policy's image of a source's table."""
         image = self.recall(
@@ -201,7 +211,7 @@ class Looker:
         return self.state(name, image, table, partitions)
 
     def target(self, name: TableName, table: Table, partitions: list[Partition]) -> State:
-        if self.early:
+        if self.stays(name) and not self.early:
             partitions = [partition for partition in partitions if (partition.parameters or {}).get(STATE) != EARLY]
         return self.state(name, self.recall(table, "target", lambda: self.definition(table)), table, partitions)
 
@@ -209,12 +219,12 @@ class Looker:
         rows = {
             partition.values: (
                 self.recall(partition, name, lambda partition=partition: self.row(name, partition)),
-                self.files(location_of(partition)),
+                self.files(name, location_of(partition)),
             )
             for partition in partitions
         }
-        has_files = not is_view(table) and (self.of_places or not is_partitioned(table))
-        return (image, self.files(location_of(table)) if has_files else None, tuple(sorted(rows.items())))
+        has_files = not is_view(table) and ((self.of_places and self.stays(name)) or not is_partitioned(table))
+        return (image, self.files(name, location_of(table)) if has_files else None, tuple(sorted(rows.items())))
 
     def row(self, name: TableName, partition: Partition) -> State:
         of_name = replace(partition, table=name.table, database=name.database)
@@ -223,9 +233,9 @@ class Looker:
     def definition(self, thing: object) -> State:
         return canonical(thing, self.ignored)
 
-    def files(self, location: str | None) -> State:
-        if self.of_places:
-            return location
+    def files(self, name: TableName, location: str | None) -> State:
+        if self.stays(name):
+            return location if self.of_places else None
         return None if location is None else self.content(location)
 
 
@@ -368,8 +378,7 @@ class World:
             self.source_side = replace(self.source_side, pins=kept)
         catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
         self.side = TargetSide.of(self.policy, catalog, self.ledger, self.storage)
-        copies = self.policy.data != "none"
-        self.looker = Looker(self.side.imaging, self.content if copies else nothing, Recall(), early=not copies)
+        self.looker = Looker(self.side.imaging, self.content, Recall())
         self.begin = 0
         self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, self.begin, self.gatherer)
@@ -389,7 +398,8 @@ class World:
             return self.background if name.startswith(("read", "copy")) else InlineExecutor()
 
         patience, batch = self.patience, self.batch
-        return Replica(self.source_side, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
+        source = narrowed_source(self.source_side, self.side.admission.subset)
+        return Replica(source, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
 
     def returned(self, method: str) -> None:
         self.looked(method)
@@ -503,7 +513,9 @@ class World:
         self.evidence.forget(upto)
 
     def go_back(self, backup: Backup) -> None:
-        """The source's metastore is as it was when the backup was made; its files are not."""
+        """The source's metastore is as it was when the backup was made; its files are not. Capture has read all of the
+        log by then: of files that an event brought which nobody read, nothing is left that tells."""
+        self.capture_all()
         after = self.capture.last()
         backup.restore(self.source)
         self.note()
@@ -647,12 +659,21 @@ class World:
 
     def source_states(self, looker: Looker | None = None) -> dict[TableName, State]:
         found, looker = {}, looker or self.looker
+        subset = self.side.admission.subset
         for database in self.source.databases():
             for table in self.source.tables(database):
                 name = TableName(database, table)
                 if self.side.admission.takes(name):
                     stored = self.source.the_table(name)
-                    found[name] = looker.source(name, stored.table, list(stored.partitions.values()))
+                    if subset.has_table(stored.table):
+                        keys = [column.name or "" for column in stored.table.partition_keys or ()]
+                        rows = stored.partitions.items()
+                        left = [
+                            row
+                            for values, row in rows
+                            if not keys or subset.has_partition(name, partition_name(keys, values))
+                        ]
+                        found[name] = looker.source(name, stored.table, left)
         return found
 
     def target_states(self, looker: Looker | None = None) -> dict[TableName, State]:
@@ -670,5 +691,6 @@ class World:
         if self.contents_at != self.storage.changes:
             self.contents, self.contents_at = {}, self.storage.changes
         if location not in self.contents:
-            self.contents[location] = tuple(self.storage.contents(location))
+            found = tuple(self.storage.contents(location))
+            self.contents[location] = rows_of(content for _, content in found) if self.policy.compact else found
         return self.contents[location]

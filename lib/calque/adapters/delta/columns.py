@@ -83,6 +83,7 @@ OBJECTS = pa.schema(
         pa.field("carries_files", pa.bool_()),
         pa.field("definition", pa.string()),
         pa.field("step", pa.int64()),
+        pa.field("row_digest", pa.string()),
     ]
 )
 TABLES = pa.schema(
@@ -161,6 +162,7 @@ def object_record(row: ObjectRow, epoch: int) -> Row:
         "carries_files": carries_files(row),
         "definition": row.definition,
         "step": row.step,
+        "row_digest": row.row_digest,
     }
 
 
@@ -178,6 +180,7 @@ def object_of(row: Row) -> ObjectRow:
         row["delta_version"],
         row["definition"] or "",
         row["step"] or 0,
+        row.get("row_digest") or "",
     )
 
 

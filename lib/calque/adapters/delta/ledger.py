@@ -136,9 +136,9 @@ class DeltaLedger:
                 self._last = self._read_epochs(range(number, number + 1))[-1]
             return self._last
 
-    def epochs(self) -> Sequence[Epoch]:
+    def epochs(self, after: int = 0) -> Sequence[Epoch]:
         marks = self._epochs.snapshot().marks
-        return self._read_epochs(range(marks.get(FORGOTTEN, 0), marks.get(EPOCH, -1) + 1))
+        return self._read_epochs(range(max(marks.get(FORGOTTEN, 0), after + 1), marks.get(EPOCH, -1) + 1))
 
     def objects(self, epoch: int) -> Sequence[ObjectRow]:
         marks = self._epochs.snapshot().marks

@@ -37,6 +37,18 @@ def copy_between(task: CopyTask, source: ReadableSystem, path: str, target: Syst
         return CopiedFile(task, problem=str(unfit))
 
 
+def read_listed(task: CopyTask, source: ReadableSystem, path: str) -> tuple[bytes, str]:
+    """A file's content, if the file is as evidence describes it before and after it is read; else why not, as the
+    `problem` of a copy. Raises `Unavailable`."""
+    try:
+        source_facts = _source_facts(task, source, path)
+        content = b"".join(map(bytes, _source_chunks(task, source, path)))
+        _require_unchanged(task, source, path, source_facts)
+    except _FileUncopied as unfit:
+        return b"", str(unfit)
+    return content, ""
+
+
 def require_own_targets(tasks: Sequence[CopyTask]) -> None:
     """`Broken` when different files are to be copied to one target."""
     tasks_of: dict[str, CopyTask] = {}

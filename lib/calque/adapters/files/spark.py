@@ -19,8 +19,8 @@ from calque.adapters.files.many import Pace
 from calque.adapters.files.shares import BandwidthShares
 from calque.adapters.files.storage import FileStorage
 from calque.errors import CalqueError, Unavailable
-from calque.model.files import File, Listing
-from calque.ports import CopiedFile, CopyTask, StorageEntry
+from calque.model.files import File, Listing, RowLayout
+from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, StorageEntry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,6 +107,30 @@ class SparkStorage:
         parallel = max(1, self._files.terms.parallel // self._slots())
         self._run("copy", self._bins(list(task_of), _copy_weight, fewest_bins), _copy_bin, finished, parallel)
         return [copies[task] for task in tasks]
+
+    def combine(
+        self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
+    ) -> Sequence[CombinedRows]:
+        files, size = sum(len(task.sources) for task in tasks), sum(task.size for task in tasks)
+        if len(tasks) < 2 or (files <= self._thresholds.few_files and size <= self._thresholds.few_bytes):
+            return self._files.combine(tasks, progress)
+
+        def finished(_task: CombineTask, combined: CombinedRows) -> None:
+            if progress:
+                progress(combined)
+
+        fewest_bins = sum(map(_combine_weight, tasks)) // BIN_WEIGHT
+        bins = self._bins(list(tasks), _combine_weight, fewest_bins)
+        parallel = max(1, self._files.terms.parallel // self._slots())
+        results = self._run("combine", bins, _combine_bin, finished, parallel)
+        return [results[task] for task in tasks]
+
+    def row_digests(self, groups: Sequence[tuple[RowLayout, tuple[str, ...]]]) -> Sequence[str]:
+        if sum(len(paths) for _, paths in groups) <= self._thresholds.few_checksums:
+            return self._files.row_digests(groups)
+        unique = list(dict.fromkeys(groups))
+        digests = self._run("digest", self._bins(unique, _group_weight), _digest_bin, _silent)
+        return [digests[group] for group in groups]
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         self._files.publish(renames)
@@ -262,6 +286,22 @@ def _same_weight(_: str) -> int:
 def _copy_bin(files: FileStorage, rows: Sequence[Row]) -> Sequence[Said]:
     copies = files.copy_announced([CopyTask(*row) for row in rows])
     return [(each.checksum, each.problem, each.bytes_moved) for each in copies]
+
+
+def _combine_weight(task: CombineTask) -> int:
+    return task.size + FILE_WEIGHT * len(task.sources)
+
+
+def _group_weight(group: tuple[RowLayout, tuple[str, ...]]) -> int:
+    return len(group[1])
+
+
+def _combine_bin(files: FileStorage, tasks: Sequence[CombineTask]) -> Sequence[CombinedRows]:
+    return files.combine(tasks)
+
+
+def _digest_bin(files: FileStorage, groups: Sequence[tuple[RowLayout, tuple[str, ...]]]) -> Sequence[str]:
+    return files.row_digests(groups)
 
 
 def _list_bin(files: FileStorage, locations: Sequence[str]) -> Sequence[Listing]:

@@ -11,6 +11,7 @@ from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.bucket import Bucket
+from calque.adapters.files.combine import THREADS, Combining, digest_at
 from calque.adapters.files.copy import _checksum as checksum
 from calque.adapters.files.copy import discard, same_content
 from calque.adapters.files.many import Pace, copy_all
@@ -29,8 +30,8 @@ from calque.core.deltalog import LOG as DELTA_LOG
 from calque.core.deltalog import commit_path, newest_commit
 from calque.core.layout import COPYING, join, place
 from calque.errors import Refused, Unavailable
-from calque.model.files import File, Listing
-from calque.ports import CopiedFile, CopyTask, StorageEntry
+from calque.model.files import File, Listing, RowLayout
+from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, StorageEntry
 
 LOG = logging.getLogger(__name__)
 LOCAL = Pace(threads=2, files=32)
@@ -94,6 +95,18 @@ class FileStorage:
         local = _local([location for task in tasks for location in (task.source, task.target)])
         pace = self._local if local else REMOTE
         return copy_all(tasks, self.systems, pace, self.terms, self.bucket, self.slots, progress)
+
+    def combine(
+        self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
+    ) -> Sequence[CombinedRows]:
+        self.systems.require_inside(task.target for task in tasks)
+        local = _local([source.source for task in tasks for source in task.sources])
+        combining = Combining(self, self.systems, self.terms, self.bucket, self.slots, local=local)
+        return combining.all(tasks, progress)
+
+    def row_digests(self, groups: Sequence[tuple[RowLayout, tuple[str, ...]]]) -> Sequence[str]:
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="rows") as pool:
+            return list(pool.map(lambda group: digest_at(self, group), groups))
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         """Raises `Unavailable` when a staged file is missing on both sides: it must be staged again; `Refused` when

@@ -13,8 +13,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
+from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.faults import DENIED, fault
-from calque.adapters.kafka.topic import Topic
 from calque.errors import AccessRefused
 from calque.model.secrets import revealed
 
@@ -31,14 +31,14 @@ class RefusedLogins:
         self._refusals: dict[bytes, AccessRefused] = {}
         self._trying = threading.Lock()
 
-    def trial(self, topic: Topic) -> tuple[AdminClient, ClusterMetadata]:
+    def trial(self, connection: Connection) -> tuple[AdminClient, ClusterMetadata]:
         """What `connected` returns and raises, one at a time."""
-        login = hashlib.sha256(repr((topic.brokers, revealed(topic.options))).encode()).digest()
+        login = hashlib.sha256(repr((connection.brokers, revealed(connection.options))).encode()).digest()
         with self._trying:
             if login in self._refusals:
                 raise self._refusals[login]
             try:
-                return first_answer(topic)
+                return first_answer(connection)
             except AccessRefused as error:
                 self._refusals[login] = error
                 raise
@@ -47,26 +47,26 @@ class RefusedLogins:
 REFUSED = RefusedLogins()
 
 
-def connected(topic: Topic) -> tuple[AdminClient, ClusterMetadata]:
+def connected(connection: Connection) -> tuple[AdminClient, ClusterMetadata]:
     """A client, and what it was told first. Raises `AccessRefused`, also where that login was refused before, and
     `Unavailable`."""
-    return REFUSED.trial(topic) if asks_for_login(topic) else first_answer(topic)
+    return REFUSED.trial(connection) if asks_for_login(connection) else first_answer(connection)
 
 
-def require_login(topic: Topic) -> None:
+def require_login(connection: Connection) -> None:
     """Raises what `connected` raises, where brokers ask for a login."""
-    if asks_for_login(topic):
-        REFUSED.trial(topic)
+    if asks_for_login(connection):
+        REFUSED.trial(connection)
 
 
-def asks_for_login(topic: Topic) -> bool:
-    return any(name.startswith("sasl.") for name in topic.options)
+def asks_for_login(connection: Connection) -> bool:
+    return any(name.startswith("sasl.") for name in connection.options)
 
 
-def first_answer(topic: Topic) -> tuple[AdminClient, ClusterMetadata]:
+def first_answer(connection: Connection) -> tuple[AdminClient, ClusterMetadata]:
     heard: list[KafkaError] = []
     once = {"reconnect.backoff.ms": 1_000, "reconnect.backoff.max.ms": 1_000}
-    settings: dict[str, Any] = {**topic.settings(), **once, "error_cb": heard.append}
+    settings: dict[str, Any] = {**connection.settings(), **once, "error_cb": heard.append}
     admin = AdminClient(settings)
     error = KafkaError(KafkaError._TIMED_OUT)
     for seconds in LOOKS:
@@ -79,4 +79,4 @@ def first_answer(topic: Topic) -> tuple[AdminClient, ClusterMetadata]:
         if any(kafka_error.code() in DENIED for kafka_error in heard):
             break
     why = next((kafka_error for kafka_error in heard if kafka_error.code() in WHY), error)
-    raise fault("its topics be listed", topic.brokers, why)
+    raise fault("its topics be listed", connection.brokers, why, connection.section)

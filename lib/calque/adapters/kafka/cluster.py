@@ -34,7 +34,7 @@ class KafkaCluster:
 
     @cached_property
     def _connected(self) -> tuple[AdminClient, ClusterMetadata]:
-        return connected(self._topic)
+        return connected(self._topic.connection)
 
     @property
     def _admin(self) -> AdminClient:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException
 
-from calque.errors import AccessRefused, CalqueError, Unavailable
+from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
 
 PATIENCE = 5.0
 """Seconds in which a broker must answer."""
@@ -32,6 +32,8 @@ MOVING = frozenset(
     }
 )
 """While a partition changes its leader, or the client does not know it."""
+NEVER_MADE = frozenset({KafkaError.TOPIC_EXCEPTION, KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG})
+"""Topics that brokers do not take, whenever they are asked."""
 OUTSIDE = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION})
 
 
@@ -40,24 +42,31 @@ class RecordsLost(Exception):
 
 
 @contextmanager
-def as_calque_errors(action: str, brokers: str) -> Iterator[None]:
-    """Kafka's errors inside become `Unavailable`, or `AccessRefused` where it denies something."""
+def as_calque_errors(action: str, brokers: str, section: str = "[journal]") -> Iterator[None]:
+    """Kafka's errors inside become what `fault` makes of them."""
     try:
         yield
     except KafkaException as error:
-        raise fault(action, brokers, error.args[0]) from error
+        raise fault(action, brokers, error.args[0], section) from error
 
 
-def fault(action: str, brokers: str, error: KafkaError) -> CalqueError:
-    """What to raise for an error of a client of `brokers`."""
+def fault(action: str, brokers: str, error: KafkaError, section: str = "[journal]") -> CalqueError:
+    """What to raise for an error of a client of `brokers`, which stand in that section of the configuration:
+    `AccessRefused`, `Refused`, else `Unavailable`."""
     if error.code() in DENIED:
         return AccessRefused(
             f"Kafka denies that {action}",
             f"{error.name()}: {error.str()}",
-            "Check [journal] options, and what the user may do there",
+            f"Check {section} options, and what the user may do there",
+        )
+    if error.code() in NEVER_MADE:
+        return Refused(
+            f"Kafka at {brokers} does not let {action}",
+            f"{error.name()}: {error.str()}",
+            "Name the topic otherwise, or change the rules of the brokers",
         )
     return Unavailable(
         f"Kafka at {brokers} does not let {action}",
         f"{error.name()}: {error.str()}",
-        "Check that its brokers run and [journal] brokers names them; it is tried again",
+        f"Check that its brokers run and {section} names them; it is tried again",
     )

@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
 
 from calque.adapters.kafka.admin import connected
+from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.faults import PATIENCE, as_calque_errors, fault
 from calque.adapters.kafka.topic import Topic
 from calque.errors import Unavailable
@@ -20,27 +21,29 @@ def make_topics(topic: Topic) -> tuple[str, ...]:
     """Make those that are missing and wait until they can be used. Their names.
 
     With three brokers a record is durable on two before it counts. Raises `Refused`, `Unavailable`."""
-    admin, cluster = connected(topic)
+    admin, cluster = connected(topic.connection)
     missing = tuple(name for name in names_of(topic) if name not in cluster.topics)
     if not missing:
         return ()
     copies = min(COPIES, len(cluster.brokers))
-    futures = admin.create_topics(
-        [
-            NewTopic(name, 2 if name == topic.positions else 1, copies, config=config_of(topic, name, copies))
-            for name in missing
-        ],
-        operation_timeout=PATIENCE,
-        request_timeout=2 * PATIENCE,
-    )
+    new_topics = [
+        NewTopic(name, 2 if name == topic.positions else 1, copies, config=config_of(topic, name, copies))
+        for name in missing
+    ]
+    create(admin, topic.connection, new_topics)
+    wait_for(admin, topic, missing)
+    return missing
+
+
+def create(admin: AdminClient, connection: Connection, new_topics: list[NewTopic]) -> None:
+    """In one request. Those that another makes meanwhile are fine. Raises what `fault` makes of an error."""
+    futures = admin.create_topics(new_topics, operation_timeout=PATIENCE, request_timeout=2 * PATIENCE)
     for name, future in futures.items():
         try:
             future.result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise fault(f"topic {name} be made", topic.brokers, error.args[0]) from error
-    wait_for(admin, topic, missing)
-    return missing
+                raise fault(f"topic {name} be made", connection.brokers, error.args[0], connection.section) from error
 
 
 def names_of(topic: Topic) -> tuple[str, ...]:
@@ -50,7 +53,7 @@ def names_of(topic: Topic) -> tuple[str, ...]:
 
 def config_of(topic: Topic, name: str, copies: int) -> dict[str, str]:
     """With which calque makes the topic, where a record has so many copies."""
-    safe = {"min.insync.replicas": "2" if copies >= COPIES else "1", "unclean.leader.election.enable": "false"}
+    safe = safe_config(copies)
     if name == topic.positions:
         return safe | {"cleanup.policy": "compact"}
     return safe | {
@@ -58,6 +61,11 @@ def config_of(topic: Topic, name: str, copies: int) -> dict[str, str]:
         "retention.ms": str(int(topic.retention * 1000)),
         "retention.bytes": "-1",
     }
+
+
+def safe_config(copies: int) -> dict[str, str]:
+    """A record that counts is durable on two brokers, where it has three copies."""
+    return {"min.insync.replicas": "2" if copies >= COPIES else "1", "unclean.leader.election.enable": "false"}
 
 
 def wait_for(admin: AdminClient, topic: Topic, names: tuple[str, ...]) -> None:

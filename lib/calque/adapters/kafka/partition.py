@@ -7,15 +7,17 @@ threads at once.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource, ResourceType
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from calque.adapters.kafka.admin import connected, require_login
+from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, RecordsLost, as_calque_errors, fault
 from calque.adapters.kafka.record import Record, record_of
 from calque.adapters.kafka.slot import ClientSlot, answered
@@ -141,7 +143,7 @@ class Fetcher:
         return consumer
 
     def _new(self) -> Consumer:
-        return consumer_of(self._topic)
+        return consumer_of(self._topic.connection)
 
     def _leave(self) -> None:
         self._consumer.drop()
@@ -159,7 +161,7 @@ class Sender:
     def limit(self) -> int:
         """Bytes that a record's value may have."""
         if not self._limit:
-            self._limit = limit_of(self._topic, self._name)
+            self._limit = limit_of(self._topic.connection, self._name)
         return self._limit
 
     def send(self, records: Sequence[Record]) -> list[int]:
@@ -224,13 +226,13 @@ class Sender:
         self._producer.drop()
 
     def _new(self) -> Producer:
-        return producer_of(self._topic, self.limit() + ROOM)
+        return producer_of(self._topic.connection, self.limit() + ROOM)
 
 
-def consumer_of(topic: Topic) -> Consumer:
-    """A consumer that belongs to no group and fetches nothing yet."""
-    require_login(topic)
-    settings = topic.settings() | {
+def consumer_of(connection: Connection, more: Mapping[str, object] = MappingProxyType({})) -> Consumer:
+    """A consumer that belongs to no group and fetches nothing yet. `more` are settings that it has beside."""
+    require_login(connection)
+    settings = connection.settings() | {
         "group.id": "calque",
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -239,14 +241,16 @@ def consumer_of(topic: Topic) -> Consumer:
         "fetch.wait.max.ms": FETCH_WAIT,
         "fetch.queue.backoff.ms": 10,
         "fetch.error.backoff.ms": 100,
+        **more,
     }
-    with as_calque_errors("anything be read", topic.brokers):
+    with as_calque_errors("anything be read", connection.brokers, connection.section):
         return Consumer(settings)
 
 
-def producer_of(topic: Topic, largest: int) -> Producer:
-    """A producer whose messages wait for `flush`, which decides how long that may take."""
-    settings = topic.settings() | {
+def producer_of(connection: Connection, largest: int, more: Mapping[str, object] = MappingProxyType({})) -> Producer:
+    """A producer whose messages wait for `flush`, which decides how long that may take. `more` are settings that it has
+    beside."""
+    settings = connection.settings() | {
         "enable.idempotence": True,
         "acks": "all",
         "compression.type": "zstd",
@@ -257,8 +261,9 @@ def producer_of(topic: Topic, largest: int) -> Producer:
         "request.timeout.ms": 60_000,
         "retry.backoff.ms": 50,
         "retry.backoff.max.ms": 200,
+        **more,
     }
-    with as_calque_errors("anything be written", topic.brokers):
+    with as_calque_errors("anything be written", connection.brokers, connection.section):
         return Producer(settings)
 
 
@@ -266,11 +271,11 @@ def is_missing(error: BaseException) -> bool:
     return isinstance(error, KafkaException) and error.args[0].code() in MISSING
 
 
-def limit_of(topic: Topic, name: str) -> int:
+def limit_of(connection: Connection, name: str) -> int:
     """Bytes that the topic lets a record's value have. Raises `Unavailable`, `Broken`."""
     resource = ConfigResource(ResourceType.TOPIC, name)
     try:
-        admin, _ = connected(topic)
+        admin, _ = connected(connection)
         # A topic that was just made is known to its leader before the other brokers hear of it.
         for attempt in Retrying(
             retry=retry_if_exception(is_missing), stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.05), reraise=True
@@ -280,7 +285,7 @@ def limit_of(topic: Topic, name: str) -> int:
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return USUAL_LIMIT - ROOM
-        raise fault(f"topic {name} be looked at", topic.brokers, error.args[0]) from error
+        raise fault(f"topic {name} be looked at", connection.brokers, error.args[0], connection.section) from error
     limit = int(entries["max.message.bytes"].value) - ROOM
     if limit < ROOM:
         raise Broken(

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 
 from calque.model.secrets import Options, outdated, versions
 
@@ -52,7 +52,13 @@ class ClientSlot(Generic[C]):
 
 def let_go(client: Consumer | Producer) -> None:
     """Close it, and return when that is done or takes longer than a moment."""
-    ending = threading.Thread(target=client.close, name="kafka-end", daemon=True)
+
+    def end() -> None:
+        # One that failed for good says so once more.
+        with suppress(KafkaException):
+            client.close()
+
+    ending = threading.Thread(target=end, name="kafka-end", daemon=True)
     # A process that is ending may start no threads any more.
     with suppress(RuntimeError):
         ending.start()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from calque.model.secrets import Options, revealed
-
-Settings = dict[str, str | int | float | bool]
+from calque.adapters.kafka.connection import Connection, Settings
+from calque.model.secrets import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +34,10 @@ class Topic:
         """Compacted: where each of the two topics ended, should retention have removed all that says so."""
         return f"{self.name}.positions"
 
+    @property
+    def connection(self) -> Connection:
+        return Connection(self.brokers, self.options)
+
     def settings(self) -> Settings:
-        """Of every client, with the values of secrets. Reconnecting is quick, and what it meets is told by errors
-        alone. Raises `AccessRefused`."""
-        return {
-            "bootstrap.servers": self.brokers,
-            "client.id": "calque",
-            "log_level": 0,
-            "reconnect.backoff.ms": 50,
-            "reconnect.backoff.max.ms": 500,
-            "socket.timeout.ms": 5_000,
-            "socket.keepalive.enable": True,
-            **revealed(self.options),
-        }
+        """Of every client, with the values of secrets. Raises `AccessRefused`."""
+        return self.connection.settings()

@@ -46,9 +46,9 @@ class MemoryLedger:
         with self._lock:
             return self._epochs[max(self._epochs)] if self._epochs else None
 
-    def epochs(self) -> Sequence[Epoch]:
+    def epochs(self, after: int = 0) -> Sequence[Epoch]:
         with self._lock:
-            return tuple(self._epochs[number] for number in sorted(self._epochs))
+            return tuple(self._epochs[number] for number in sorted(self._epochs) if number > after)
 
     def objects(self, epoch: int) -> Sequence[ObjectRow]:
         with self._lock:

@@ -11,11 +11,13 @@ from threading import RLock
 
 from xxhash import xxh3_128_hexdigest
 
+from calque.core.combine_rows import combine, digest_of_rows
 from calque.core.deltalog import LOG, commit_path, newest_commit
 from calque.core.layout import is_data, place
+from calque.core.unfit import Unfit
 from calque.errors import Broken, Refused, Unavailable
-from calque.model.files import File, Listing
-from calque.ports import CopiedFile, CopyTask, StorageEntry
+from calque.model.files import File, Listing, RowLayout
+from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, StorageEntry
 
 FIRST_NS = 1_700_000_000_000_000_000
 
@@ -30,9 +32,9 @@ class MemoryStorage:
     """Every location of every scheme, in one store. Times of files never repeat and never go back.
 
     `before` is called with a call's name and what it is about before each call that a real storage would make on its
-    own: ("list", location), ("copy", source), ("publish", target), ("make", location), ("exists", location),
-    ("checksum", path), ("system checksum", path), ("files", path), ("date", path), ("remove", location), ("children",
-    location), ("entries", location). It may raise what the port allows, and may change files.
+    own: ("list", location), ("copy", source), ("combine", target), ("publish", target), ("make", location), ("exists",
+    location), ("checksum", path), ("system checksum", path), ("files", path), ("date", path), ("remove", location),
+    ("children", location), ("entries", location). It may raise what the port allows, and may change files.
     """
 
     def __init__(self, now_ns: Callable[[], int] | None = None) -> None:
@@ -70,6 +72,28 @@ class MemoryStorage:
             if progress:
                 progress(results[-1])
         return results
+
+    def combine(
+        self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
+    ) -> Sequence[CombinedRows]:
+        results = []
+        for task in tasks:
+            self.before("combine", task.target)
+            results.append(self._combined(task))
+            if progress:
+                progress(results[-1])
+        return results
+
+    def row_digests(self, groups: Sequence[tuple[RowLayout, tuple[str, ...]]]) -> Sequence[str]:
+        digests = []
+        for layout, paths in groups:
+            contents = [self.read(path) for path in paths]
+            try:
+                present = [content for content in contents if content is not None]
+                digests.append(digest_of_rows(layout, present) if len(present) == len(paths) else "")
+            except Unfit:
+                digests.append("")
+        return digests
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         for staged, target in renames:
@@ -262,6 +286,26 @@ class MemoryStorage:
             self._put(_key(task.target), source.content)
             self._files[_key(task.target)] = copied
             return CopiedFile(task, checksum, bytes_moved=task.size)
+
+    def _combined(self, task: CombineTask) -> CombinedRows:
+        with self._lock:
+            contents = []
+            for source in task.sources:
+                stored = self._files.get(_key(source.source))
+                if stored is None or (len(stored.content), stored.modified_ns) != (source.size, source.expected_ns):
+                    problem = f"{source.source} is not the file that was listed."
+                    return CombinedRows(task, problem=problem, lost=(source,))
+                contents.append(stored.content)
+            try:
+                content, digest = combine(task.layout, contents)
+                if digest_of_rows(task.layout, [content]) != digest:
+                    return CombinedRows(task, unfit="a file made of them has other rows")
+            except Unfit as unfit:
+                return CombinedRows(task, unfit=str(unfit))
+            self._put(_key(task.target), content)
+            made = self._files[_key(task.target)]
+            file = File(task.target, len(content), made.modified_ns, xxh3_128_hexdigest(content))
+            return CombinedRows(task, file, digest)
 
     def _publish(self, staged: str, staged_key: str, target: str, target_key: str) -> None:
         staged_file, target_file = self._files.get(staged_key), self._files.get(target_key)

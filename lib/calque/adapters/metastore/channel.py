@@ -18,6 +18,7 @@ from thrift.transport.TTransport import TTransportException
 from calque.adapters.metastore.addresses import Address
 from calque.adapters.metastore.logins import LONGEST_REASON, bearer_headers, log_in, note_refused_token, printable
 from calque.adapters.metastore.weighed import LimitedTransport
+from calque.core.link_permission import is_near
 from calque.errors import AccessRefused
 from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
 from calque.model.secrets import refusals_of_access
@@ -68,7 +69,7 @@ class SocketChannel:
 
     def __init__(self, address: Address, access: MetastoreAccess, seconds: float) -> None:
         self.address, self.user = address, access.user_name()
-        self._socket = connected(address, access.tls, seconds)
+        self._socket = connected(address, access, seconds)
         under = TSocket()
         under.setHandle(self._socket)
         self._limited = LimitedTransport(under)
@@ -99,6 +100,7 @@ class HttpChannel:
 
     def __init__(self, address: Address, access: MetastoreAccess, seconds: float) -> None:
         self.address, self._access = address, access
+        require_far(address, access, address.host)
         self._connection = HTTPConnection(address.host, address.port, timeout=seconds)
         if address.scheme == "https":
             context = (access.tls or Tls()).context()
@@ -107,6 +109,7 @@ class HttpChannel:
             self._connection.connect()
         except ssl.SSLError as error:
             raise distrust(address, error) or error from error
+        require_far_peer(address, access, self._connection.sock)
         self._connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._request = bytearray()
         self._response: HTTPResponse | None = None
@@ -179,10 +182,33 @@ class HttpChannel:
         return ServerProblem(f"{status}: {text}" if text else status, breaks=True)
 
 
-def connected(address: Address, tls: Tls | None, seconds: float) -> socket.socket:
+def require_far(address: Address, access: MetastoreAccess, host: str) -> None:
+    """Raise `AccessRefused` where the host, or what its name leads to, is near calque itself and that is forbidden."""
+    if not access.far_only:
+        return
+    resolved = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM)
+    near = next((str(one[4][0]) for one in resolved if is_near(str(one[4][0]))), None)
+    if near is not None:
+        todo = "Write this address out in [remotes] allow, or make the link by CREATE REMOTE in calque sql"
+        raise AccessRefused(f"{address} leads to {near}", "It is near calque itself, and nothing allows that", todo)
+
+
+def require_far_peer(address: Address, access: MetastoreAccess, connection: socket.socket) -> None:
+    """The same of what was connected to, before anything is sent: names may lead elsewhere at each look."""
+    if access.far_only:
+        try:
+            require_far(address, access, connection.getpeername()[0])
+        except BaseException:
+            connection.close()
+            raise
+
+
+def connected(address: Address, access: MetastoreAccess, seconds: float) -> socket.socket:
     """A socket, within TLS where it is to be."""
-    context = tls.context() if tls is not None else None
+    context = access.tls.context() if access.tls is not None else None
+    require_far(address, access, address.host)
     plain = socket.create_connection((address.host, address.port), timeout=seconds)
+    require_far_peer(address, access, plain)
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if context is None:

@@ -521,6 +521,14 @@ EXCHANGE_PARTITIONS = Call(
     ("Meta", "NoSuchObject", "InvalidObject", "InvalidInput"),
 )
 
+MARKED = ("Meta", "NoSuchObject", "UnknownDB", "UnknownTable", "UnknownPartition", "InvalidPartition")
+MARK_PARTITION = Call("markPartitionForEvent", ("string", "string", TEXT_MAP, "i32"), None, MARKED)
+IS_PARTITION_MARKED = Call(
+    "isPartitionMarkedForEvent", ("string", "string", TEXT_MAP, "i32"), "bool", MARKED, reads=True
+)
+LOAD_DONE = 1
+"""Of PartitionEventType."""
+
 CREATE_FUNCTION = Call("create_function", (Function,), None, CREATED)
 DROP_FUNCTION = Call("drop_function", ("string", "string"), None, ("NoSuchObject", "Meta"))
 

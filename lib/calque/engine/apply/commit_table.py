@@ -88,7 +88,9 @@ def renamed(context: HopContext, old: ShownTable, dropped_names: list[str], new_
                 and part.data.location
                 and listing.fingerprint() == context.listing(part.data).fingerprint()
             ):
-                directories[name] = StagedFiles(location_of(old_partition) or "", listing.files)
+                directories[name] = StagedFiles(
+                    location_of(old_partition) or "", listing.files, combination=listing.combination
+                )
                 del candidates[was]
                 break
     return directories

@@ -88,13 +88,17 @@ class HopContext:
         return shown
 
     def place(
-        self, target_object: Table | Partition, source_object: Table | Partition, placed: StagedFiles | None
+        self,
+        table: TableName,
+        target_object: Table | Partition,
+        source_object: Table | Partition,
+        placed: StagedFiles | None,
     ) -> str | None:
-        """Where an altered object lies: at its new directory; else where it was, or, where data are not copied, where
-        the source has it."""
+        """Where an altered object of the table lies: at its new directory; else where it was, or, where files stay at
+        the source, where that has it."""
         if placed is not None:
             return placed.location
-        return location_of(source_object if self.side.policy.data == "none" else target_object)
+        return location_of(target_object if self.side.admission.copies(table) else source_object)
 
     def is_shown(self, location: str) -> bool:
         """Whether a table of the group lies there."""
@@ -105,11 +109,11 @@ class HopContext:
         """A directory that is nobody's, where nothing lies."""
         return join(natural_location(self.side.policy.warehouse, OURS), "empty")
 
-    def lies_at_source(self, definition: Table | Partition) -> bool:
-        """Whether its directory is the source's. A metastore makes the directory of what is added to it where that is
-        missing, and never looks at the one that an alteration says."""
+    def lies_at_source(self, table: TableName, definition: Table | Partition) -> bool:
+        """Whether the directory of the table, or of its partition, is the source's. A metastore makes the directory of
+        what is added to it where that is missing, and never looks at the one that an alteration says."""
         is_place = not (isinstance(definition, Table) and is_view(definition)) and bool(location_of(definition))
-        return is_place and self.side.policy.data == "none"
+        return is_place and not self.side.admission.copies(table)
 
     # Effects
 
@@ -121,10 +125,11 @@ class HopContext:
         self.applied.calls += 1
         return effect(*arguments, **named)
 
-    def add_partitions(self, target_name: TableName, partitions: Iterable[Partition]) -> None:
-        """In one call; partitions whose files stay at the source are listed early, and switched by a second one."""
+    def add_partitions(self, table: TableName, target_name: TableName, partitions: Iterable[Partition]) -> None:
+        """To the table, which has that name at the target for now, in one call; partitions whose files stay at the
+        source are listed early, and switched by a second one."""
         partitions = list(partitions)
-        if not any(map(self.lies_at_source, partitions)):
+        if not any(self.lies_at_source(table, partition) for partition in partitions):
             self.send("add_partitions", self.side.catalog.add_partitions, target_name, partitions)
             return
         self.list_early(target_name, partitions)
@@ -157,8 +162,12 @@ class HopContext:
 
         send_list(self.side.catalog, operation, lambda batch: self.call(effect, target_name, batch), objects, in_parts)
 
-    def staged(self, requests: Mapping[str, StageRequest]) -> dict[str, StagedFiles]:
-        """Directories with their files, all copied in one go. Raises `ContentLost`."""
+    def staged(self, table: TableName, requests: Mapping[str, StageRequest]) -> dict[str, StagedFiles]:
+        """Directories of the table with their files, all copied in one go; the source's own where these stay there.
+        Raises `ContentLost`."""
+        if not self.side.admission.copies(table):
+            listings = {key: request.listing for key, request in requests.items()}
+            return {key: StagedFiles(listing.location, listing.files) for key, listing in listings.items()}
         directories = dict(zip(requests, stage(self.side, list(requests.values())), strict=True))
         for placed in directories.values():
             self.count(placed)
@@ -171,7 +180,7 @@ class HopContext:
     # Records, after the effect
 
     def shows_files(self, table: TableName, partition: str, placed: StagedFiles) -> None:
-        self.shown_table(table).listings[partition] = Listing(placed.location, tuple(sorted(placed.files)))
+        self.shown_table(table).listings[partition] = placed.listing()
 
     def record(
         self,
@@ -185,7 +194,7 @@ class HopContext:
         """A row for the ledger; without `placed` the object's files are the ones it had."""
         if not partition:
             placed = self.prepared_files.pop(table, placed)
-        listing = Listing(placed.location, placed.files) if placed is not None else None
+        listing = placed.listing() if placed is not None else None
         shown = self.shown.get(table) if change not in UNDEFINED else None
         written = shown if shown is None or not partition else shown.partitions.get(partition)
         definition = definition_text(written.table if isinstance(written, ShownTable) else written)
@@ -208,7 +217,11 @@ def definition_text(written: Table | Partition | None) -> str:
             return text_of_partition(written)
 
 
+OF_TIME = "c"
+"""What claims begin with that are made of the time of an object's creation."""
+
+
 def claim_of(incarnation: str, create_time: int | None, partitioned: bool = False) -> str:
     """What tells an incarnation from others, the same after a crash: one that was read has another `r<id>` then. Times
     are seconds, and tables of one second that differ in being `partitioned` share no directory."""
-    return f"c{create_time or 0}{'p' * partitioned}" if incarnation.startswith("r") else incarnation
+    return f"{OF_TIME}{create_time or 0}{'p' * partitioned}" if incarnation.startswith("r") else incarnation

@@ -13,9 +13,11 @@ from calque.core.image import SOURCE, STATE, is_ours, same_definition
 from calque.core.layout import natural_location, place
 from calque.core.policies import databases_of, marked
 from calque.engine.apply import AppliedChanges
+from calque.engine.apply.hive_positions import with_position
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.fault_isolation import FaultIsolation, reason
 from calque.errors import CallFailed, Refused, Unavailable
+from calque.logs.fields import about
 from calque.model.hive import Database
 from calque.model.journal import Entry, EventKind
 from calque.model.ledger import DatabaseRow, StateRow, TableState
@@ -166,7 +168,8 @@ class Databases:
         row = DatabaseRow(name, TableState.QUARANTINED, why, event_id)
         if self.quarantined_rows.get(name) == row:
             return
-        LOG.warning("%s: database %s is quarantined at event %d: %s", self.side.policy.target, name, event_id, why)
+        text = "%s: database %s is quarantined at event %d: %s"
+        LOG.warning(text, self.side.policy.target, name, event_id, why, extra=about(event=event_id))
         self.drops_on_hold.discard(name)
         self.quarantined_rows[name] = row
         self.side.ledger.put_tables([row])
@@ -229,7 +232,8 @@ class Databases:
         if target_database is None:
             self.create(target_name, database, event_id, applied)
         elif is_ours(target_database.parameters, self.side.policy.source):
-            desired_database = self.image(database, event_id, target_database.location)
+            image = self.image(database, event_id, target_database.location)
+            desired_database = with_position(image, target_database)
             if not same_definition(target_database, desired_database):
                 self.alter(target_name, owned(desired_database, target_database))
                 applied.calls += 1
@@ -244,7 +248,9 @@ class Databases:
 
     def create(self, target_name: str, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
         location = natural_location(self.side.policy.warehouse, target_name)
-        if self.side.policy.data == "none" and overlaps(self.side.policy.warehouse, database.location):
+        if self.side.admission.leaves_some_of(database.name) and overlaps(
+            self.side.policy.warehouse, database.location
+        ):
             raise Refused(
                 f"Database {target_name} would be made where the source's databases are",
                 f'{self.side.policy.warehouse} holds {database.location}, and with data = "none" nothing is written at '

@@ -9,8 +9,8 @@ from dataclasses import replace
 from calque.core import decode
 from calque.core.decode import Undecodable
 from calque.engine.apply import AppliedChanges
+from calque.engine.files.copies import ContentLost
 from calque.engine.files.referenced_files import Attachments
-from calque.engine.files.stage import ContentLost
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.fault_isolation import FaultIsolation, reason
 from calque.errors import Refused, Unavailable
@@ -116,7 +116,7 @@ class Functions:
         if self.came_back(name):
             return
         try:
-            desired_function = Attachments(self.side).of_function(self.side.imaging.function(function))
+            desired_function = Attachments(self.side).of_function(name, self.side.imaging.function(function))
         except (Refused, ContentLost) as error:
             self.quarantine(name, str(error), event_id)
             return

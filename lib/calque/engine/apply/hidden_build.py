@@ -41,7 +41,7 @@ def build(context: HopContext, operation: HiddenBuild) -> None:
     shown = ShownTable(definition)
     partitions = new_partitions(context, table, shown, operation.partitions)
     hidden = hidden_name(context.name_at_target(table), shown.incarnation())
-    make(context, hidden, definition, definitions(partitions))
+    make(context, table, hidden, definition, definitions(partitions))
     context.call(context.side.catalog.alter_table, hidden, definition)
     created(context, table, head, shown, placed)
     remember(context, table, partitions)
@@ -122,7 +122,7 @@ def swap(
     hidden = hidden_name(target_name, f"{ShownTable(definition).incarnation()}_{event_id}")
     away_name = hidden_name(target_name, f"old_{event_id}")
     clear(context, away_name)
-    make(context, hidden, definition, partitions)
+    make(context, table, hidden, definition, partitions)
     current = catalog.table(context.name_at_target(was)) if was is not None else None
     if was is not None and current is not None:
         old_table = replace(current, database=away_name.database, name=away_name.table)
@@ -132,7 +132,11 @@ def swap(
         context.call(catalog.drop_table, away_name)
 
 
-def make(context: HopContext, hidden: TableName, definition: Table, partitions: Iterable[Partition]) -> None:
+def make(
+    context: HopContext, table: TableName, hidden: TableName, definition: Table, partitions: Iterable[Partition]
+) -> None:
     """The table with its partitions under the hidden name."""
-    begin(context, hidden, definition)
-    context.add_partitions(hidden, [replace(part, database=hidden.database, table=hidden.table) for part in partitions])
+    begin(context, table, hidden, definition)
+    context.add_partitions(
+        table, hidden, [replace(part, database=hidden.database, table=hidden.table) for part in partitions]
+    )

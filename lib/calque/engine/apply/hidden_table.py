@@ -16,11 +16,11 @@ LONGEST = 127
 """Characters that a name may have on every metastore."""
 
 
-def begin(context: HopContext, hidden: TableName, definition: Table) -> None:
+def begin(context: HopContext, table: TableName, hidden: TableName, definition: Table) -> None:
     """The table alone under the hidden name; where its files stay at the source, in the empty directory. Whether the
     database is there, and nothing that a crash left, is only asked where that fails."""
     storage = definition.storage
-    if context.lies_at_source(definition):
+    if context.lies_at_source(table, definition):
         storage = moved(storage, context.empty_directory)
     empty = replace(definition, database=hidden.database, name=hidden.table, storage=storage)
     try:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from calque.core.image import EVENT, INCARNATION, STATE, Marks, moved
 from calque.core.layout import join
-from calque.engine.apply.context import HopContext, claim_of
+from calque.core.small_files import GroupedFiles, group_files, layout_of
+from calque.engine.apply.context import OF_TIME, HopContext, claim_of
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.files.stage import StagedFiles, StageRequest
 from calque.engine.target.observe import ShownTable, event_of
-from calque.model.hive import Partition, location_of
+from calque.model.hive import Partition, Table, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AddPartitions, AlterPartitions, DropPartitions, Part, RenamePartition, Version
 
@@ -31,7 +32,7 @@ class PartitionWrite:
 def add_partitions(context: HopContext, operation: AddPartitions) -> None:
     table = operation.table
     added = new_partitions(context, table, context.shown_table(table), operation.partitions)
-    context.add_partitions(context.name_at_target(table), definitions(added))
+    context.add_partitions(table, context.name_at_target(table), definitions(added))
     remember(context, table, added)
 
 
@@ -49,7 +50,7 @@ def rename_partition(context: HopContext, operation: RenamePartition) -> None:
     shown = context.shown_table(table)
     target_partition = shown.partitions[was]
     renamed = altered_partition(context, table, target_partition, part, None)
-    if context.lies_at_source(renamed):
+    if context.lies_at_source(table, renamed):
         # A rename leaves an external partition where it is, so that its new place is said first.
         elsewhere = replace(target_partition, storage=moved(target_partition.storage, location_of(renamed)))
         context.alter_partitions(context.name_at_target(table), [elsewhere])
@@ -76,16 +77,14 @@ def new_partitions(
     """Definitions of partitions that are not there yet, their files staged; those in `kept_directories` have a
     directory."""
     stored = {name: part for name, part in partitions if part.data.location and name not in (kept_directories or {})}
-    placed = {
-        **(kept_directories or {}),
-        **context.staged({name: fresh(context, table, shown, name, part) for name, part in stored.items()}),
-    }
+    requests = {name: fresh(context, table, shown, name, part) for name, part in stored.items()}
+    placed = {**(kept_directories or {}), **context.staged(table, not_of_others(context, table, requests))}
     writes = {}
     for name, part in partitions:
         place = placed.get(name, StagedFiles("", ()))
         marks = Marks(part.since, part.incarnation or incarnation_of(shown.partitions.get(part.lineage)))
         definition = context.side.imaging.partition(source_of(context, part), table, marks, place.location or None)
-        writes[name] = PartitionWrite(context.attachments.of(definition), part.since, "add_partition", place)
+        writes[name] = PartitionWrite(context.attachments.of(table, definition), part.since, "add_partition", place)
     return writes
 
 
@@ -105,7 +104,31 @@ def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, p
         part.since,
         claim,
         shown=target_partition is not None and location_of(target_partition) == natural,
+        grouped=small_files(context, table, shown.table, source_of(context, part), part),
     )
+
+
+def not_of_others(
+    context: HopContext, table: TableName, requests: Mapping[str, StageRequest]
+) -> Mapping[str, StageRequest]:
+    """The requests, without the natural paths at which the target has other partitions, as after a rename. Claims made
+    of a time can't tell these from one of the same second."""
+    target_table = context.shown.get(table)
+    if target_table is None or not any(request.claim.startswith(OF_TIME) for request in requests.values()):
+        return requests
+    names = {location_of(partition): name for name, partition in target_table.partitions.items()}
+    others = {name for name, request in requests.items() if names.get(request.natural, name) != name}
+    return {name: replace(request, natural=None) if name in others else request for name, request in requests.items()}
+
+
+def small_files(
+    context: HopContext, table: TableName, definition: Table, partition: Partition, part: Part
+) -> GroupedFiles | None:
+    """Which files of a new directory are combined."""
+    rule = context.side.admission.small_files(table)
+    if rule is None or context.side.policy.appends != "new_directory":
+        return None
+    return group_files(rule, layout_of(definition, partition), context.listing(part.data).files)
 
 
 def altered_partitions(
@@ -118,11 +141,17 @@ def altered_partitions(
         if has_no_place(shown.partitions[name]):
             requests[name] = fresh(context, table, shown, name, part)
         elif name in switched:
-            listing = context.listing(part.data)
+            definition = shown.partitions[name] if part.version == BASE else source_of(context, part)
             requests[name] = StageRequest(
-                listing, None, context.name_at_target(table), name, shown.incarnation(), part.since
+                context.listing(part.data),
+                None,
+                context.name_at_target(table),
+                name,
+                shown.incarnation(),
+                part.since,
+                grouped=small_files(context, table, shown.table, definition, part),
             )
-    placed = context.staged(requests)
+    placed = context.staged(table, requests)
     writes = {}
     for name, part in partitions:
         place = placed.get(name)
@@ -151,12 +180,14 @@ def altered_partition(
         return replace(
             target_partition,
             parameters=parameters,
-            storage=moved(target_partition.storage, context.place(target_partition, target_partition, placed)),
+            storage=moved(target_partition.storage, context.place(table, target_partition, target_partition, placed)),
         )
     marks = Marks(part.since, part.incarnation or incarnation_of(before or target_partition))
     source = source_of(context, part)
-    definition = context.side.imaging.partition(source, table, marks, context.place(target_partition, source, placed))
-    return context.attachments.of(definition)
+    definition = context.side.imaging.partition(
+        source, table, marks, context.place(table, target_partition, source, placed)
+    )
+    return context.attachments.of(table, definition)
 
 
 def source_of(context: HopContext, part: Part) -> Partition:

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from calque.core.iceberg import is_iceberg
-from calque.core.image import EVENT, Marks, moved
+from calque.core.image import EVENT, TYPE, Marks, moved
 from calque.core.kinds import obstacle
 from calque.core.layout import external_location, join, natural_location
 from calque.core.moves import Move, move_of_tables
 from calque.engine.apply.context import HopContext, claim_of
 from calque.engine.apply.hidden_table import begin, hidden_name
+from calque.engine.files.copies import ContentLost
 from calque.engine.files.iceberg_metadata import make_ready
 from calque.engine.files.path_ownership import leave
-from calque.engine.files.stage import ContentLost, StagedFiles, StageRequest, stage_version
+from calque.engine.files.stage import StagedFiles, StageRequest, stage_version
 from calque.engine.target.armed_tables import disarmed, is_armed
 from calque.engine.target.observe import ShownTable, event_of, every_partition
 from calque.errors import Refused
@@ -35,9 +36,9 @@ def create_table(context: HopContext, operation: CreateTable) -> None:
     table, catalog = operation.table, context.side.catalog
     definition, placed = new_table(context, table, operation.head)
     shown = ShownTable(definition)
-    if context.lies_at_source(definition):
+    if context.lies_at_source(table, definition):
         hidden = hidden_name(context.name_at_target(table), shown.incarnation())
-        begin(context, hidden, definition)
+        begin(context, table, hidden, definition)
         context.call(catalog.alter_table, hidden, definition)
     else:
         context.call(catalog.create_table, definition)
@@ -63,20 +64,21 @@ def new_table(context: HopContext, table: TableName, head: Head) -> tuple[Table,
 
 def root(context: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
     """Where the table is, with its files when it is a plain one."""
-    if head.data is None and context.side.policy.data == "none":
+    copies = context.side.admission.copies(table)
+    if head.data is None and not copies:
         return StagedFiles(location_of(source) or "", ())
     listing = context.listing(head.data) if head.data is not None else Listing(location_of(source) or "", ())
     partitioned = is_partitioned(source)
     claim = claim_of(head.incarnation, source.create_time, partitioned)
     natural = natural_place(context, table, source)
-    if head.data is not None and context.side.policy.data != "none":
+    if head.data is not None and copies:
         require_kind(source, listing)
     grows = partitioned or is_iceberg(source)
     shown = context.is_shown(natural)
     request = StageRequest(
         listing, natural, context.name_at_target(table), "", head.incarnation, head.since, claim, grows, shown
     )
-    return context.staged({"": request})[""]
+    return context.staged(table, {"": request})[""]
 
 
 def natural_place(context: HopContext, table: TableName, source: Table) -> str:
@@ -125,9 +127,11 @@ def move_of_directory(context: HopContext, operation: AlterTable | Rebuild, targ
     """What became of the partitions' directories at the source when the table was renamed, where files stay there. No
     event says so. They are in the new place already, so rows are right before the table is renamed, and after it."""
     was, head = operation.was, operation.head
-    if context.side.policy.data != "none" or was is None or was == operation.table or not is_partitioned(target_table):
+    if was is None or was == operation.table or not is_partitioned(target_table) or context.side.admission.copies(was):
         return None
-    return move_of_tables(location_of(target_table), was.table, context.images.table(head.version), head.since)
+    old_type = (target_table.parameters or {}).get(TYPE, "")
+    after = context.images.table(head.version)
+    return move_of_tables(location_of(target_table), was.table, old_type, after, head.since)
 
 
 def with_directory(partitions: Mapping[str, Partition], move: Move) -> dict[str, Partition]:
@@ -143,16 +147,14 @@ def with_directory(partitions: Mapping[str, Partition], move: Move) -> dict[str,
 def leave_natural_path(context: HopContext, was: TableName, shown: ShownTable) -> None:
     policy, target_name = context.side.policy, context.name_at_target(was)
     natural = natural_location(policy.warehouse, target_name.database, target_name.table)
-    if policy.data != "none" and location_of(shown.table) == natural:
+    if context.side.admission.copies(was) and location_of(shown.table) == natural:
         leave(context.side, natural)
 
 
 def disarm(context: HopContext) -> None:
     """Take back what users did to the group's tables that would have calls reach the source's files."""
-    if context.side.policy.data != "none":
-        return
     for table, shown in context.shown.items():
-        if shown is not None and is_armed(shown.table):
+        if shown is not None and is_armed(shown.table) and not context.side.admission.copies(table):
             target_name, definition = context.name_at_target(table), disarmed(shown.table)
             context.call(context.side.catalog.alter_table, target_name, definition, expected_event=expected(shown))
             LOG.warning(ARMED, target_name)
@@ -178,7 +180,7 @@ def switched_content(context: HopContext, table: TableName, head: Head, shown: S
         return placed
     incarnation = head.incarnation or shown.incarnation()
     return context.staged(
-        {"": StageRequest(listing, None, context.name_at_target(table), "", incarnation, head.since)}
+        table, {"": StageRequest(listing, None, context.name_at_target(table), "", incarnation, head.since)}
     )[""]
 
 
@@ -214,11 +216,11 @@ def altered(context: HopContext, table: TableName, shown: ShownTable, head: Head
         return replace(
             target_table,
             parameters=parameters,
-            storage=moved(target_table.storage, context.place(target_table, target_table, placed)),
+            storage=moved(target_table.storage, context.place(table, target_table, target_table, placed)),
         )
     source = replicated(context, head.version)
     marks = Marks(head.since, head.incarnation or shown.incarnation())
-    definition = context.side.imaging.table(source, marks, context.place(target_table, source, placed))
+    definition = context.side.imaging.table(source, marks, context.place(table, target_table, source, placed))
     return pointed(context, table, source, definition, target_table)
 
 
@@ -227,8 +229,8 @@ def pointed(
 ) -> Table:
     """The definition with what it points to at the target, made ready beforehand; `target_table` is the definition
     before."""
-    definition = context.attachments.of(definition)
-    if not is_iceberg(source) or context.side.policy.data == "none":
+    definition = context.attachments.of(table, definition)
+    if not is_iceberg(source) or not context.side.admission.copies(table):
         return definition
     definition, placed = make_ready(context.side, source, definition, target_table)
     context.count(placed)

@@ -10,6 +10,7 @@ from calque.core.admit import Admission
 from calque.core.kinds import HUDI, HUDI_TIMELINE, REASONS, is_plain, kind_of
 from calque.core.layout import Place, place
 from calque.engine.check.check_log import check_log
+from calque.engine.check.check_marks import check_marks
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.kept_files import check_kept_files
 from calque.engine.check.sides import Source
@@ -30,15 +31,23 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
         version = source.server.version()
         findings.add("source", Severity.INFO, f"The metastore answers; it is Hive {version}")
         check_log(source, findings)
-        tables = tables_of(source.catalog, [Admission(policy) for policy in policies])
+        admissions = [Admission(policy) for policy in policies]
+        tables = tables_of(source.catalog, admissions)
         findings.add("source", Severity.INFO, f"{len(tables)} tables and views are admitted")
         check_kinds(tables, findings)
+        check_subsets(tables, admissions, findings)
         check_locations(tables, findings)
-        if any(policy.data == "copy" for policy in policies):
-            check_readable(source.storage, tables, findings)
-            check_kept_files(source, tables, findings)
+        check_marks(tables, source.why_no_lifetime, findings)
+        copied_tables = {
+            name: table
+            for name, table in tables.items()
+            if any(admission.takes(name) and admission.copies(name) for admission in admissions)
+        }
+        if copied_tables:
+            check_readable(source.storage, copied_tables, findings)
+            check_kept_files(source, copied_tables, findings)
             if source.why_not_linked is not None:
-                check_links(source.why_not_linked, tables, findings)
+                check_links(source.why_not_linked, copied_tables, findings)
     except (Unavailable, Refused, AccessRefused) as error:
         findings.refused("source", error)
         return {}
@@ -56,7 +65,23 @@ def tables_of(catalog: CatalogReader, admissions: Sequence[Admission]) -> dict[T
     admitted_names = sorted(name for name in names if any(admission.takes(name) for admission in admissions))
     with ThreadPoolExecutor(READERS, thread_name_prefix="check") as pool:
         tables = list(pool.map(catalog.table, admitted_names))
-    return {name: table for name, table in zip(admitted_names, tables, strict=True) if table is not None}
+    return {
+        name: table
+        for name, table in zip(admitted_names, tables, strict=True)
+        if table is not None and any(one.takes(name) and one.subset.has_table(table) for one in admissions)
+    }
+
+
+def check_subsets(tables: Mapping[TableName, Table], admissions: Sequence[Admission], findings: Findings) -> None:
+    """Tables that a predicate in `partitions` does not fit."""
+    for admission in admissions:
+        for name, table in tables.items() if not admission.subset.is_all else ():
+            if not admission.takes(name) or not admission.subset.has_table(table):
+                continue
+            if why := admission.subset.obstacle(name, table):
+                what = f"The predicate over partitions of {name} does not fit the table: {why}"
+                todo = f"Correct it in partitions of {admission.policy.target}; else the table is quarantined"
+                findings.add("source", Severity.WARNING, what, todo=todo)
 
 
 EXCLUDE = "Exclude them; else they are set aside as quarantined, and everything else goes on"

@@ -40,9 +40,10 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
         version = target.server.version()
         findings.add(target.where, Severity.INFO, f"The metastore answers; it is Hive {version}")
         check_conflicts(target, admission, tables, findings)
-        if target.policy.data == "none":
-            check_files_at_source(target, tables, findings)
-        elif not check_warehouse(target, version, findings):
+        if admission.leaves_some:
+            left = {name: table for name, table in tables.items() if not admission.copies(name)}
+            check_files_at_source(target, left, findings)
+        if admission.copies_some and not check_warehouse(target, version, findings):
             return
         check_compare_and_swap(target, findings)
     except (Unavailable, Refused, AccessRefused) as error:
@@ -58,12 +59,13 @@ def check_conflicts(
     for database in sorted({name.database for name in map(admission.name_at_target, filter(admission.takes, tables))}):
         for table in target.catalog.tables(database):
             name = table_name(database, table)
-            target_table = target.catalog.table(name) if admission.source_of(name) in tables else None
-            if target_table is None:
+            source_name = admission.source_of(name)
+            target_table = target.catalog.table(name) if source_name in tables else None
+            if target_table is None or source_name is None:
                 continue
             if not is_ours(target_table.parameters, target.policy.source):
                 foreign_names.append(name)
-            elif target.policy.data == "none" and is_armed(target_table):
+            elif not admission.copies(source_name) and is_armed(target_table):
                 armed_names.append(name)
     if foreign_names:
         findings.add(

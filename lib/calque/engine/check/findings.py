@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from calque.errors import CalqueError, Unavailable
@@ -21,7 +21,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`where` is "source", "target NAME", "state", "journal" or "configuration"."""
+    """`where` is "source", "target NAME", "cluster NAME", "clusters", "state", "journal", "notices NAME" or
+    "configuration"; of several sources it is "source NAME" and "journal NAME"."""
 
     what: str
     why: str
@@ -43,6 +44,13 @@ class Findings:
 
     def add(self, where: str, severity: Severity, what: str, why: str = "", todo: str = "") -> None:
         self.entries.append(Finding(what, why, todo, severity, where))
+
+    def add_all(self, others: Findings, source: str) -> None:
+        """What was found of a source and of all that follows it; `source` is said of "source" and "journal"."""
+        self.unreachable = self.unreachable or others.unreachable
+        for one in others.entries:
+            where = f"{one.where}{source}" if one.where in ("source", "journal") else one.where
+            self.entries.append(replace(one, where=where))
 
     def refused(self, where: str, error: CalqueError) -> None:
         """An error as a finding."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from calque.model.hive import Table
 from calque.model.names import OURS
 from calque.model.policy import Policy
 from calque.ports import Catalog, CatalogReader, EventLog, Storage
@@ -14,7 +15,7 @@ from calque.ports.services import MetastoreInfo
 @dataclass(frozen=True, slots=True)
 class Source:
     """`why_not_linked` says why the files of a directory can't be kept by links, empty where they can; None where they
-    need not be."""
+    need not be. `why_no_lifetime` says why it is not known how long marks of a table are kept, empty where it is."""
 
     server: MetastoreInfo
     log: EventLog
@@ -22,6 +23,7 @@ class Source:
     storage: Storage
     allow_weak_log: bool = False
     why_not_linked: Callable[[str], str] | None = None
+    why_no_lifetime: Callable[[Table], str] = lambda _: ""
 
 
 @dataclass(frozen=True, slots=True)

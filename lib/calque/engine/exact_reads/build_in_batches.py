@@ -25,7 +25,7 @@ from calque.engine.apply.definitions import ReadImages
 from calque.engine.apply.hidden_table import begin, clear, hidden_name
 from calque.engine.apply.partitions import has_no_place, new_partitions
 from calque.engine.apply.tables import new_table
-from calque.engine.files.stage import ContentLost
+from calque.engine.files.copies import ContentLost
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import PARTITION_KINDS, ROUNDS, ExactTable, TableIsTooBusy, listed
@@ -142,7 +142,7 @@ class TableBuild:
         """An empty table under the hidden name."""
         self.incarnation = f"r{self.low}"
         definition = self.definition(self.low)
-        begin(self.context, self.hidden, definition)
+        begin(self.context, self.name, self.hidden, definition)
 
     def take_up(self) -> bool:
         """Whether a build that was left behind can go on: it is of this header, and the journal has all since."""
@@ -156,7 +156,7 @@ class TableBuild:
         self.incarnation = parameters.get(INCARNATION, "")
         target_name = self.side.admission.name_at_target(self.name)
         expected_table = self.definition(low)
-        is_at_source = self.context.lies_at_source(expected_table)
+        is_at_source = self.context.lies_at_source(self.name, expected_table)
         expected_location = self.context.empty_directory if is_at_source else location_of(expected_table)
         if location_of(hidden_table) != expected_location or not unchanged(
             replace(hidden_table, database=target_name.database, name=target_name.table), expected_table
@@ -237,7 +237,7 @@ class TableBuild:
             raise Unavailable(f"{self.name} is not built yet", "calque ends", "It goes on when it runs again")
         started_ns = self.source.clock.now_ns()
         partitions = self.source.catalog.partitions(self.name, names)
-        if self.side.policy.data == "none":
+        if not self.side.admission.copies(self.name):
             return PartitionBatch(names, partitions, {}, ())
         places = {
             name: location for name, partition in partitions.items() if (location := location_of(partition)) is not None
@@ -270,13 +270,15 @@ class TableBuild:
             )
             same_files = name not in files or files[name].fingerprint() == batch.listings[name].fingerprint()
             under_its_name = replace(partition, database=target_name.database, table=target_name.table)
-            if same_files and stays(under_its_name, batch.partitions[name], expected_partition, self.side.imaging):
+            if same_files and stays(
+                self.name, under_its_name, batch.partitions[name], expected_partition, self.side.imaging
+            ):
                 same_names.add(name)
         return same_names
 
     def files_there(self, partitions: Mapping[str, Partition]) -> dict[str, Listing]:
         """What lies in the directories of partitions at the target."""
-        if self.side.policy.data == "none":
+        if not self.side.admission.copies(self.name):
             return {}
         places = {
             name: location for name, partition in partitions.items() if (location := location_of(partition)) is not None
@@ -296,16 +298,16 @@ class TableBuild:
         ]
         writes = new_partitions(context, self.name, context.shown_table(self.name), parts)
         hidden_partitions = replace_table((write.definition for write in writes.values()), self.hidden)
-        context.add_partitions(self.hidden, hidden_partitions)
+        context.add_partitions(self.name, self.hidden, hidden_partitions)
         for name, write in writes.items():
             placed = write.placed
-            listing = Listing(placed.location, placed.files) if placed is not None else None
+            listing = placed.listing() if placed is not None else None
             definition = text_of_partition(write.definition)
             self.rows[name] = row_of(self.name, name, self.incarnation, low, write.change, listing, definition)
 
     def data(self, batch: PartitionBatch, name: str) -> Data:
-        if self.side.policy.data == "none":
-            return Data(self.low, location_of(batch.partitions[name]) or "")
+        if not self.side.admission.copies(self.name):
+            return Data(self.low, location_of(batch.partitions[name]) or "", stays=True)
         return Data(self.low, batch.listings[name].location if name in batch.listings else "")
 
     def drop(self, partition_names: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from calque.core.attached import Thing
-from calque.core.compare import TableSide, compare_locations
+from calque.core.compare import TableSide, compare_locations, same_place
 from calque.core.fold import names_in
 from calque.core.iceberg import is_iceberg
 from calque.core.image import SOURCE, Marks, is_ours, source_mark
@@ -196,10 +196,12 @@ class TableLikeness:
 
     def same(self, name: TableName, source_object: Thing, target_object: Thing, image: Thing) -> bool:
         if is_ahead(target_object.parameters, self.low) or not unchanged(
-            self.shared_files.as_found(target_object), image
+            self.shared_files.as_found(name, target_object), image
         ):
             return False
-        return self.side.policy.data != "none" or not compare_locations(name, "", source_object, target_object)
+        if self.side.admission.copies(name):
+            return not directory(source_object) or not same_place(source_object, target_object)
+        return not compare_locations(name, "", source_object, target_object)
 
     def partitions(self, pair: _TablePair) -> None:
         """Count the target's partitions, and compare them where the table's header is equal."""
@@ -249,7 +251,7 @@ class TableLikeness:
 
     def files(self, pair: _TablePair, objects: Sequence[tuple[Table | Partition, Table | Partition]]) -> None:
         """Compare the directories of both, with the next page of them."""
-        if self.side.policy.data != "none":
+        if self.side.admission.copies(pair.name):
             self.places.extend(
                 (pair, directory(source_object), directory(target_object)) for source_object, target_object in objects
             )

@@ -57,7 +57,7 @@ def compare_pages(
             continue
         differing |= {part for entry in touched for part in (*entry.keys.partitions, *entry.keys.others)}
         try:
-            return PagedComparison(read_some(source, name, differing, high, side.policy.data != "none"), names)
+            return PagedComparison(read_some(source, name, differing, high, side.admission.copies(name)), names)
         except AllPartitionsChanged:
             continue
     raise TableIsTooBusy(f"{name} changes faster than it can be compared: {ROUNDS} rounds did not settle it")
@@ -112,7 +112,7 @@ class PageComparer:
             and has_incarnation(target_partitions[name])
             and likeness.same_partition(self.name, source_partitions[name], target_partitions[name])
         ]
-        if self.side.policy.data == "none":
+        if not self.side.admission.copies(self.name):
             return {*page} - {*same_names}
         places = {name: (directory(source_partitions[name]), directory(target_partitions[name])) for name in same_names}
         same_places = likeness.same_places(places.values())

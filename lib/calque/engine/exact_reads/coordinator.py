@@ -20,6 +20,7 @@ from calque.engine.window.result import Window
 from calque.engine.window.retries import ReadRetries
 from calque.engine.window.scan_backlog import ScanBacklog
 from calque.errors import sentence
+from calque.logs.fields import about
 from calque.model.ledger import NotLiveReason, RereadCause
 from calque.model.names import EventId, TableName
 from calque.model.records import ReadMode, ReadRequest
@@ -77,7 +78,8 @@ class ExactReads:
         """The table is UNKNOWN from now on; nobody reads it yet."""
         self.consistency.rebase(name.database)
         self.tables.need_read(name, reason, event_id, why, cause)
-        LOG.info("%s: %s is read again at event %d: %s", self.side.policy.target, name, event_id, reason)
+        text, extra = "%s: %s is read again at event %d: %s", about(table=str(name), event=event_id)
+        LOG.info(text, self.side.policy.target, name, event_id, reason, extra=extra)
 
     def submit(self, name: TableName) -> None:
         self.scanned.leave(name)
@@ -102,7 +104,8 @@ class ExactReads:
             self.consistency.rebase(name.database)
         self.retries.leave(name)
         self.tables.quarantine(name, reason, event_id, why)
-        LOG.warning("%s: %s is quarantined at event %d: %s", self.side.policy.target, name, event_id, reason)
+        text, extra = "%s: %s is quarantined at event %d: %s", about(table=str(name), event=event_id)
+        LOG.warning(text, self.side.policy.target, name, event_id, reason, extra=extra)
 
     # What operators ask for
 
@@ -259,7 +262,7 @@ class ExactReads:
             self.quarantine(name, reason, self.tables.cursor)
             return
         text = "%s: reading %s failed and is tried again: %s"
-        LOG.info(text, self.side.policy.target, name, outcome.problem)
+        LOG.info(text, self.side.policy.target, name, outcome.problem, extra=about(table=str(name)))
         self.tables.fail_read(name)
         if self.retries.put_off(name, self.source.clock.elapsed_ns()) == 2:
             reason = f"{self.tables.rows[name].reason}; reading it is tried again: {outcome.problem}"

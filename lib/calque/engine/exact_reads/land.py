@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from calque.core.iceberg import is_iceberg
-from calque.core.land import landing, same_incarnation
+from calque.core.land import landing
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.definitions import ReadImages
+from calque.engine.exact_reads.switch_places import goes_on, switch_places
 from calque.engine.exact_reads.take_over import look, mark_partitions, take_over
 from calque.engine.files.iceberg_metadata import mend
 from calque.engine.files.referenced_files import SharedFileCheck
@@ -41,11 +42,16 @@ def land(
                 take_over(side, exact)
             except Conflict:
                 continue
-        prepared = prepare_landing(side, exact)
+        shown = whole_table(side, exact)
+        try:
+            switch_places(side, exact, shown, applied)
+        except Conflict:
+            continue
+        prepared = prepare_landing(side, exact, shown)
         if exact.only is None and any(hop.bridge for hop in prepared.solution.plan.hops):
             absent_at = last_absence()
             if absent_at is not None and newest_mark(prepared.shown) < absent_at:
-                prepared = prepare_landing(side, exact, absent_at)
+                prepared = prepare_landing(side, exact, whole_table(side, exact), absent_at)
         created = prepared.shown[exact.name] is None and exact.table is not None
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
@@ -73,38 +79,31 @@ def land_absence(side: TargetSide, name: TableName, absent_at: EventId) -> Appli
 
 
 def as_landed(side: TargetSide, exact: ExactTable, shown: ShownTable | None, page: int) -> Sequence[ObjectRow]:
-    """Rows of all that the table has, whatever was recorded of it before."""
-    if exact.only is not None:
+    """Rows of all that the table has, whatever was recorded of it before. Of one that the source has no more, and that
+    is kept, no partitions were looked at."""
+    is_kept = exact.table is None and shown is not None
+    if exact.only is not None or is_kept:
         return as_it_is(side, exact.name, exact.exact_at, page)
     return whole(exact.name, shown, exact.exact_at, ADOPT if side.read_requests.adopts(exact.name) else READ)
 
 
-def goes_on(side: TargetSide, exact: ExactTable, target_table: ShownTable | None) -> bool:
-    """Whether the target's table is the one that was read, so that its other partitions stay."""
-    return (
-        target_table is not None
-        and exact.table is not None
-        and same_incarnation(target_table.table, exact.table, side.imaging)
-    )
-
-
 def mend_lake(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> None:
     """An Iceberg table's definition does not tell whether its files are all there."""
-    if shown is None or exact.table is None or side.policy.data == "none":
+    if shown is None or exact.table is None or not side.admission.copies(exact.name):
         return
     if is_iceberg(shown.table) and is_iceberg(exact.table):
         mend(side, exact.table, shown.table)
 
 
-def prepare_landing(side: TargetSide, exact: ExactTable, absent_at: EventId | None = None) -> PreparedGroup:
+def whole_table(side: TargetSide, exact: ExactTable) -> ShownTable | None:
+    """What the target has of it, without files: all partitions, or those that were read. Raises `NotOurReplica`."""
     name = exact.name
     try:
-        shown = observe(side, [name], {}, with_files=False)
+        target_table = observe(side, [name], {}, with_files=False)[name]
     except NotOurReplica:
         if exact.table is not None:
             raise
-        shown = {name: None}
-    target_table = shown[name]
+        return None
     if target_table is not None and exact.table is not None and is_partitioned(target_table.table):
         if exact.only is None:
             target_table.partitions.update(every_partition(side, target_table.table))
@@ -112,14 +111,21 @@ def prepare_landing(side: TargetSide, exact: ExactTable, absent_at: EventId | No
             target_table.partitions.update(
                 side.catalog.partitions(side.admission.name_at_target(name), sorted(exact.only))
             )
+    return target_table
+
+
+def prepare_landing(
+    side: TargetSide, exact: ExactTable, target_table: ShownTable | None, absent_at: EventId | None = None
+) -> PreparedGroup:
+    name, shown = exact.name, {exact.name: target_table}
     if exact.only is not None and not goes_on(side, exact, target_table):
         raise Unreachable(f"{name} is not at the target any more as it was when it was compared")
-    if side.policy.data != "none":
+    if side.admission.copies(name):
         read_files(side, shown)
         if target_table is not None:
             look(side, exact, target_table)
     locations = {partition: listing.location for partition, listing in exact.listings.items()}
-    if side.policy.data == "none":
+    if not side.admission.copies(name):
         locations = {partition: location_of(value) or "" for partition, value in exact.partitions.items()}
     shared_files = SharedFileCheck(side.storage, side)
     chain = landing(
@@ -129,8 +135,10 @@ def prepare_landing(side: TargetSide, exact: ExactTable, absent_at: EventId | No
         exact.partitions,
         locations,
         side.imaging,
-        shared_files.as_found(target_table.table) if target_table else None,
-        {key: shared_files.as_found(part) for key, part in target_table.partitions.items()} if target_table else {},
+        shared_files.as_found(name, target_table.table) if target_table else None,
+        {key: shared_files.as_found(name, part) for key, part in target_table.partitions.items()}
+        if target_table
+        else {},
         absent_at,
     )
     listings = {Data(exact.exact_at, listing.location): listing for listing in exact.listings.values()}

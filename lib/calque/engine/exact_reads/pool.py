@@ -19,7 +19,7 @@ from calque.engine.exact_reads.build_in_batches import BATCH, build
 from calque.engine.exact_reads.compare_in_pages import compare_pages
 from calque.engine.exact_reads.land import land, land_absence
 from calque.engine.exact_reads.progress import ReadProgress
-from calque.engine.files.stage import ContentLost
+from calque.engine.files.copies import ContentLost
 from calque.engine.policy.retained import RetainedReplicas
 from calque.engine.sides.journal_reads import reach, touching
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -32,6 +32,7 @@ from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.failures import FAILURES, Failure
 from calque.engine.window.prepare import FARTHEST, Unreachable
 from calque.errors import EventsForgotten, Refused, Unavailable
+from calque.logs.fields import beside_windows, log_fields
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import GroupPlan
@@ -93,7 +94,7 @@ class LandingRecorder:
         if self.writer is None:
             self.write()
         elif first:
-            self.writer.submit(self.write_later).add_done_callback(self.note_defect)
+            self.writer.submit(beside_windows(self.write_later)).add_done_callback(self.note_defect)
 
     def write_later(self) -> None:
         self.stopping.wait(max(0.0, self.pace - (self.clock.elapsed_ns() - self.written_ns) / 1e9))
@@ -176,7 +177,7 @@ class ReaderPool:
     def begin(self, work: Callable[..., None], *arguments: Any) -> None:
         """Have one of the readers do the work. Whatever it raises, `drain` will raise."""
         if not self.stopping.is_set():
-            self.pool.submit(work, *arguments).add_done_callback(self.note_defect)
+            self.pool.submit(beside_windows(work), *arguments).add_done_callback(self.note_defect)
 
     def note_defect(self, work: Future[None]) -> None:
         """Keep what the work raised, if it did."""
@@ -209,7 +210,8 @@ class ReaderPool:
             return
         requests = self.side.read_requests.of(name)
         try:
-            outcome = ReadOutcome(name, is_held=True) if self.is_held(name) else self.read_and_land(name)
+            with log_fields(table=str(name)):
+                outcome = ReadOutcome(name, is_held=True) if self.is_held(name) else self.read_and_land(name)
         except FAILURES as error:
             outcome = replace(failed(name, error), world=not self.faults.may_be_own_fault(error))
         outcome = replace(outcome, requests=requests)
@@ -225,7 +227,7 @@ class ReaderPool:
     def read_and_land(self, name: TableName) -> ReadOutcome:
         self.say_unread(name)
         self.tables.begin_reading(name)
-        with_files, names = self.side.policy.data != "none", None
+        with_files, names = self.side.admission.copies(name), None
         dropped = AppliedChanges()
         try:
             exact = read_exact(self.source, name, with_files, self.batch)

@@ -47,7 +47,7 @@ def take_over(side: TargetSide, exact: ExactTable) -> None:
         image = replace(image, parameters={**(image.parameters or {}), INCARNATION: NOBODY})
     if unchanged(image, side.imaging.table(exact.table, Marks(exact.exact_at, ""), None)):
         image = replace(image, parameters={**(image.parameters or {}), EVENT: str(exact.exact_at)})
-    root = own_root(side, target_name, target_table, exact.table)
+    root = own_root(side, exact.name, target_table, exact.table)
     image = replace(image, storage=moved(image.storage, root)) if root else image
     side.catalog.alter_table(target_name, image, expected_event=(target_table.parameters or {}).get(EVENT, ""))
 
@@ -78,38 +78,38 @@ def is_of_replication(key: str) -> bool:
     return key.removeprefix(f"{SOURCE}.").lower().startswith(("repl.", "hive.repl."))
 
 
-def own_root(side: TargetSide, target_name: TableName, target_table: Table, source: Table) -> str | None:
+def own_root(side: TargetSide, name: TableName, target_table: Table, source: Table) -> str | None:
     """Where the table has to lie to begin with, if not where it does: at the source's place where files stay there;
     in the warehouse where it lies in the source's own directory and new partitions would, too, and where what was
     copied names the source's paths, as Iceberg's metadata do."""
     target_location, source_location = location_of(target_table), location_of(source)
     if is_view(target_table) or is_view(source) or not target_location or not source_location:
         return None
-    if side.policy.data == "none":
+    if not side.admission.copies(name):
         return source_location
     if is_iceberg(target_table) or (
         is_partitioned(target_table) and is_shared(Listing(source_location, ()), Listing(target_location, ()))
     ):
+        target_name = side.admission.name_at_target(name)
         return natural_location(side.policy.warehouse, target_name.database, target_name.table)
     return None
 
 
 def look(side: TargetSide, exact: ExactTable, shown: ShownTable) -> None:
-    """Find out which files of the table are those of the source, where it was asked for; what an adopted table has in
-    the source's own directory is no copy. Raises `Unavailable`, `Refused`."""
-    if not side.read_requests.looks(exact.name):
-        return
+    """Find out which files of the table are those of the source, where it was asked for; what it has in the source's
+    own directory is no copy. Raises `Unavailable`, `Refused`."""
+    looks = side.read_requests.looks(exact.name)
     pairs = [(listing, shown.listings[key]) for key, listing in exact.listings.items() if key in shown.listings]
-    times = prove(side, pairs, also_known=True)
+    times = prove(side, pairs, also_known=True) if looks else {}
     if times:
         shown.listings.update(listed(side, shown.listings))
         require_told(times, shown.listings.values())
     for key, listing in exact.listings.items():
         target_listing = shown.listings.get(key)
         if target_listing is not None and (
-            is_shared(listing, target_listing) or not is_whole(side, listing, target_listing)
+            is_shared(listing, target_listing) or (looks and not is_whole(side, listing, target_listing))
         ):
-            shown.listings[key] = replace(target_listing, files=NOT_TO_KEEP)
+            shown.listings[key] = replace(target_listing, files=NOT_TO_KEEP, combination=None)
 
 
 def is_whole(side: TargetSide, source_listing: Listing, target_listing: Listing) -> bool:
@@ -139,7 +139,11 @@ def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | Non
     target_name, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")
     adopted = side.read_requests.adopts(exact.name)
     unmarked_parts = {name: part for name, part in shown.partitions.items() if lacks_marks(part, marks, adopted)}
-    places = {name: location_of(part) for name, part in exact.partitions.items()} if side.policy.data == "none" else {}
+    places = (
+        {name: location_of(part) for name, part in exact.partitions.items()}
+        if not side.admission.copies(exact.name)
+        else {}
+    )
     marked_parts = {name: with_marks(part, marks, places.get(name)) for name, part in unmarked_parts.items()}
 
     def mark(batch: Sequence[Partition]) -> None:

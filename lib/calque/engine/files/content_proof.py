@@ -12,6 +12,7 @@ from calque.core.limits import batches
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.files import File, Listing
+from calque.ports import Storage
 
 AT_ONCE = 512
 """Files that are read between two looks at whether calque ends."""
@@ -47,6 +48,8 @@ def prove(side: TargetSide, pairs: Iterable[tuple[Listing, Listing]], *, also_kn
     with a file that the source's does not have is replaced anyway, and is passed over. Raises `Unavailable` when calque
     ends."""
     changed_times: dict[str, int] = {}
+    pairs = list(pairs)
+    combined = [pair for pair in pairs if is_combined_copy(*pair)]
     pairs_to_prove = [
         pair
         for source_listing, target_listing in pairs
@@ -55,12 +58,62 @@ def prove(side: TargetSide, pairs: Iterable[tuple[Listing, Listing]], *, also_kn
     ]
     for batch in batches(pairs_to_prove, AT_ONCE):
         if side.stopping.is_set():
-            raise Unavailable("Files were not all compared", "calque ends", "It is done again when it runs again")
+            raise stopped()
         times = times_of(side, batch)
         if times:
             side.storage.date(times)
             changed_times |= times
-    return changed_times
+    return changed_times | (prove_combined(side, combined) if also_known else {})
+
+
+def stopped() -> Unavailable:
+    return Unavailable("Files were not all compared", "calque ends", "It is done again when it runs again")
+
+
+def is_combined_copy(source_listing: Listing, target_listing: Listing) -> bool:
+    """Whether what lies at the target stands for exactly the source's files."""
+    return target_listing.combination is not None and source_listing.fingerprint() == target_listing.fingerprint()
+
+
+def prove_combined(side: TargetSide, pairs: Sequence[tuple[Listing, Listing]]) -> dict[str, int]:
+    """The same of combined files, by the digests of their rows: what lies there stands for nothing from then on."""
+    times: dict[str, int] = {}
+    for source_listing, target_listing in pairs:
+        if side.stopping.is_set():
+            raise stopped()
+        others = other_rows(side.storage, side.storage, source_listing, target_listing)
+        times |= {join(target_listing.location, path): NO_TIME for path in others}
+    if times:
+        side.storage.date(times)
+    return times
+
+
+def other_rows(source: Storage, target: Storage, source_listing: Listing, target_listing: Listing) -> list[str]:
+    """Files of a combined directory that have other rows than the source's files that they stand for, or are copies
+    of other content. Both listings say the same files, at the target those that lie there stand for."""
+    combination = target_listing.combination
+    if combination is None:
+        return []
+    source_location = source_listing.pin or source_listing.location
+    others = []
+    combined_files = [each for each in combination.files if each.row_digest]
+    source_digests = source.row_digests(
+        [(combination.layout, tuple(join(source_location, path) for path in each.sources)) for each in combined_files]
+    )
+    target_digests = target.row_digests(
+        [(combination.layout, (join(target_listing.location, each.file.path),)) for each in combined_files]
+    )
+    for each, source_digest, target_digest in zip(combined_files, source_digests, target_digests, strict=True):
+        if not target_digest or source_digest != target_digest:
+            others.append(each.file.path)
+    copies = {each.file.path: each.sources[0] for each in combination.files if not each.row_digest}
+    source_sums = source.checksums([join(source_location, path) for path in copies.values()]) if copies else {}
+    target_sums = target.checksums([join(target_listing.location, path) for path in copies]) if copies else {}
+    return others + [
+        path
+        for path, source_path in copies.items()
+        if source_sums.get(join(source_location, source_path)) != target_sums.get(join(target_listing.location, path))
+    ]
 
 
 def pairs_of(source_listing: Listing, target_listing: Listing) -> list[FilePairToProve]:
@@ -68,6 +121,7 @@ def pairs_of(source_listing: Listing, target_listing: Listing) -> list[FilePairT
     if (
         source_listing.version is not None
         or target_listing.version is not None
+        or target_listing.combination is not None
         or is_shared(source_listing, target_listing)
     ):
         return []
@@ -131,7 +185,7 @@ def is_as_listed(current_files: Mapping[str, File], pair: FilePairToProve) -> bo
 def require_told(times: Mapping[str, int], listings: Iterable[Listing]) -> None:
     """`Refused` where a damaged file still has the time of a copy: nothing would replace it."""
     for listing in listings:
-        for file in listing.files:
+        for file in listing.stored:
             path = join(listing.location, file.path)
             if times.get(path) == NO_TIME and file.modified_ns != NO_TIME:
                 raise Refused(

@@ -40,7 +40,8 @@ from calque.core.manifests import (
     moved_manifest,
     rewritten_as,
 )
-from calque.engine.files.stage import ContentLost, StagedFiles
+from calque.engine.files.copies import ContentLost
+from calque.engine.files.stage import StagedFiles
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import File
 from calque.model.hive import Table, location_of

@@ -18,7 +18,7 @@ from calque.core.attached import (
 )
 from calque.core.compare import Difference, DifferenceKind
 from calque.core.layout import place
-from calque.engine.files.stage import ContentLost
+from calque.engine.files.copies import ContentLost
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused
 from calque.model.hive import Function, Partition, Table
@@ -33,14 +33,14 @@ class Attachments:
     side: TargetSide
     known_addresses: dict[str, str] = field(default_factory=dict)
 
-    def of(self, thing: Thing) -> Thing:
-        """The definition with its files at the target. Raises `Refused` for one that is not there, `ContentLost` for
-        one that changes meanwhile."""
-        return thing if self.side.policy.data == "none" else pointing(thing, self.copied)
+    def of(self, table: TableName, thing: Thing) -> Thing:
+        """The definition of the table, or of one of its partitions, with its files at the target. Raises `Refused` for
+        one that is not there, `ContentLost` for one that changes meanwhile."""
+        return pointing(thing, self.copied) if self.side.admission.copies(table) else thing
 
-    def of_function(self, function: Function) -> Function:
+    def of_function(self, name: TableName, function: Function) -> Function:
         """The same of a function's resources."""
-        return function if self.side.policy.data == "none" else function_pointing(function, self.copied)
+        return function_pointing(function, self.copied) if self.side.admission.copies(name) else function
 
     def copied(self, url: str) -> str:
         """The address of the file, which is there by now."""
@@ -78,10 +78,10 @@ class SharedFileCheck:
     side: TargetSide
     results: dict[tuple[str, str], bool] = field(default_factory=dict)
 
-    def as_found(self, thing: Thing) -> Thing:
-        """A definition at the target as an exact read takes it: where a file that it points to is another by now, or
-        is gone, it equals none."""
-        return doubted(thing) if self.side.policy.data != "none" and self.stale(thing) else thing
+    def as_found(self, table: TableName, thing: Thing) -> Thing:
+        """A definition of the table at the target as an exact read takes it: where a file that it points to is another
+        by now, or is gone, it equals none."""
+        return doubted(thing) if self.side.admission.copies(table) and self.stale(thing) else thing
 
     def stale(self, thing: Table | Partition) -> list[tuple[str, str]]:
         """The source's URLs whose content is not what lies at the target's addresses, with these."""
@@ -115,9 +115,9 @@ def compare_files_of(
     ]
 
 
-def expected_function(source: Storage, side: TargetSide, function: Function) -> Function:
+def expected_function(source: Storage, side: TargetSide, name: TableName, function: Function) -> Function:
     """The source's function as it should be at the target; a resource that is not there keeps its URL."""
-    if side.policy.data == "none":
+    if not side.admission.copies(name):
         return function
 
     def at(url: str) -> str:
@@ -126,8 +126,10 @@ def expected_function(source: Storage, side: TargetSide, function: Function) -> 
     return function_pointing(function, at)
 
 
-def missing_resources(side: TargetSide, function: Function) -> list[str]:
+def missing_resources(side: TargetSide, name: TableName, function: Function) -> list[str]:
     """Files that a function at the target points to, and that are not there."""
+    if not side.admission.copies(name):
+        return []
     resource_urls = [resource.uri for resource in function.resources or () if resource.uri and is_file(resource.uri)]
-    target_files = side.storage.files(resource_urls) if resource_urls and side.policy.data != "none" else {}
-    return [] if side.policy.data == "none" else [url for url in resource_urls if url not in target_files]
+    target_files = side.storage.files(resource_urls) if resource_urls else {}
+    return [url for url in resource_urls if url not in target_files]

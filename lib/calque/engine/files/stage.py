@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from calque.core.combined import NOTE, leftovers
 from calque.core.layout import join, staged_name, versioned_location
+from calque.core.small_files import GroupedFiles
 from calque.engine.files import delta_versions
+from calque.engine.files.combine_files import DirectoryToCombine, combine
+from calque.engine.files.copies import ContentLost, copied, copy_tasks
 from calque.engine.files.path_ownership import LEFT, OWNER, comes_from_source, contested, lies_in_another
 from calque.engine.sides.sides import TargetSide
-from calque.model.files import File, Listing
+from calque.model.files import Combination, File, Listing
 from calque.model.names import EventId, TableName
 from calque.ports import CopiedFile, CopyTask
-
-Lost = tuple[str, int, int]
-"""A file that can't be had any more: its path at the source, its size and its time."""
-
-
-class ContentLost(Exception):
-    """Files of a state could not be copied as evidence lists them: the state is not visitable any more. `others` could
-    not be copied either."""
-
-    def __init__(
-        self, location: str, problem: str, size: int = 0, modified_ns: int = 0, others: Iterable[Lost] = ()
-    ) -> None:
-        self.files = frozenset({(location, size, modified_ns), *others})
-        super().__init__(f"{location}: {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +34,95 @@ class StageRequest:
     claim: str = ""
     grows: bool = False
     shown: bool = False
+    grouped: GroupedFiles | None = None
+    """Which of the files are combined."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
-    """A directory at the target with the state's files, not yet referenced. Bytes moved is what was really copied."""
+    """A directory at the target with the state's files, not yet referenced; with a `combination` these are the source's
+    that others stand for. What was copied and moved is counted at the source."""
 
     location: str
     files: tuple[File, ...]
     files_copied: int = 0
     bytes_moved: int = 0
+    combination: Combination | None = None
+
+    def listing(self) -> Listing:
+        return Listing(self.location, tuple(sorted(self.files)), combination=self.combination)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenDirectory:
+    """Where a request's files come to lie, and what lay there when it was chosen."""
+
+    request: StageRequest
+    location: str
+    target_listing: Listing
 
 
 def stage(side: TargetSide, requests: Sequence[StageRequest]) -> list[StagedFiles]:
-    """Choose a directory for each and copy its files there, all in one go. Raises `ContentLost`."""
-    if side.policy.data == "none":
-        return [StagedFiles(request.listing.location, request.listing.files) for request in requests]
-    locations = choose(side, requests)
+    """Choose a directory for each and have its files there, all in one go. Raises `ContentLost`."""
+    directories = choose(side, requests)
+    if litter := [path for directory in directories for path in half_made(directory)]:
+        side.storage.remove(litter)
+    made = combine(side, [to_combine for directory in directories if (to_combine := combining(directory)) is not None])
+    made |= {
+        directory.location: directory.target_listing.combination
+        for directory in directories
+        if directory.target_listing.combination is not None
+    }
     tasks = [
         task
-        for request, location in zip(requests, locations, strict=True)
-        if request.listing.version is None
-        for task in copy_tasks(request.listing, ((file, join(location, file.path)) for file in request.listing.files))
+        for directory in directories
+        if directory.request.listing.version is None and directory.location not in made
+        for task in copies_of(directory)
     ]
     results = copied(side, tasks)
-    side.storage.make_directories(
-        [location for request, location in zip(requests, locations, strict=True) if not request.listing.files]
-    )
-    return [
-        placed(request.listing.files, location, results)
-        if request.listing.version is None
-        else placed_version(side, request.listing, location)
-        for request, location in zip(requests, locations, strict=True)
-    ]
+    side.storage.make_directories([each.location for each in directories if not each.request.listing.files])
+    return [staged(side, directory, made.get(directory.location), results) for directory in directories]
+
+
+def copies_of(directory: ChosenDirectory) -> list[CopyTask]:
+    listing = directory.request.listing
+    return copy_tasks(listing, ((file, join(directory.location, file.path)) for file in listing.files))
+
+
+def staged(
+    side: TargetSide, directory: ChosenDirectory, combination: Combination | None, results: Mapping[str, CopiedFile]
+) -> StagedFiles:
+    listing = directory.request.listing
+    if combination is not None:
+        was_there = directory.target_listing.combination is not None
+        files, size = (0, 0) if was_there else (len(listing.files), listing.size)
+        return StagedFiles(directory.location, listing.files, files, size, combination)
+    if listing.version is not None:
+        return placed_version(side, listing, directory.location)
+    return placed(listing.files, directory.location, results)
+
+
+def half_made(directory: ChosenDirectory) -> list[str]:
+    """Combined files that a death left where nobody looks: what they stand for is written last."""
+    return [join(directory.location, path) for path in strange(directory.target_listing, directory.request.listing)]
+
+
+def strange(target_listing: Listing, source_listing: Listing) -> list[str]:
+    """Paths of combined files that are none of the source's."""
+    source_paths = {file.path for file in source_listing.files}
+    return [path for path in leftovers(target_listing) if path not in source_paths]
+
+
+def combining(directory: ChosenDirectory) -> DirectoryToCombine | None:
+    """None where files are copied as they are, also since some of them lie there already."""
+    request, target_listing = directory.request, directory.target_listing
+    if request.grouped is None or request.listing.version is not None:
+        return None
+    copied_files = {file.path for group in request.grouped.groups if len(group) == 1 for file in group}
+    present = {file.path for file in target_listing.files} - {*strange(target_listing, request.listing)}
+    if target_listing.combination is not None or not present <= copied_files:
+        return None
+    return DirectoryToCombine(request.listing, directory.location, request.grouped)
 
 
 def placed_version(side: TargetSide, listing: Listing, location: str) -> StagedFiles:
@@ -95,22 +141,8 @@ def brought(location: str, version: delta_versions.CopiedVersion) -> StagedFiles
 def stage_version(side: TargetSide, target_listing: Listing, listing: Listing, event_id: EventId) -> StagedFiles | None:
     """Take a live Delta table on to a version of its log, in place and visible at once. None where it needs another
     directory. Raises `Refused`."""
-    if side.policy.data == "none":
-        return None
     version = delta_versions.advance(side.storage, target_listing, listing, event_id)
     return brought(target_listing.location, version) if version is not None else None
-
-
-def copy_tasks(listing: Listing, targets: Iterable[tuple[File, str]]) -> list[CopyTask]:
-    """From where each file of the listing is to be had."""
-    kept_files = {kept.path: kept for kept in listing.kept}
-    tasks = []
-    for file, target in targets:
-        kept = kept_files.get(file.path)
-        source = kept.source if kept is not None else join(listing.pin or listing.location, file.path)
-        source_ns = kept.modified_ns if kept is not None else 0
-        tasks.append(CopyTask(source, target, file.size, file.modified_ns, ours=True, source_ns=source_ns))
-    return tasks
 
 
 def placed(files: Iterable[File], location: str, results: Mapping[str, CopiedFile]) -> StagedFiles:
@@ -123,10 +155,10 @@ def placed(files: Iterable[File], location: str, results: Mapping[str, CopiedFil
     )
 
 
-def choose(side: TargetSide, requests: Sequence[StageRequest]) -> list[str]:
+def choose(side: TargetSide, requests: Sequence[StageRequest]) -> list[ChosenDirectory]:
     """For each the first of its candidates that is free, or that the same object claimed before a crash and into which
     nothing was copied but what it wants: a directory belongs to one incarnation for ever."""
-    chosen: list[str | None] = [None] * len(requests)
+    chosen: list[ChosenDirectory | None] = [None] * len(requests)
     attempt = 0
     while None in chosen:
         candidates = {
@@ -141,9 +173,9 @@ def choose(side: TargetSide, requests: Sequence[StageRequest]) -> list[str]:
         claimed = [index for index in sorted(free) if candidates[index] == requests[index].natural]
         side.storage.make_directories([join(candidates[index], mark_of(requests[index])) for index in claimed])
         for index in free - {index for index in claimed if lost(side, requests[index], listings[candidates[index]])}:
-            chosen[index] = candidates[index]
+            chosen[index] = ChosenDirectory(requests[index], candidates[index], listings[candidates[index]])
         attempt += 1
-    return [location for location in chosen if location is not None]
+    return [directory for directory in chosen if directory is not None]
 
 
 def may_take(side: TargetSide, request: StageRequest, location: str, target_listing: Listing) -> bool:
@@ -155,8 +187,18 @@ def may_take(side: TargetSide, request: StageRequest, location: str, target_list
         return False
     if target_listing.missing:
         return True
+    if not request.shown and strange(target_listing, request.listing):
+        # No reader looks there: what a death left half-made may go.
+        target_listing = without_strange(target_listing, request.listing)
+        if NOTE in side.storage.children(location):
+            return False
     marks = side.storage.children(location) if request.grows or fits(side, target_listing, request.listing) else ()
     return mark_of(request) in marks and LEFT not in marks
+
+
+def without_strange(target_listing: Listing, source_listing: Listing) -> Listing:
+    strangers = {*strange(target_listing, source_listing)}
+    return replace(target_listing, files=tuple(file for file in target_listing.files if file.path not in strangers))
 
 
 def lost(side: TargetSide, request: StageRequest, target_listing: Listing) -> bool:
@@ -205,7 +247,10 @@ def fits(side: TargetSide, target_listing: Listing, source_listing: Listing) -> 
         return target_listing.version <= source_listing.version and delta_versions.same_log(
             side.storage, target_listing, source_listing.location
         )
-    return {identity(file) for file in target_listing.files} <= {identity(file) for file in source_listing.files}
+    target_files, source_files = (
+        {identity(file) for file in listing.files} for listing in (target_listing, source_listing)
+    )
+    return target_files == source_files if target_listing.combination is not None else target_files <= source_files
 
 
 def is_whole(target_listing: Listing, source_listing: Listing) -> bool:
@@ -245,13 +290,3 @@ def stage_append(side: TargetSide, target_listing: Listing, source_listing: List
     renames = tuple((hidden[file.path], join(target_listing.location, file.path)) for file in new_files)
     bytes_moved = sum(results[hidden[file.path]].bytes_moved for file in new_files)
     return Append(renames, StagedFiles(target_listing.location, files, len(new_files), bytes_moved))
-
-
-def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, CopiedFile]:
-    """Results by target path."""
-    results = {result.task.target: result for result in side.storage.copy(tasks)} if tasks else {}
-    lost = [result for result in results.values() if result.problem]
-    if lost:
-        task, others = lost[0].task, ((one.task.source, one.task.size, one.task.expected_ns) for one in lost[1:])
-        raise ContentLost(task.source, lost[0].problem, task.size, task.expected_ns, others)
-    return results

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from calque.core.lease import FirstSight, LeaseLost, Living, TakeGeneration, Watch, next_step, renewed_after, usable
 from calque.errors import Broken, CalqueError, Unavailable
+from calque.logs.fields import beside_windows
 from calque.model.lease import Generation, Writer
 from calque.ports import Conflict, Leases
 
@@ -139,7 +140,9 @@ class Lease:
 
     def keep(self, ended: Callable[[CalqueError], None]) -> None:
         """Renew it on a thread of its own until `release`. `ended` is told what makes that impossible."""
-        self.keeper = threading.Thread(target=self.run, args=(ended,), name=f"lease-{self.target}", daemon=True)
+        self.keeper = threading.Thread(
+            target=beside_windows(self.run), args=(ended,), name=f"lease-{self.target}", daemon=True
+        )
         self.keeper.start()
 
     def run(self, ended: Callable[[CalqueError], None]) -> None:

@@ -18,16 +18,19 @@ from calque.engine.policy.retained import RetainedReplicas
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TABLE
 from calque.engine.window.consistency import Consistency
-from calque.errors import Refused
 from calque.model.hive import is_view
 from calque.model.journal import Entry
 from calque.model.ledger import ObjectRow, StateKey, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
-from calque.model.records import AdmittedObject, Record, TargetPolicies, all_of, one_of, record_key
+from calque.model.records import AdmittedObject, ReadMode, Record, TargetPolicies, all_of, one_of, record_key
 
 LOG = logging.getLogger(__name__)
 Rows = Mapping[StateKey, StateRow]
+COPIED = "the policy has its files copied now"
+NARROWED = "the policy takes other partitions of it now"
+LEFT_OUT = "the policy's where does not take it any more"
+LEFT = "the policy leaves its files at the source now"
 
 
 class PolicyChange:
@@ -44,7 +47,7 @@ class PolicyChange:
 
     def open(self, records: Sequence[Record], rows: Rows, cursor: EventId) -> list[ObjectRow]:
         """Make the target, which shows `cursor`, one of its policy; what was moved and dropped there. Costs no call
-        where the policy is what it was. `Refused` where that can't be."""
+        where the policy is what it was."""
         self.retained.adopt(records)
         self.admitted = {one.name: one for one in all_of(records, AdmittedObject)}
         now, written = self.side.policy, one_of(records, TargetPolicies)
@@ -54,7 +57,6 @@ class PolicyChange:
         if written.policies == (terms_of(now),):
             return []
         before = tuple(policy_of(terms, now) for terms in written.policies)
-        require_same_data(before, now)
         if terms_of(now) not in map(terms_of, before):
             self.record(*before, now)
         done = self.change(Change.of(before, self.side.admission), rows, cursor)
@@ -77,13 +79,19 @@ class PolicyChange:
     def change(self, change: Change, rows: Rows, cursor: EventId) -> list[ObjectRow]:
         """Everything that the change asks for; what has to be read is UNKNOWN before the first effect."""
         moves, now = self.moves, change.now
-        low = self.source.log.current() if change.admits_others or change.renames else cursor
+        low = (
+            self.source.log.current()
+            if change.differs("include", "exclude", "rename", "data", "partitions", "where")
+            else cursor
+        )
         affected_tables = moves.affected_tables(change)
         admitted_tables = {name: replica for name, replica in affected_tables.items() if now.takes(replica.name)}
         functions = list(self.new_functions(change))
         databases = list(self.new_databases(change))
         unknown = list(self.unknown(change, rows, admitted_tables, cursor, low))
         admitted = [AdmittedObject(name, low) for name in (*map(TableName, databases), *functions)]
+        switched = [row.name for row in unknown if change.switches_data(row.name) and now.copies(row.name)]
+        self.side.read_requests.add(self.side.ledger, ReadMode.COPY, switched, COPIED)
         # Two commits: a death between them, as one after both, leaves policies that are several, and the change is made
         # anew from its beginning.
         if unknown:
@@ -135,6 +143,12 @@ class PolicyChange:
         for target_name, replica in admitted_tables.items():
             if change.differs("properties"):
                 reasons[replica.name] = "the policy's properties changed"
+            elif change.switches_data(replica.name):
+                reasons[replica.name] = COPIED if change.now.copies(replica.name) else LEFT
+            elif change.switches_subset(replica.name):
+                reasons[replica.name] = NARROWED
+            elif change.differs("where") and self.source.catalog.table(replica.name) is None:
+                reasons[replica.name] = LEFT_OUT
             elif change.renames and is_view(replica.table):
                 reasons[replica.name] = "the policy calls tables by other names, which its text may name"
             elif change.now.name_at_target(replica.name) != target_name and self.moves.loses_statistics(
@@ -144,6 +158,9 @@ class PolicyChange:
         shown = {replica.name for replica in admitted_tables.values()}
         for name in self.new_tables(change):
             reasons.setdefault(name, "admitted by the policy")
+        for name in self.left_tables(change):
+            if name not in shown:
+                reasons.setdefault(name, "the policy's where takes it now")
         for name, reason in sorted(reasons.items()):
             row = rows.get((TABLE, *name))
             is_behind = isinstance(row, TableRow) and row.state is not TableState.LIVE
@@ -166,6 +183,15 @@ class PolicyChange:
                 names = (TableName(database, table.lower()) for table in self.source.catalog.tables(database))
                 yield from filter(change.is_new, names)
 
+    def left_tables(self, change: Change) -> Iterator[TableName]:
+        """All that another `where` may have brought."""
+        if not change.differs("where"):
+            return
+        for database in self.source.catalog.databases():
+            if change.now.touches_database(database):
+                names = (TableName(database, table.lower()) for table in self.source.catalog.tables(database))
+                yield from filter(change.now.takes, names)
+
     def new_databases(self, change: Change) -> Iterator[str]:
         """Databases that are to be made, or made under another name."""
         if change.admits_others or change.renames:
@@ -174,7 +200,7 @@ class PolicyChange:
                     yield database
 
     def new_functions(self, change: Change) -> Iterator[TableName]:
-        if change.admits_others:
+        if change.admits_others or change.differs("data"):
             for database in self.source.catalog.databases():
                 if change.now.takes_database(database):
                     names = (TableName(database, name.lower()) for name in self.source.catalog.functions(database))
@@ -191,12 +217,3 @@ class PolicyChange:
             self.side.ledger.remove_records([record_key(one) for one in past_objects])
         for one in past_objects:
             del self.admitted[one.name]
-
-
-def require_same_data(before: tuple[Policy, ...], now: Policy) -> None:
-    if any(policy.data != now.data for policy in before):
-        raise Refused(
-            f'{now.target} was made with data = "{before[0].data}", and now has "{now.data}"',
-            "What its tables point to can't be changed under their readers",
-            'Put it back, or give the target another name and "include" under it what it is to have',
-        )

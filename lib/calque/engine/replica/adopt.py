@@ -10,6 +10,7 @@ from calque.core.image import is_ours
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database, owned
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
+from calque.engine.apply.hive_positions import HivePositions, with_position
 from calque.engine.exact_reads.coordinator import ExactReads
 from calque.engine.exact_reads.take_over import NOT_YET
 from calque.engine.sides.journal_reads import wait_for_journal
@@ -29,6 +30,7 @@ class Adoption:
     tables_known: TableStates
     databases: Databases
     functions: Functions
+    positions: HivePositions
     reads: ExactReads
     pool: Executor
     begin: Callable[[], EventId]
@@ -66,9 +68,9 @@ class Adoption:
         pending = self.is_pending(lambda entry: is_of_database(entry) and entry.keys.table == table_name(name))
         cursor = self.tables_known.cursor
         shape, event_id = (replace(at_target, name=name), NOT_YET) if pending else (at_source, cursor)
-        side.catalog.alter_database(
-            target_name, owned(self.databases.image(shape, event_id, at_target.location), at_target)
-        )
+        image = with_position(self.databases.image(shape, event_id, at_target.location), at_target)
+        side.catalog.alter_database(target_name, owned(image, at_target))
+        self.positions.forget()
 
     def adopt_functions(self, database: str, takes: Callable[[TableName], bool]) -> None:
         side, cursor = self.side, self.tables_known.cursor

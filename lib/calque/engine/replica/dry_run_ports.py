@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from calque.core.combined import as_stored
 from calque.core.layout import join
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.files import Evidence, Listing
@@ -20,7 +21,17 @@ from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow, state_key
 from calque.model.names import EventId, TableName, table_name
 from calque.model.plan import CatalogCall, DatabaseCall, FunctionCall, TableCall
 from calque.model.records import Record, RecordKey, record_key
-from calque.ports import Catalog, Conflict, CopiedFile, CopyTask, EvidenceStore, Ledger, Storage
+from calque.ports import (
+    Catalog,
+    CombinedRows,
+    CombineTask,
+    Conflict,
+    CopiedFile,
+    CopyTask,
+    EvidenceStore,
+    Ledger,
+    Storage,
+)
 from calque.ports.forwarding import ForwardingCatalog, ForwardingLedger, ForwardingStorage
 
 K = TypeVar("K")
@@ -260,6 +271,8 @@ class DryRunStorage(ForwardingStorage):
         return {location: self._dated(listing) for location, listing in listings.items()} if self._times else listings
 
     def _dated(self, listing: Listing) -> Listing:
+        if any(join(listing.location, file.path) in self._times for file in listing.stored):
+            listing = as_stored(listing)
         times = {file.path: self._times.get(join(listing.location, file.path)) for file in listing.files}
         files = (replace(file, modified_ns=times[file.path] or file.modified_ns) for file in listing.files)
         return replace(listing, files=tuple(files))
@@ -275,6 +288,14 @@ class DryRunStorage(ForwardingStorage):
         """Each file with the checksum that its copy would have."""
         checksums = self._storage.checksums([task.source for task in tasks])
         return [CopiedFile(task, checksums.get(task.source, "")) for task in tasks]
+
+    def combine(
+        self,
+        tasks: Sequence[CombineTask],
+        progress: Callable[[CombinedRows], None] | None = None,  # noqa: ARG002
+    ) -> Sequence[CombinedRows]:
+        """None: as many files are to be read as copies would be made."""
+        return [CombinedRows(task, unfit="nothing is written") for task in tasks]
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
         pass

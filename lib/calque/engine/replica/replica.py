@@ -14,6 +14,7 @@ from dataclasses import replace
 from calque.core.lifecycle import UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
+from calque.engine.apply.hive_positions import HivePositions
 from calque.engine.exact_reads import gap_recovery
 from calque.engine.exact_reads.bootstrap import Bootstrap, BootstrapStart
 from calque.engine.exact_reads.build_in_batches import BATCH
@@ -97,6 +98,7 @@ class Replica:
         self.databases = Databases(source, side, self.faults)
         self.functions = Functions(source, side, self.faults)
         self.consistency = Consistency(side, self.databases)
+        self.positions = HivePositions(side, source.clock)
         self.scanned = ScanBacklog(source, side, self.tables)
         self.policies = PolicyChange(source, side, self.databases, self.functions, self.consistency)
         self.origins = OriginLearning(self.unfiltered_source, side)
@@ -128,7 +130,10 @@ class Replica:
         )
         self.requests = OperatorRequests(
             self.reads,
-            Adoption(source, side, self.tables, self.databases, self.functions, self.reads, self.pool, self.begin),
+            Adoption(
+                *(source, side, self.tables, self.databases, self.functions, self.positions),
+                *(self.reads, self.pool, self.begin),
+            ),
             Release(source, self.databases, self.functions, self.reads),
             Replay(source, side, self.databases, self.functions, self.reads),
         )
@@ -297,6 +302,7 @@ class Replica:
         self.reads.expire_waiting()
         self.reads.read_later()
         if self.is_quiet() and upto <= self.cursor and (self.epoch is not None or self.epochs.bootstrapping(upto)):
+            self.positions.look_again()
             return None
         upto = self.end_of_run(max(upto, self.cursor))
         while True:
@@ -337,6 +343,8 @@ class Replica:
         self.epochs.publish(window, upto)
         if self.epoch is not None:
             self.consistency.take_back(self.not_shown_as_is())
+        if window.epoch is not None:
+            self.positions.show(window.epoch.event_id)
         return window
 
     def go_through(self, window: Window, upto: EventId) -> None:

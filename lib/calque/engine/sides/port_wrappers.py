@@ -4,18 +4,24 @@ once it is to end."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
+from calque.core.combined import NOTE, has_combined_files, understood
+from calque.core.layout import join
 from calque.engine.sides.copy_progress import CopyProgress
 from calque.engine.sides.storage_failures import StorageFailures
 from calque.errors import Unavailable
-from calque.ports import CopiedFile, CopyTask, Storage
+from calque.model.files import Listing
+from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage
 from calque.ports.forwarding import ForwardingStorage
 
 P = ParamSpec("P")
 R = TypeVar("R")
+READERS = 16
+"""Notes of combined files that are read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +41,43 @@ def ends() -> Unavailable:
 
 
 class AttendedStorage(ForwardingStorage):
-    """`storage`; `copy` reports to `copying`, and raises `Unavailable` soon after `stopping` is set. `troubles` gets
-    what is `Unavailable` before that."""
+    """`storage` with the directories of one target. `copy` and `combine` report to `copying`, and raise `Unavailable`
+    soon after `stopping` is set. `troubles` gets what is `Unavailable` before that."""
 
     def __init__(
         self, storage: Storage, copying: CopyProgress, troubles: StorageFailures, stopping: threading.Event
     ) -> None:
         super().__init__(storage, FailureRecorder(troubles, stopping))
         self._copying, self._stopping = copying, stopping
+
+    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
+        """A directory of combined files is listed with the files of the source that they stand for."""
+        listings = dict(super().list(locations))
+        combined = [each for each in listings.values() if each.combination is None and has_combined_files(each)]
+        if combined:
+            with ThreadPoolExecutor(min(READERS, len(combined)), thread_name_prefix="combined") as pool:
+                notes = pool.map(lambda listing: self.read(join(listing.location, NOTE)), combined)
+            listings |= {each.location: understood(each, note) for each, note in zip(combined, notes, strict=True)}
+        return listings
+
+    def combine(
+        self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
+    ) -> Sequence[CombinedRows]:
+        with self._copying.of([source for task in tasks for source in task.sources]) as report:
+
+            def done(combined: CombinedRows) -> None:
+                for source in combined.task.sources:
+                    report(CopiedFile(source, bytes_moved=source.size))
+                if progress is not None:
+                    progress(combined)
+                if self._stopping.is_set():
+                    raise Unavailable(
+                        f"Files were not all combined into {len(tasks)}",
+                        "calque ends",
+                        "It is done again when it runs again",
+                    )
+
+            return super().combine(tasks, done)
 
     def copy(
         self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None

@@ -56,6 +56,9 @@ class ReadRequests:
     def counts(self, name: TableName) -> bool:
         return any(request.mode is ReadMode.COUNT for request in self.of(name))
 
+    def copies(self, name: TableName) -> bool:
+        return any(request.mode is ReadMode.COPY for request in self.of(name))
+
     def reasons(self) -> dict[TableName, str]:
         """The tables of which something is asked for, with why."""
         with self.lock:

@@ -20,11 +20,13 @@ from calque.ports import (
     Catalog,
     CatalogReader,
     Clock,
+    EventFiles,
     EventLog,
     EvidenceStore,
     Gaps,
     Journal,
     Ledger,
+    MarkStore,
     Pins,
     Scans,
     Storage,
@@ -67,6 +69,10 @@ class SourceSide:
     """None where files at the source are not kept."""
     gaps: Gaps | None = None
     """None where the journal is taken to continue the log."""
+    marks: MarkStore | None = None
+    """None where nothing is marked."""
+    event_files: EventFiles | None = None
+    """None where directories are listed while the log is captured."""
 
 
 @dataclass(frozen=True, slots=True)

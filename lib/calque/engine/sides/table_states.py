@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 
 from calque.core.lifecycle import ASIDE, BEHIND, RECORDED, UNREAD, Change, State, after
 from calque.core.standing import PAUSED
@@ -45,8 +46,8 @@ class TableStatus:
 @dataclass(slots=True)
 class TableStates:
     """By the source's names; a table that is not here is `State.OUT`. Changes are kept until `record` writes them;
-    READING and STAGING are told to nobody but the status. `begin_reading`, `begin_copying` and `counts` are safe beside
-    the windows, all else is for one thread."""
+    READING and STAGING are told to nobody but the status. `begin_reading`, `begin_copying`, `counts`, `find` and
+    `behind` are safe beside the windows, all else is for one thread."""
 
     cursor: EventId = 0
     """The event that the windows have come to: live tables without a position of their own show it."""
@@ -107,6 +108,24 @@ class TableStates:
             counts_by_state[RECORDED[status.state].value] += 1
         counts_by_state[TableState.LIVE.value] = len(self.rows) - len(others)
         return counts_by_state
+
+    def behind(self, position: EventId) -> list[tuple[EventId, TableName]]:
+        """Tables that are not live and show a state before that event, with the event; not exact beside the windows."""
+        shown_names = [name for name in tuple(self.not_live) if (row := self.rows.get(name)) and row.shows is not None]
+        shown = ((self.shown_or_none(name), name) for name in shown_names)
+        return [(event, name) for event, name in shown if event is not None and event < position]
+
+    def find(
+        self, takes: Callable[[TableName], bool], state: str, offset: int, limit: int
+    ) -> tuple[int, list[TableRow]]:
+        """How many tables are wanted, in that state as users know it where one is named, and `limit` of them behind the
+        first `offset`, in the order of their names. Live ones show at least the cursor. Not exact beside the
+        windows."""
+        known = tuple(self.rows) if state in ("", TableState.LIVE.value) else tuple(self.not_live)
+        named = ((name, self.rows.get(name)) for name in known if takes(name))
+        found = [name for name, row in named if row and state in ("", RECORDED[row.state].value)]
+        chosen = ((name, self.rows.get(name)) for name in nsmallest(offset + limit, found)[offset:])
+        return len(found), [replace(row.row(name), shows=self.shown_or_none(name)) for name, row in chosen if row]
 
     def recorded(self, names: Iterable[TableName] | None = None) -> list[TableRow]:
         """The tables' rows, as users are told of them; without names those of all."""

@@ -113,7 +113,8 @@ def last_cascade(
     source: SourceSide, side: TargetSide, life: TableLife, target_partitions: Sequence[str], upto: EventId
 ) -> EventId | None:
     """The last of the table's column changes that changed all partitions; None when none did. Changes before that one
-    may have cascaded or not. Raises `CascadeUntold`."""
+    may have cascaded or not. Where the log came without its source, one of which nothing tells is taken not to have
+    cascaded, as Hive's own load takes it. Raises `CascadeUntold`."""
     name = life.now
     assert name is not None
     if life.before is not None and not side.admission.takes(life.before):
@@ -124,7 +125,11 @@ def last_cascade(
     after = {event.event_id: columns_of(decode.table_after(event)) for event in events}
     witness = most_telling(witnesses(source, side, life, target_partitions), after.values())
     if witness is None:
+        if source.event_files is not None:
+            return None
         raise CascadeUntold
+    if witness.has is None and source.event_files is not None:
+        return None
     current_columns = columns_at(source, name, witness.partition, upto) if witness.has is None else witness.has
     outcomes: list[EventId | None] = [
         change.event_id for change in life.changes if after[change.event_id] == current_columns

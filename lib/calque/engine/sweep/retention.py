@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from calque.core.gap_states import dealt_with
+from calque.core.notices.table_keys import TableKeys
 from calque.engine.exact_reads.gap_recovery import goes_on_from
-from calque.engine.sides.journal_reads import newest, reach
+from calque.engine.marks.follow import remember
+from calque.engine.notices.positions import KeyRecords
+from calque.engine.sides.journal_reads import begin_of, newest, reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.window.scan_backlog import forget_taken
 from calque.errors import CalqueError
@@ -21,6 +24,7 @@ from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
 from calque.model.records import BootstrapBeginning, one_of
 from calque.ports import EvidenceStore, Journal, Ledger, Pins
+from calque.ports.records import Records
 
 LOG = logging.getLogger(__name__)
 SECONDS = 5.0
@@ -47,11 +51,30 @@ class DeletedRows:
     events: int = 0
     evidence: int = 0
 
+    def __add__(self, other: DeletedRows) -> DeletedRows:
+        """Of two sources; `upto` is the later one's where both forgot something."""
+        upto = self.upto if other.upto is None else other.upto
+        return DeletedRows(upto, self.events + other.events, self.evidence + other.evidence)
 
-def let_go(source: SourceSide, ledgers: Sequence[Ledger], retention: float, limits: Limits) -> DeletedRows:
+
+def nothing() -> None:
+    """What is done before events are forgotten where nobody wants anything."""
+
+
+def let_go(
+    source: SourceSide,
+    ledgers: Sequence[Ledger],
+    retention: float,
+    limits: Limits,
+    before: Callable[[], None] = nothing,
+) -> DeletedRows:
     """Forget events that are older than `retention` seconds, their evidence and pins, pins that no target needs or that
-    are beyond their limits, and scans that every target has taken that does not start again."""
+    are beyond their limits, scans that every target has taken that does not start again, and marks that have expired.
+    What the events say of marked tables is remembered first."""
+    before()
     now_ns = source.clock.now_ns()
+    if source.marks is not None:
+        remember(source, source.marks)
     deleted_rows = forget_journal(source.journal, source.evidence, now_ns, retention)
     if source.scans is not None:
         forget_taken(source.scans, [ledger for ledger in ledgers if not is_left_behind(source.journal, ledger)])
@@ -61,19 +84,42 @@ def let_go(source: SourceSide, ledgers: Sequence[Ledger], retention: float, limi
 
 
 def keep(
-    source: SourceSide, ledgers: Sequence[Ledger], retention: float, limits: Limits, stopping: threading.Event
+    source: SourceSide,
+    ledgers: Sequence[Ledger],
+    retention: float,
+    limits: Limits,
+    stopping: threading.Event,
+    before: Callable[[], None] = nothing,
 ) -> None:
     """Let go at intervals, until `stopping`."""
     due_ns = source.clock.elapsed_ns() + int(JOURNAL_SECONDS * 1e9)
     while not stopping.wait(SECONDS):
         try:
             if source.clock.elapsed_ns() >= due_ns:
-                let_go(source, ledgers, retention, limits)
+                let_go(source, ledgers, retention, limits, before)
                 due_ns = source.clock.elapsed_ns() + int(JOURNAL_SECONDS * 1e9)
             elif source.pins is not None:
                 release(source.pins, ledgers, limits, source.clock.now_ns(), newest(source.gaps))
         except CalqueError as error:
             LOG.warning("nothing is let go of: %s", error)
+
+
+def retain_keys(source: SourceSide, records: Records, name: str, begin: EventId, retention: float) -> None:
+    """Keep the keys of tables as they were half a retention ago, in the record of that name: channels of notices that
+    begin later, or stay away for long, know them though their events are gone by then. `begin` is where the journal
+    began."""
+    last, gap = source.journal.last(), newest(source.gaps)
+    if last is None:
+        return
+    kept_keys = KeyRecords(records, name, name)
+    known = kept_keys.newest(gap, last)
+    upto = (known or TableKeys(begin_of(source.gaps, begin))).upto
+    seconds = source.clock.now_ns() / 1e9 - retention / 2
+    upto = last_before(source.journal, max(upto, reach(source.journal)) + 1, last, seconds)
+    if known is None or upto > known.upto:
+        keys = kept_keys.keys(source.journal, gap, begin_of(source.gaps, begin), upto)
+        keys.forget(upto)
+        kept_keys.put(gap, keys)
 
 
 def is_left_behind(journal: Journal, ledger: Ledger) -> bool:

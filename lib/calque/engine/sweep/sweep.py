@@ -23,7 +23,17 @@ from calque.engine.sweep.references import references_of
 from calque.engine.sweep.remove import RemovedItem, drop_hidden, remove_directory, remove_staging
 from calque.engine.sweep.target_position import ended_ns, published_ns, target_position_of
 from calque.engine.sweep.unreferenced_directories import UnreferencedDirectories
+from calque.model.ledger import Epoch
 from calque.ports import Journal, Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """What a channel of notices at the target has still to tell of: epochs after `sent_epoch`, unless they were shown
+    before `before_ns`."""
+
+    sent_epoch: int
+    before_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +53,14 @@ def sweep_target(
     noted: Mapping[str, int],
     other_admissions: Sequence[Admission] = (),
     held_ns: int | None = None,
+    unsent: Unsent | None = None,
 ) -> SweepResult:
     """Sweep one target. `noted` is what its last sweep returned; `other_admissions` are the admissions of other targets
     whose warehouse overlaps this one's: what they may have made is left to them. What was shown at `held_ns` or later
-    is held by readers, and stays. A target without epochs, or whose data stay at the source, keeps all. Raises
-    `Unavailable` and `Refused`; what was removed by then is gone."""
+    is held by readers, and stays; of `unsent` epochs the rows stay. A target without epochs, or whose data stay at the
+    source, keeps all. Raises `Unavailable` and `Refused`; what was removed by then is gone."""
     target_position = target_position_of(side.ledger, journal)
-    if target_position is None or side.policy.data == "none":
+    if target_position is None or not side.admission.copies_some:
         return SweepResult(noted=noted)
     before_ns = now_ns - int(side.policy.grace * 1e9)
     before_ns = before_ns if held_ns is None else min(before_ns, held_ns)
@@ -57,7 +68,7 @@ def sweep_target(
     leftovers = UnreferencedDirectories(side, target_position, references_of(side), before_ns, other_admissions)
     leftovers.look()
     if not leftovers.directories and not leftovers.staging and not hidden_names:
-        return SweepResult(epochs=forget_epochs(side.ledger, before_ns))
+        return SweepResult(epochs=forget_epochs(side.ledger, before_ns, unsent))
     # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
     references = references_of(side)
     later_position = target_position_of(side.ledger, journal)
@@ -81,10 +92,17 @@ def sweep_target(
             removed.append(remove_directory(side.storage, node))
         else:
             next_noted[node.key] = first_seen_ns
-    return SweepResult(tuple(removed), next_noted, forget_epochs(side.ledger, before_ns))
+    return SweepResult(tuple(removed), next_noted, forget_epochs(side.ledger, before_ns, unsent))
 
 
-def forget_epochs(ledger: Ledger, before_ns: int) -> int:
-    """Forget epochs that were superseded before then. How many went."""
-    old = [epoch.epoch for epoch in ledger.epochs() if published_ns(epoch) <= before_ns]
+def forget_epochs(ledger: Ledger, before_ns: int, unsent: Unsent | None = None) -> int:
+    """Forget epochs that were superseded before then, and that no channel of notices has still to tell of. How many
+    went."""
+    old = [epoch.epoch for epoch in ledger.epochs() if is_forgotten(epoch, before_ns, unsent)]
     return ledger.forget(old[-1]) if old else 0
+
+
+def is_forgotten(epoch: Epoch, before_ns: int, unsent: Unsent | None) -> bool:
+    shown_ns = published_ns(epoch)
+    is_unsent = unsent is not None and epoch.epoch > unsent.sent_epoch and shown_ns > unsent.before_ns
+    return shown_ns <= before_ns and not is_unsent

@@ -92,7 +92,7 @@ class FaultIsolation:
             return self.storage
 
     def probe_storage(self) -> Refused | Unavailable | None:
-        if self.side.policy.data == "none":
+        if not self.side.admission.copies_some:
             return None
         file = join(self.side.policy.warehouse, f"{COPYING}probe")
         try:

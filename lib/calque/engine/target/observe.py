@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from calque.core.combined import as_stored
 from calque.core.iceberg import is_iceberg
 from calque.core.image import DROPPED, EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.locate import ObservedPart, ObservedTable
 from calque.core.policies import marked
+from calque.core.small_files import layout_of
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
@@ -81,11 +83,11 @@ def every_partition(side: TargetSide, table: Table) -> Mapping[str, Partition]:
 
 
 def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -> None:
-    """List the directories of plain tables and of the partitions that were read; an Iceberg table's definition says
-    what is in it."""
+    """List the directories of plain tables and of the partitions that were read, but for tables whose files stay at the
+    source; an Iceberg table's definition says what is in it."""
     locations: dict[tuple[TableName, str], str] = {}
     for name, table in shown.items():
-        if table is None or is_view(table.table) or is_iceberg(table.table):
+        if table is None or is_view(table.table) or is_iceberg(table.table) or not side.admission.copies(name):
             continue
         if is_partitioned(table.table):
             locations |= {(name, part): location_of(value) or "" for part, value in table.partitions.items()}
@@ -95,7 +97,17 @@ def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -
     for (name, part), location in locations.items():
         shown_table = shown[name]
         if shown_table is not None and location:
-            shown_table.listings[part] = listings[location]
+            shown_table.listings[part] = believed(shown_table, part, listings[location])
+
+
+def believed(shown: ShownTable, partition: str, listing: Listing) -> Listing:
+    """What really lies there, where the definition gives files another meaning than when they were combined: a header
+    in each, for instance."""
+    combination, target_partition = listing.combination, shown.partitions.get(partition)
+    if combination is None:
+        return listing
+    is_same = target_partition is not None and layout_of(shown.table, target_partition) is combination.layout
+    return listing if is_same else as_stored(listing)
 
 
 def as_observed(shown: ShownTable) -> ObservedTable:

@@ -11,9 +11,9 @@ from calque.core.image import INCARNATION
 from calque.core.limits import batches
 from calque.core.object_row import row_of
 from calque.engine.sides.sides import TargetSide
-from calque.engine.target.observe import ShownTable, observe, read_files
+from calque.engine.target.observe import ShownTable, event_of, observe, read_files
 from calque.model.files import Listing
-from calque.model.hive import Partition, is_partitioned, is_view, location_of
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.ledger import ObjectRow, StateRow, TableRow
 from calque.model.names import EventId, TableName
 
@@ -51,11 +51,11 @@ def whole(name: TableName, shown: ShownTable | None, event_id: EventId, change: 
         return [row_of(name, "", "", event_id, "drop_table", None)]
     table, incarnation = shown.table, shown.incarnation()
     place = Listing(location_of(table) or "", ()) if not is_view(table) and is_partitioned(table) else None
-    listing = shown.listings.get("", place)
-    return [
-        row_of(name, "", incarnation, event_id, change, listing, text_of_table(table)),
-        *of_partitions(name, shown.partitions, shown.listings, event_id),
-    ]
+    listing, text = shown.listings.get("", place), text_of_table(table)
+    rows = [row_of(name, "", incarnation, event_id, change, listing, text)]
+    if change != CREATED and is_newer(table, event_id):
+        rows.append(row_of(name, "", incarnation, event_of(table.parameters), "alter_table", None, text))
+    return [*rows, *of_partitions(name, shown.partitions, shown.listings, event_id)]
 
 
 def of_partitions(
@@ -65,6 +65,16 @@ def of_partitions(
         incarnation = (partition.parameters or {}).get(INCARNATION, "")
         text = text_of_partition(partition)
         yield row_of(name, key, incarnation, event_id, FOUND, listings.get(key), text)
+        if is_newer(partition, event_id):
+            yield row_of(name, key, incarnation, event_of(partition.parameters), "alter_partition", None, text)
+
+
+def is_newer(target_object: Table | Partition, event_id: EventId) -> bool:
+    """Whether an attempt changed its definition after the event, which rows that restate it do not show: they have no
+    parameters of users."""
+    incarnation = (target_object.parameters or {}).get(INCARNATION, "")
+    is_made_later = incarnation.isdecimal() and int(incarnation) > event_id
+    return event_of(target_object.parameters) > event_id and not is_made_later
 
 
 def unsure(rows: Iterable[StateRow], cursor: EventId, reached: EventId) -> list[ObjectRow]:
@@ -79,15 +89,13 @@ def unsure(rows: Iterable[StateRow], cursor: EventId, reached: EventId) -> list[
 
 def as_it_is(side: TargetSide, name: TableName, event_id: EventId, page: int = PAGE) -> list[ObjectRow]:
     """The same for all that the table has, read from the target `page` partitions at a time."""
-    with_files = side.policy.data != "none"
-    shown = observe(side, [name], {}, with_files)[name]
+    shown = observe(side, [name], {})[name]
     rows = whole(name, shown, event_id, READ)
     if shown is None or not is_partitioned(shown.table):
         return rows
     target_name = side.admission.name_at_target(name)
     for names in batches(list(side.catalog.partition_names(target_name)), page):
         page_table = ShownTable(shown.table, dict(side.catalog.partitions(target_name, names)))
-        if with_files:
-            read_files(side, {name: page_table})
+        read_files(side, {name: page_table})
         rows += of_partitions(name, page_table.partitions, page_table.listings, event_id)
     return rows

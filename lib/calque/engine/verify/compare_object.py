@@ -21,10 +21,12 @@ from calque.core.compare import (
     file_pairs,
     foreign,
     places_of,
+    some,
 )
 from calque.core.iceberg import is_iceberg
 from calque.core.image import is_ours
 from calque.engine.apply.facet_sources import compare_facets
+from calque.engine.files.content_proof import is_combined_copy, other_rows
 from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.files.referenced_files import compare_files_of, expected_function, missing_resources
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -96,7 +98,7 @@ class ObjectComparer:
                 return *self.database(verified_object.name, head), ()
 
     def table(self, name: TableName, head: EventId) -> Compare:
-        with_files = self.data != "none" and self.side.policy.data != "none"
+        with_files = self.data != "none" and self.side.admission.copies(name)
         exact_read = read_exact(self.source, name, with_files)
         source = TableSide(exact_read.table, exact_read.partitions, exact_read.listings)
         target = self.at_target(name, with_files and exact_read.table is not None)
@@ -120,8 +122,22 @@ class ObjectComparer:
             source_sums = self.source.storage.checksums([pair.source for pair in pairs])
             target_sums = self.side.storage.checksums([pair.target for pair in pairs])
             differences += compare_contents(name, pairs, source_sums, target_sums)
-        is_copied = is_own and self.side.policy.data != "none"
+            differences += self.compare_rows(name, source, target)
+        is_copied = is_own and self.side.admission.copies(name)
         return counts, differences, tuple(places_of(target)) if is_copied else ()
+
+    def compare_rows(self, name: TableName, source: TableSide, target: TableSide) -> list[Difference]:
+        """Of partitions whose files were combined."""
+        differences = []
+        for partition, target_listing in sorted(target.listings.items()):
+            source_listing = source.listings.get(partition)
+            if source_listing is None or not is_combined_copy(source_listing, target_listing):
+                continue
+            paths = other_rows(self.source.storage, self.side.storage, source_listing, target_listing)
+            if paths:
+                what = f"other rows: {some(sorted(paths))}"
+                differences.append(Difference(name, partition, DifferenceKind.CONTENT, what, None, None))
+        return differences
 
     def with_live_files(self, table_side: TableSide, storage: Storage) -> TableSide:
         """The same, with the files of a Delta table's version. A log that can't be read is left as its commit."""
@@ -197,10 +213,10 @@ class ObjectComparer:
             return ComparedCounts(), [Difference(name, "", DifferenceKind.MISSING, FUNCTION, str(name), None, FUNCTION)]
         if row is None:
             return ComparedCounts(), [foreign_function(name, target_name)]
-        expected = expected_function(self.source.storage, self.side, source_function)
+        expected = expected_function(self.source.storage, self.side, name, source_function)
         missing_files = [
             Difference(name, "", DifferenceKind.FILES, f"function: missing: {url}", None, None, FUNCTION)
-            for url in missing_resources(self.side, target_function)
+            for url in missing_resources(self.side, name, target_function)
         ]
         return ComparedCounts(), compare_function(name, expected, target_function, self.side.imaging) + missing_files
 

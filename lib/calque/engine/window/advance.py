@@ -11,7 +11,7 @@ from calque.core.fold import ColumnChanges, names_in
 from calque.engine.apply import AppliedChanges, Applier, DefinitionSource
 from calque.engine.apply.definitions import EventImages
 from calque.engine.apply.facet_sources import changes_of
-from calque.engine.files.stage import ContentLost, Lost
+from calque.engine.files.copies import ContentLost, Lost
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.recovered_rows import recovered_rows
 from calque.engine.window.prepare import ATTEMPTS, Positions, PreparedGroup, ReadyPlan, Unreachable, prepare, ready_of
@@ -116,7 +116,7 @@ def perform(
     listings = ready.listings
 
     def listing(data: Data) -> Listing:
-        if side.policy.data == "none":
+        if data.stays:
             return Listing(images.place(data.event_id, data.location), ())
         if data in listings:
             return listings[data]

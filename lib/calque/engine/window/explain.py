@@ -42,9 +42,8 @@ class ExplainedGroup:
 def explain(side: TargetSide, ready: ReadyPlan) -> ExplainedGroup:
     """What `carry_out` would do; changes nothing."""
     plan, limits = ready.plan, side.catalog.abilities().limits
-    listings = ready.listings if side.policy.data != "none" else {}
-    places = SourcePlaces(side.policy.data == "none", ready.views)
-    hops = costs(plan.hops, shown_files(ready), listings, limits, places)
+    places = SourcePlaces(lambda name: not side.admission.copies(name), ready.views)
+    hops = costs(plan.hops, shown_files(ready), ready.listings, limits, places)
     keeps = is_kept(side, plan.hops)
     if keeps:
         hops[-1] = Cost()

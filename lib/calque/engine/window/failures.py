@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from calque.core.decode import Undecodable
 from calque.core.fold import Unfoldable
-from calque.engine.files.stage import ContentLost
+from calque.engine.files.copies import ContentLost
 from calque.engine.source.exact_read import TableIsTooBusy
 from calque.engine.target.observe import NotOurReplica
 from calque.engine.window.prepare import Unreachable

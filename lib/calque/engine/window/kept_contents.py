@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from calque.core.infer_contents import DirectoryEvent
 from calque.core.kept_files import NamedFile, contents_by_checksum, name_of, named_files, with_kept
+from calque.engine.files.copies import Lost, copy_tasks
 from calque.engine.files.kept_files import find, looked_at
-from calque.engine.files.stage import Lost, copy_tasks
 from calque.engine.window.unlisted_contents import ObjectRun
 from calque.model.files import Listing
 from calque.model.plan import Data

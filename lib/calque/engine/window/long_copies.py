@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from calque.core.tally import contents
 from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.prepare import ReadyPlan
+from calque.logs.fields import beside_windows
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
 
@@ -65,7 +66,7 @@ class LongCopies:
         self, names: Sequence[TableName], entries: Sequence[Entry], upto: EventId, work: Callable[[], GroupOutcome]
     ) -> None:
         """Do the work beside the windows; `wake` is called when it is done."""
-        future = self.pool.submit(work)
+        future = self.pool.submit(beside_windows(work))
         self.jobs.append(LongCopy(tuple(names), entries, upto, future))
         future.add_done_callback(lambda _: self.wake())
 

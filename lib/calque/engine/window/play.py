@@ -17,7 +17,7 @@ from calque.core.lifecycle import ASIDE, BEHIND, UNREAD, State
 from calque.core.moves import may_move
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database
-from calque.engine.files.stage import ContentLost, Lost
+from calque.engine.files.copies import ContentLost, Lost
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.source.cascade_detection import cascaded
@@ -39,6 +39,7 @@ from calque.engine.window.retries import ReadRetries
 from calque.engine.window.scan_backlog import ScanBacklog
 from calque.engine.window.view_order import ViewWave, bases_of, is_of_views, upto_drop, wave_of
 from calque.errors import EventsForgotten, Refused, Unavailable
+from calque.logs.fields import about, inherited
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, TableName
 from calque.ports import Conflict
@@ -214,7 +215,8 @@ class WindowPlayer:
         self.scanned.miss(names)
         for name in names:
             self.tables.wait_for_copy(name, names[0], f"its files are being copied: {long}", upto)
-        LOG.info("%s: %s leaves the window at event %d: %s", self.side.policy.target, names[0], upto, long)
+        text, extra = "%s: %s leaves the window at event %d: %s", about(table=str(names[0]), event=upto)
+        LOG.info(text, self.side.policy.target, names[0], upto, long, extra=extra)
 
         def work() -> GroupOutcome:
             for name in self.admitted(entries):
@@ -236,7 +238,7 @@ class WindowPlayer:
             except (Unavailable, TargetIsAhead, EventsForgotten) as error:
                 self.attempts.fail_at(job.upto)
                 text = "%s: %s did not come through beside the windows: %s"
-                LOG.info(text, self.side.policy.target, job.names[0], error)
+                LOG.info(text, self.side.policy.target, job.names[0], error, extra=about(table=str(job.names[0])))
             for name in job.names:
                 # What is gone by `job.upto` may have been made again since.
                 if self.tables.is_(name, {State.OUT, State.LIVE}):
@@ -272,7 +274,7 @@ class WindowPlayer:
         ordered = sorted(range(len(groups)), key=lambda place: size_of(groups[place]))
         ordered = [*ordered[-1:], *ordered[:-1]]
         self.fetched = prefetched_messages(self.source.journal, [groups[place] for place in ordered])
-        futures = {place: self.pool.submit(self.advance, groups[place], upto) for place in ordered}
+        futures = {place: self.pool.submit(inherited(self.advance), groups[place], upto) for place in ordered}
         return [futures[place] for place in range(len(groups))]
 
     def drop_views(
@@ -315,7 +317,7 @@ class WindowPlayer:
     def advance(self, group: Group, upto: EventId, end: EventId | None = None) -> GroupOutcome:
         """Take the group through the window to `upto`, or only to its last event, `end`."""
         entries, end = group.entries, upto if end is None else end
-        self.wait_for_evidence(max((entry.event_id for entry in entries if entry.keys.locations), default=0))
+        self.wait_for_evidence(max(map(self.listed_at, entries), default=0))
         for name in self.admitted(entries):
             self.databases.ensure(name)
         applied, accept = AppliedChanges(), self.copies.require_short
@@ -353,11 +355,17 @@ class WindowPlayer:
                 self.wholes = {entries[0].event_id: entries for entries in groups}
             return self.wholes[group.first]
 
+    def listed_at(self, entry: Entry) -> EventId:
+        """The event, if files are to be copied that were listed after it, else 0."""
+        name = entry.keys.table
+        is_copied = name is not None and bool(entry.keys.locations) and self.side.admission.copies(name)
+        return entry.event_id if is_copied else 0
+
     def wait_for_evidence(self, newest: EventId) -> None:
         """Until capture has looked at the files of all events up to `newest`."""
         clock = self.source.clock
         deadline = clock.elapsed_ns() + int(EVIDENCE_SECONDS * 1e9)
-        while self.side.policy.data != "none" and self.source.evidence.considered() < newest:
+        while self.source.evidence.considered() < newest:
             if clock.elapsed_ns() > deadline or self.stopping.is_set():
                 return
             clock.sleep(0.004)

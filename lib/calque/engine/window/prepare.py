@@ -6,19 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from calque.core.contents_by_event import known_at
 from calque.core.edges import EdgeRules
 from calque.core.fold import Chain, ColumnChanges, LineageId, Unfoldable, defining, fold, groups
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, base_contents, problem_of
 from calque.core.state import Content, departure
-from calque.engine.files.stage import Lost
+from calque.engine.files.copies import Lost
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.observe import ShownTable, as_observed, observe
 from calque.engine.window.kept_contents import available, kept_listings, listings_by_checksum
 from calque.engine.window.recognise import recognise
-from calque.engine.window.unlisted_contents import infer_listings, object_runs
+from calque.engine.window.unlisted_contents import infer_listings, object_runs, said_listings
 from calque.model.files import Listing
 from calque.model.journal import Entry, TableShape
 from calque.model.names import EventId, TableName
@@ -104,35 +105,47 @@ def prepare(
 ) -> PreparedGroup:
     """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
     events = len(entries)
-    if side.policy.data == "none":
-        entries = defining(entries)
+    copies = side.admission.copies
+
+    def stays(name: TableName) -> bool:
+        return not copies(name)
+
+    if side.admission.leaves_some:
+        entries = defining(entries, stays)
     moves = moves_in(source, entries)
 
     def follows(name: TableName) -> bool:
         return name not in positions.aside and side.admission.takes(name)
 
-    chain = replace(fold(entries, column_changes, frozenset(move.event_id for move in moves), follows), events=events)
+    carrying = frozenset(move.event_id for move in moves)
+    chain = replace(
+        fold(entries, column_changes, carrying, follows, stays, side.admission.subset.predicate), events=events
+    )
     names = [name for name in chain.tables if follows(name)]
     looked_for = touched_partitions(entries)
-    shown = observe(side, names, looked_for, side.policy.data != "none")
+    shown = observe(side, names, looked_for)
     for event_id, name, is_there in chain.arrivals:
-        if not is_there or chain.names[name] is not None or name not in shown:
+        if not is_there or name not in shown:
             continue
-        if newest_mark({name: shown[name]}) > positions.shown(name):
+        mark = newest_mark({name: shown[name]})
+        if mark > positions.shown(name) and (chain.names[name] is None or name in chain.arrived(mark)):
             raise Unfoldable(name, event_id, "a window that died brought it there from a table that is to be read")
     listings: Listings = {}
-    if side.policy.data != "none":
+    if any(map(copies, names)):
         evidence = evidence_of(source, chain, lost, moves)
         listings = available(evidence, lost)
         runs = object_runs(source, chain, entries, moves, listings, shown, positions.shown)
-        inferred = infer_listings(runs)
-        listings |= available(inferred, lost)
-        listings |= kept_listings(source.storage, runs, {**inferred, **evidence}, lost)
-        listings |= available(listings_by_checksum(source.storage, runs, listings), lost)
+        if source.event_files is not None:
+            listings |= available(said_listings(source.event_files, runs), lost)
+        else:
+            inferred = infer_listings(runs)
+            listings |= available(inferred, lost)
+            listings |= kept_listings(source.storage, runs, {**inferred, **evidence}, lost)
+            listings |= available(listings_by_checksum(source.storage, runs, listings), lost)
     if side.policy.start is not None:
         recognise(side, chain, shown, listings)
     prepared = planned(side, chain, shown, listings, positions.shown, follows)
-    prepared.listings.update(renamed_listings(prepared, moves))
+    prepared.listings.update(renamed_listings(prepared, moves, at_source=source.event_files is None))
     if prepared.problem.origin == START:
         if newest_mark(shown) > upto:
             raise TargetIsAhead(newest_mark(shown))
@@ -142,7 +155,7 @@ def prepare(
     if prepared.solution.missing:
         why = why_unreachable(prepared)
         raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}{why}")
-    return replace(prepared, looked_for=looked_for, moves=moves if side.policy.data == "none" else ())
+    return replace(prepared, looked_for=looked_for, moves=moves if any(map(stays, names)) else ())
 
 
 def why_unreachable(prepared: PreparedGroup) -> str:
@@ -159,18 +172,21 @@ FILES_UNKNOWN = "the files of event"
 COLUMNS_UNKNOWN = "what partitions' columns were after event"
 
 
-def renamed_listings(prepared: PreparedGroup, moves: Sequence[Move]) -> Listings:
-    """Files that the target has already, where the source's renames left them."""
+def renamed_listings(prepared: PreparedGroup, moves: Sequence[Move], *, at_source: bool) -> Listings:
+    """Files that the target has already, where the source's renames left them. Where the log came with its files the
+    source may be far ahead: they are to be had at the target."""
     renamed, contents = prepared.problem.chain.renamed, base_contents(prepared.problem.start)
     if not renamed:
         return {}
     shown_tables = [table for table in prepared.shown.values() if table is not None]
     shown_listings = {listing.fingerprint(): listing for table in shown_tables for listing in table.listings.values()}
-    return {
-        data: Listing(places(data.event_id, data.location, moves)[-1], shown_listings[contents[cell][0]].files)
-        for data, cell in renamed.items()
-        if cell in contents and contents[cell][0] in shown_listings
-    }
+    found: dict[Data, Listing] = {}
+    for data, cell in renamed.items():
+        listing = shown_listings.get(contents[cell][0]) if cell in contents else None
+        if listing is not None:
+            location = places(data.event_id, data.location, moves)[-1]
+            found[data] = Listing(location, listing.files) if at_source else known_at(location, listing)
+    return found
 
 
 def lacks_something(problem: Problem) -> bool:
@@ -207,13 +223,17 @@ def planned(
     for table in shown.values():
         if table is not None:
             listings_by_content |= {listing.fingerprint(): listing for listing in table.listings.values()}
-    files = {content: frozenset(listing.files) for content, listing in listings_by_content.items()}
+    files = {
+        content: frozenset(listing.files)
+        for content, listing in listings_by_content.items()
+        if listing.combination is None
+    }
     versions = {
         content: listing.version for content, listing in listings_by_content.items() if listing.version is not None
     }
 
     def listed(data: Data) -> tuple[Content, int] | None:
-        return ("", 0) if policy.data == "none" else contents.get(data)
+        return ("", 0) if data.stays else contents.get(data)
 
     @cache
     def extends(one: Content, other: Content) -> bool:
@@ -294,8 +314,8 @@ def pin_of(source: SourceSide, event_id: EventId, location: str, lost: frozenset
 def contents_of(chain: Chain) -> Iterable[Data]:
     for step in chain.steps:
         for head in step.heads.values():
-            if head.data is not None and head.data.location:
+            if head.data is not None and head.data.location and not head.data.stays:
                 yield head.data
         for part in step.parts.values():
-            if part is not None and part.data.location:
+            if part is not None and part.data.location and not part.data.stays:
                 yield part.data

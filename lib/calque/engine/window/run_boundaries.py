@@ -55,12 +55,17 @@ class RunBoundaries:
 
 
 def end_of_run(journal: Journal, low: EventId, upto: EventId, last: EventId) -> EventId:
-    """The last event of the run that goes on after `upto`; `upto` where none does."""
+    """The last event of the run that goes on after `upto`; `upto` where none does. A journal that has the events of one
+    database alone has holes, which end a run."""
     while low < upto < last:
         page = journal.entries(Span(upto - 1, min(upto + PAGE, last)))
+        if not page or page[0].event_id != upto:
+            return upto
         for one, after in pairwise(page):
             if not same_run(one, after):
                 return one.event_id
+        if page[-1].event_id == upto:
+            return upto
         upto = page[-1].event_id
     return upto
 
@@ -70,8 +75,12 @@ def start_of_run(journal: Journal, low: EventId, last: EventId) -> EventId:
     first, size = last, 1
     while first - 1 > low:
         page = journal.entries(Span(max(low, first - 1 - size), first))
+        if not page or page[-1].event_id != first:
+            return first - 1
         for one, after in reversed(list(pairwise(page))):
             if not same_run(one, after):
-                return one.event_id
+                return after.event_id - 1
+        if page[0].event_id == first:
+            return first - 1
         first, size = page[0].event_id, PAGE
     return first - 1

@@ -43,7 +43,7 @@ class ScanBacklog:
 
     def __init__(self, source: SourceSide, side: TargetSide, tables: TableStates) -> None:
         self.source, self.side, self.tables = source, side, tables
-        self.scans = source.scans if side.policy.data != "none" else None
+        self.scans = source.scans if side.admission.copies_some else None
         self.read = self.recorded = 0
         self.owed_scans: dict[ObjectKey, list[OwedScan]] = {}
         self.floors: dict[TableName, int] = {}
@@ -116,7 +116,7 @@ class ScanBacklog:
             keys = entry.keys
             assert keys.table is not None
             self.read = max(self.read, entry.scans[0])
-            if self.side.admission.takes(keys.table):
+            if self.side.admission.takes(keys.table) and self.side.admission.copies(keys.table):
                 for partition, location in zip(keys.partitions or ("",), keys.locations, strict=True):
                     items = self.owed_scans.setdefault((keys.table, partition), [])
                     items.append(OwedScan(entry.scans[0], location, entry))

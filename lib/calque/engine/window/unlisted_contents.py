@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from calque.core.contents_by_event import contents_by_event, known_at
 from calque.core.fold import Chain, PartCell
 from calque.core.infer_contents import DirectoryEvent, FileChange, FilesUnknown, changes_of, infer_contents
 from calque.core.locate import observed_cells
@@ -17,6 +18,7 @@ from calque.model.files import Listing
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data
+from calque.ports import EventFiles
 
 Listings = Mapping[Data, Listing]
 MOST_EVENTS = 1_000
@@ -51,6 +53,10 @@ class ObjectRun:
     base: Listing | None
     events: Sequence[DirectoryEvent]
     unlisted: Sequence[Data]
+    touched: Sequence[Data] = ()
+    """The object's contents after those events, listed or not, and those that no state of the chain has."""
+    shown: Data | None = None
+    """Which of the contents the target shows: a window that died brought it there."""
 
 
 def infer_listings(runs: Sequence[ObjectRun]) -> dict[Data, Listing]:
@@ -60,6 +66,23 @@ def infer_listings(runs: Sequence[ObjectRun]) -> dict[Data, Listing]:
         contents = infer_contents(run.location, run.base, run.events)
         inferred |= {data: contents[data.event_id] for data in run.unlisted if data.event_id in contents}
     return inferred
+
+
+def said_listings(event_files: EventFiles, runs: Sequence[ObjectRun]) -> dict[Data, Listing]:
+    """Listings of contents that no listing says, where the log came with its files."""
+    files = event_files.files({data.event_id for run in runs for data in run.touched})
+    said: dict[Data, Listing] = {}
+    for run in runs:
+        by_event = {
+            data.event_id: files[data.event_id, data.location]
+            for data in run.touched
+            if (data.event_id, data.location) in files
+        }
+        contents = contents_by_event(run.location, run.base, [data.event_id for data in run.touched], by_event)
+        said |= {data: contents[data.event_id] for data in run.unlisted if data.event_id in contents}
+        if run.shown is not None and run.base is not None:
+            said[run.shown] = known_at(run.location, run.base)
+    return said
 
 
 def object_runs(
@@ -108,7 +131,25 @@ def object_run(
         tuple(
             touch.data for touch in later if touch.cell == cell and touch.data not in listings and not touch.data.scan
         ),
+        tuple(
+            touch.data
+            for touch, owner in zip(run, owners(run), strict=True)
+            if owner == cell and touch.entry.event_id > since
+        ),
+        next((touch.data for touch in reversed(run) if touch.cell == cell and touch.entry.event_id <= since), None),
     )
+
+
+def owners(run: Sequence[DirectoryTouch]) -> list[PartCell | None]:
+    """Whose content each touch changed. One that no state has belongs to the next one on the directory: one call wrote
+    both."""
+    owner_by_location: dict[str, PartCell] = {}
+    found: list[PartCell | None] = []
+    for touch in reversed(run):
+        if touch.cell is not None:
+            owner_by_location[touch.data.location] = touch.cell
+        found.append(owner_by_location.get(touch.data.location))
+    return found[::-1]
 
 
 def changes_in(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calque.adapters.memory.metastore.habits import ServerHabits
-from calque.adapters.memory.tjson import tjson
+from calque.core.encode import tjson
 from calque.model import facets
 from calque.model.facets import (
     AnalyzedColumns,

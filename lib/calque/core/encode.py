@@ -1,4 +1,4 @@
-"""Values of `model.hive` as Hive writes them inside notification messages: Thrift's JSON protocol.
+"""Values of the model as Hive writes them in notification messages and dumps: Thrift's JSON protocol.
 
 A structure is `{"number":{"type":value}}`; a list `["type",length,items…]`; a map `["key type","value type",length,
 {key:value}]`. A key that is a list stands there as such (`{["str",1,"a"]:"b"}`, Hive's skewed locations), so that a

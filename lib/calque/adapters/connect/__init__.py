@@ -1,0 +1,1 @@
+"""Spark Connect as the engine of a cluster."""

@@ -1,0 +1,123 @@
+"""Run statements over Spark Connect, by pyspark's own client."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from calque.errors import CalqueError, Refused, Unavailable
+from calque.ports.engines import EngineRows
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+DEFAULT_PORT = 15002
+CONNECT_SECONDS = 10.0
+RETRIES, LONGEST_RETRY_MS = 5, 2_000
+"""Calls that an engine does not answer are tried again for some seconds."""
+STACK_TRACE = "JVM stacktrace:"
+NOT_ANSWERING = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED"})
+
+
+class SparkConnectEngine:
+    """A session at `url` (`sc://host:port`), opened by the first statement."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._session: SparkSession | None = None
+        self._database: str | None = None
+
+    def run(self, statement: str, database: str | None, parameters: Sequence[str | int] = ()) -> EngineRows:
+        session = self.session()
+        with self._own_errors():
+            if database is not None and database != self._database:
+                session.sql(f"USE `{database.replace('`', '``')}`")
+                self._database = database
+            frame = session.sql(statement, args=list(parameters)) if parameters else session.sql(statement)
+            columns = tuple(frame.columns)
+        return EngineRows(columns, self._rows(frame) if columns else iter(()))
+
+    def close(self) -> None:
+        if self._session is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._session.stop()
+            self._session = None
+
+    def session(self) -> SparkSession:
+        if self._session is None:
+            try:
+                from pyspark.sql.connect.client.retries import DefaultPolicy
+                from pyspark.sql.connect.session import SparkSession as Session
+            except ImportError as error:
+                why = f"Spark Connect's client needs packages: {' '.join(str(error).split())}"
+                raise Refused(
+                    "No statement can be sent to an engine", why, "Say pip install 'calque[clusters]'"
+                ) from error
+            # pyspark logs whatever it raises.
+            logging.getLogger("SQLQueryContextLogger").disabled = True
+            self._require_answer()
+            with self._own_errors():
+                session = Session.builder.remote(self.url).create()
+                session.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES, max_backoff=LONGEST_RETRY_MS)])
+            self._session = session
+        return self._session
+
+    def _rows(self, frame: Any) -> Iterator[tuple[object, ...]]:
+        is_whole = False
+        try:
+            with self._own_errors():
+                for row in frame.toLocalIterator():
+                    yield tuple(row)
+            is_whole = True
+        finally:
+            if not is_whole and self._session is not None:
+                self._interrupt(self._session)
+
+    def _interrupt(self, session: SparkSession) -> None:
+        """Nobody wants the rest of the rows."""
+        try:
+            with self._own_errors():
+                session.interruptAll()
+        except CalqueError:
+            logging.getLogger(__name__).debug("The statement at %s could not be interrupted", self.url)
+
+    def _require_answer(self) -> None:
+        """gRPC waits long for a server that is not there."""
+        parts = urlsplit(self.url)
+        host, port = parts.hostname or "", parts.port or DEFAULT_PORT
+        try:
+            socket.create_connection((host, port), CONNECT_SECONDS).close()
+        except OSError as error:
+            raise self._unavailable(str(error)) from error
+
+    @contextmanager
+    def _own_errors(self) -> Iterator[None]:
+        """The engine's errors as calque's, with the engine's words."""
+        import grpc
+        from pyspark.errors import PySparkException
+
+        try:
+            with warnings.catch_warnings():
+                # pyspark warns that it gives up, and raises then.
+                warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
+                yield
+        except PySparkException as error:
+            words = " ".join(str(error).partition(STACK_TRACE)[0].split())
+            if any(f"StatusCode.{code}" in words for code in NOT_ANSWERING):
+                raise self._unavailable(words) from error
+            raise Refused(f"{self.url} refused the statement", words) from error
+        except grpc.RpcError as error:
+            raise self._unavailable(
+                " ".join(str(error.details() if hasattr(error, "details") else error).split())
+            ) from error
+
+    def _unavailable(self, why: str) -> Unavailable:
+        return Unavailable(
+            f"No engine answers at {self.url}", why, "Check that Spark Connect runs there, and try again"
+        )

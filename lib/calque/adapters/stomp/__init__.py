@@ -1,0 +1,1 @@
+"""ActiveMQ, and what else speaks STOMP 1.2: topics of a message broker."""

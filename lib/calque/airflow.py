@@ -1,0 +1,33 @@
+"""A sensor for Apache Airflow: a task that waits until a set of partitions is done. It needs `apache-airflow`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+try:
+    from airflow.sdk.bases.sensor import BaseSensorOperator
+except ImportError:
+    from airflow.sensors.base import BaseSensorOperator
+
+from calque.core.marks import Done
+from calque.done import check
+
+
+class SetDoneSensor(BaseSensorOperator):  # type: ignore[misc]
+    """Succeeds when the set is done at the target, or where none is named at the source. All but `target` may be
+    templates: partition={"ds": "{{ ds }}"}. Its deployment needs the configuration and the state folder."""
+
+    template_fields: Sequence[str] = ("config", "table", "partition")
+
+    def __init__(
+        self, *, config: str, table: str, partition: Mapping[str, str], target: str | None = None, **arguments: Any
+    ) -> None:
+        super().__init__(**arguments)
+        self.config, self.table, self.partition, self.target = config, table, dict(partition), target
+
+    def poke(self, context: Any) -> bool:  # noqa: ARG002 - Airflow's own signature
+        verdict = check(self.config, self.table, self.partition, target=self.target)
+        if not isinstance(verdict, Done):
+            self.log.info("not done: %s", verdict.reason)
+        return isinstance(verdict, Done)

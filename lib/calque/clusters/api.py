@@ -1,0 +1,145 @@
+"""Clusters for programs: where a table is, where a statement runs, and what a table is at one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from calque.clusters.matching import Matching
+from calque.clusters.presence import Placement, Presence, TableLook
+from calque.config import load
+from calque.core.clusters.resolve import resolve
+from calque.core.clusters.rewrite import names_at, rewritable, rewritten
+from calque.core.clusters.statement_tables import tables_of
+from calque.core.table_names import named_table
+from calque.errors import CalqueError, Refused, nearest
+from calque.model.clusters import ClusteredTable, Clusters, Considered, Resolution, StatementTables
+from calque.model.hive import Table
+from calque.model.names import TableName
+from calque.wiring.wiring import Wiring
+
+
+def open_clusters(config: str | Path = "clusters.toml") -> OpenClusters:
+    """The clusters of a configuration. Nothing connects before it is asked. Raises `Refused` where it has none."""
+    loaded = load(config)
+    loaded.require_clusters()
+    return OpenClusters(Wiring(loaded))
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`text` is the statement with the names that its tables have at the chosen cluster; `database` that of names
+    without one, None where no name needs it."""
+
+    resolution: Resolution
+    text: str
+    database: str | None
+
+
+@dataclass(slots=True)
+class OpenClusters:
+    """Tables are called as at their primaries, `database.table`. Each question looks anew. Every method may raise
+    `Refused` and `Unavailable`."""
+
+    wiring: Wiring
+    matching: Matching = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.matching = Matching(self.wiring)
+
+    @property
+    def clusters(self) -> Clusters:
+        return self.wiring.config.require_clusters()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close idle connections."""
+        for cluster in self.wiring.clusters.values():
+            cluster.client().close()
+
+    def locate(self, table: str) -> tuple[Placement, ...]:
+        """Where the table is, its primary first. Raises `Refused` where no cluster has it."""
+        return self.look(named_table(table)).placements
+
+    def resolve(self, statement: str, *, used: str | None = None, database: str = "default") -> Resolution:
+        """The cluster that the statement runs on, or why there is none. `used` is the cluster of `USE CLUSTER`;
+        `database` is that of names without one.
+
+        Raises `Refused` for a statement of which nobody can tell the tables, unless a cluster is used."""
+        return self.route(statement, used, database).resolution
+
+    def route(self, statement: str, used: str | None, database: str | None) -> Route:
+        """The same, with the statement as it is to be said there."""
+        clusters, session_database = self.clusters, database or "default"
+        used = self.wiring.config.cluster(used).name if used is not None else None
+        if not clusters.enabled:
+            return Route(resolve(StatementTables(), {}, clusters, used), statement, database)
+        presence = Presence(self.wiring, self.matching)
+        tables: dict[TableName, ClusteredTable] = {}
+
+        def looked_up(name: TableName) -> ClusteredTable | None:
+            table = presence.table(name)
+            if table is not None:
+                tables[name] = table
+            return table
+
+        try:
+            statement_tables = tables_of(statement, session_database, looked_up)
+        except Refused as refused:
+            forced = used if used is not None else clusters.default if clusters.use_default else None
+            if forced is None:
+                raise
+            reason = f"its tables are not known: {refused.why}"
+            return Route(Resolution(forced, (Considered(forced, True, reason),)), statement, database)
+        for name in statement_tables.outputs:
+            looked_up(name)
+        usable = rewritable(statement, session_database, statement_tables, tables, clusters.names)
+        resolution = resolve(statement_tables, usable, clusters, used)
+        names = names_at(resolution.cluster, statement_tables, tables) if resolution.cluster is not None else {}
+        if not names:
+            return Route(resolution, statement, database)
+        text = rewritten(statement, session_database, names)
+        # Each input has its database then; the session's may be called otherwise there, or be missing.
+        return Route(resolution, text, database if statement_tables.outputs else None)
+
+    def table(self, table: str, *, cluster: str | None = None) -> Table:
+        """The table's definition at the cluster, else at the default one: under the name that it has there. Raises
+        `Refused` where it is not there, or counts as absent."""
+        chosen = self.wiring.config.cluster(cluster if cluster is not None else self.clusters.default).name
+        name = named_table(table)
+        placement = next((one for one in self.look(name).placements if one.cluster == chosen), None)
+        why = "No target that follows its primary takes it there" if placement is None else placement.absent
+        definition = None
+        if placement is not None and not why:
+            definition = self.wiring.clusters[chosen].catalog().table(placement.table)
+        if definition is None:
+            todo = f"It is at {', '.join(one.cluster for one in self.look(name).placements if not one.absent)}"
+            raise Refused(f"{name} is not at {chosen}", why or "It was dropped just now", todo)
+        return definition
+
+    def look(self, name: TableName) -> TableLook:
+        """Raises `Refused` where no cluster has the table."""
+        look = Presence(self.wiring, self.matching).look(name)
+        if look is None:
+            raise Refused(f"There is no table {name}", nearest(str(name), self.tables(name.database)), "Name one")
+        return look
+
+    def tables(self, database: str) -> Sequence[str]:
+        """Of the database, at whatever clusters answer."""
+        names: set[str] = set()
+        for cluster in self.wiring.clusters.values():
+            try:
+                names.update(f"{database}.{table}" for table in cluster.catalog().tables(database))
+            except CalqueError:
+                continue
+        return sorted(names)

@@ -1,0 +1,262 @@
+"""What of a table is at which cluster: the original by the metastores, replicas by ledgers and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Literal
+
+from calque.clusters.lag import lag_seconds
+from calque.clusters.matching import PATIENCE_SECONDS, Matching, Stream
+from calque.control.pause_rules import is_paused
+from calque.control.status_records import is_running, position_of
+from calque.core.contents import contents, line_of
+from calque.core.image import EVENT, SOURCE
+from calque.core.marks import TargetView
+from calque.engine.marks.view import target_view
+from calque.errors import AccessRefused, CalqueError, Unavailable
+from calque.model.clusters import ClusteredTable, Replica
+from calque.model.hive import Table, is_partitioned, is_view, location_of
+from calque.model.names import OURS, EventId, TableName
+from calque.ports import CatalogReader, EventLog
+from calque.wiring.wiring import Wiring
+
+Role = Literal["primary", "secondary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A table at one cluster. `partitions` is how many the primary has, `partitions_present` how many of them are whole
+    there; None for a table without partitions, and for what is not known. `event_id` is an event of the primary's
+    source of which the table is shown (None: not yet). `absent` says why it counts as absent there; empty where it does
+    not. `table` is its name there."""
+
+    cluster: str
+    role: Role
+    partitions_present: int | None
+    partitions: int | None
+    event_id: EventId | None
+    lag_seconds: float | None
+    location: str | None
+    table: TableName
+    absent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableLook:
+    """What was found of a table: for resolution, and for people. Primaries come first."""
+
+    table: ClusteredTable
+    placements: tuple[Placement, ...]
+
+
+@dataclass(slots=True)
+class Presence:
+    """Of one moment: what was looked at once is not looked at again."""
+
+    wiring: Wiring
+    matching: Matching
+    _views: dict[tuple[str, str], TargetView] = field(default_factory=dict)
+    _looks: dict[TableName, TableLook | None] = field(default_factory=dict)
+
+    def table(self, name: TableName) -> ClusteredTable | None:
+        """What resolution needs of the table. Raises as `look` does."""
+        look = self.look(name)
+        return look.table if look is not None else None
+
+    def look(self, name: TableName) -> TableLook | None:
+        """None where no cluster has the table. Raises `Unavailable` where one that does not answer may have it."""
+        if name not in self._looks:
+            self._looks[name] = self._look(name)
+        return self._looks[name]
+
+    def _look(self, name: TableName) -> TableLook | None:
+        if name.database.startswith(OURS) or name.table.startswith(OURS):
+            return None
+        headers, away = self.headers(name)
+        originals = [cluster for cluster, table in headers.items() if SOURCE not in (table.parameters or {})]
+        followers = [
+            stream
+            for stream in self.matching.streams()
+            if is_between_clusters(stream)
+            and (stream.source_cluster in originals if originals else stream.source_cluster in away)
+            and self.follows(stream, name, headers)
+        ]
+        # Where the original's metastore is away, replicas tell of it.
+        primaries = originals or list(dict.fromkeys(filter(None, (one.source_cluster for one in followers))))
+        if not primaries:
+            if away:
+                raise next(iter(away.values()))
+            return None
+        original = headers.get(primaries[0])
+        names = partition_names(self.wiring.clusters[primaries[0]].catalog(), name, original)
+        placements = [
+            Placement(
+                cluster,
+                "primary",
+                len(names) if names is not None else None,
+                len(names) if names is not None else None,
+                newest_event(self.wiring.clusters[cluster].log()) if cluster not in away else None,
+                0.0 if cluster not in away else None,
+                location_of(headers[cluster]) if cluster in headers else None,
+                name,
+            )
+            for cluster in primaries
+        ]
+        replicas: dict[str, Replica] = {}
+        definition = original
+        for stream in followers:
+            replica, placement, header = self.replica(stream, name, names)
+            replicas[placement.cluster] = replica
+            placements.append(placement)
+            definition = definition or header
+        return TableLook(clustered_table(primaries, definition, names, replicas), tuple(placements))
+
+    def headers(self, name: TableName) -> tuple[Mapping[str, Table], Mapping[str, CalqueError]]:
+        """The definitions under the name by cluster, and the clusters that do not answer."""
+        headers: dict[str, Table] = {}
+        away: dict[str, CalqueError] = {}
+        for cluster, wiring in self.wiring.clusters.items():
+            try:
+                table = wiring.catalog().table(name)
+            except (Unavailable, AccessRefused) as error:
+                away[cluster] = error
+            else:
+                if table is not None:
+                    headers[cluster] = table
+        return headers, away
+
+    def follows(self, stream: Stream, name: TableName, headers: Mapping[str, Table]) -> bool:
+        """Whether the target has the table, or is to have it."""
+        admission = stream.target.plug.admission()
+        original = headers.get(stream.source_cluster or "")
+        is_taken = admission.takes(name) and (original is None or admission.subset.has_table(original))
+        return is_taken or name in self.view(stream).rows
+
+    def view(self, stream: Stream) -> TargetView:
+        """What the target's ledger says."""
+        deployment, target = stream.deployment, stream.target
+        key = str(deployment.config.path), target.plug.name
+        if key not in self._views:
+            self._views[key] = target_view(
+                target.ledger(),
+                stream.source.gaps(),
+                target.plug.admission(),
+                lambda epoch: position_of(deployment, target.plug.name, epoch),
+                is_paused=is_paused(deployment.control, target.plug.name),
+            )
+        return self._views[key]
+
+    def replica(
+        self, stream: Stream, name: TableName, names: frozenset[str] | None
+    ) -> tuple[Replica, Placement, Table | None]:
+        """`names` are the partitions that the primary has; None where there are none, or where they are not known."""
+        cluster, admission, view = stream.target_cluster or "", stream.target.plug.admission(), self.view(stream)
+        local_name, shows = admission.name_at_target(name), view.shows(name)
+        catalog = self.wiring.clusters[cluster].catalog()
+        present: frozenset[str] | None = frozenset()
+        header, lag = None, None
+        try:
+            header = catalog.table(local_name)
+            absent = self.why_absent(stream, name, header, shows)
+            if header is not None and shows is not None and not absent:
+                whole = whole_partitions(stream, catalog, name, local_name, header)
+                present = whole if names is None or whole is None else whole & names
+                with closing(stream.source.impatient_log(PATIENCE_SECONDS)) as log:
+                    is_kept = is_running(stream.deployment, stream.target.plug.name)
+                    lag = lag_seconds(stream.source, log, name, shows, is_running=is_kept)
+            elif names is None:
+                present = None
+        except (Unavailable, AccessRefused) as error:
+            absent = f"{error.what}"
+        if not absent and names is None and header is not None and is_partitioned(header):
+            absent = f"which partitions {stream.source_cluster} has is not known"
+        placement = Placement(
+            cluster,
+            "secondary",
+            len(present) if present is not None and names is not None else None,
+            len(names) if names is not None else None,
+            shows,
+            lag,
+            location_of(header) if header is not None else None,
+            local_name,
+            absent,
+        )
+        other_name = local_name if local_name != name else None
+        return Replica(present or frozenset(), lag, absent, other_name), placement, header
+
+    def why_absent(self, stream: Stream, name: TableName, header: Table | None, shows: EventId | None) -> str:
+        """Why nothing of the replica can be counted upon; empty where its partitions can be looked at."""
+        view, row = self.view(stream), self.view(stream).rows.get(name)
+        target = f"target {stream.target.plug.name}"
+        if view.behind_gap:
+            return f"events are lost that {target} has not dealt with"
+        if row is not None and shows is None:
+            return f"it is {row.state.value} at {target}" + (f": {row.reason}" if row.reason else "")
+        if shows is None or header is None:
+            return f"{target} does not have it yet"
+        if (header.parameters or {}).get(SOURCE) != f"{stream.source.plug.name}:{name}":
+            return f"what has its name there is not written by {target}"
+        if view.definitions_only(name) and not is_view(header):
+            return f"its files stay at {stream.source_cluster}"
+        if view.has_new_policy(name):
+            return f"the policy of {target} has changed, and `run` has not taken it up"
+        return ""
+
+
+def is_between_clusters(stream: Stream) -> bool:
+    return None not in (stream.source_cluster, stream.target_cluster) and stream.source_cluster != stream.target_cluster
+
+
+def clustered_table(
+    primaries: list[str], definition: Table | None, names: frozenset[str] | None, replicas: Mapping[str, Replica]
+) -> ClusteredTable:
+    keys = definition.partition_keys if definition is not None and is_partitioned(definition) else None
+    text = (definition.view_expanded_text or definition.view_original_text or "") if definition is not None else ""
+    return ClusteredTable(
+        tuple(primaries),
+        {column.name.lower(): column.type for column in keys or ()},
+        names or frozenset(),
+        replicas,
+        text if definition is not None and is_view(definition) else "",
+    )
+
+
+def partition_names(catalog: CatalogReader, name: TableName, table: Table | None) -> frozenset[str] | None:
+    """None for a table without partitions, and for one that is not known."""
+    return frozenset(catalog.partition_names(name)) if table is not None and is_partitioned(table) else None
+
+
+def whole_partitions(
+    stream: Stream, catalog: CatalogReader, name: TableName, local_name: TableName, header: Table
+) -> frozenset[str] | None:
+    """The partitions at the target that calque wrote: those that the ledger has, and those that are marked, as the ones
+    of the next epoch. Whatever else stands there is not known to be whole. None for a table without partitions."""
+    names = partition_names(catalog, local_name, header)
+    if names is None:
+        return None
+    ledger = stream.target.ledger()
+    epoch = ledger.last_epoch()
+    known: set[str] = set()
+    if epoch is not None:
+        tables = contents(line_of(index, row) for index, row in enumerate(ledger.headers(epoch.epoch)))
+        names_before = {line.name for line in tables[name].table.history} if name in tables else set()
+        rows = ledger.rows_of(names_before | {name}, epoch.epoch)
+        content = contents(line_of(index, row) for index, row in enumerate(rows)).get(name)
+        known = set(content.partitions) if content is not None else set()
+    others = sorted(names - known)
+    marked = {
+        partition
+        for partition, one in catalog.partitions(local_name, others).items()
+        if EVENT in (one.parameters or {})
+    }
+    return names & (known | marked)
+
+
+def newest_event(log: EventLog) -> EventId | None:
+    """None where the metastore does not say."""
+    try:
+        return log.current()
+    except CalqueError:
+        return None

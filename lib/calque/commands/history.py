@@ -1,0 +1,74 @@
+"""`calque history`: the recent chain of one table at a target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calque.commands.options import CommandSettings, examples, one_target, shared, targets_option
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from calque.config import Config
+
+DOTS = {"shown": "●", "passed_over": "│ ○", "waiting": "◌", "before": "┊"}
+WORDS = {"shown": "shown", "passed_over": "passed over", "waiting": "waits", "before": "older"}
+
+
+@click.command("history", epilog=examples("calque history sales.x", "calque history sales.x --target dr --json"))
+@click.argument("table", metavar="TABLE")
+@targets_option
+@shared
+@click.pass_obj
+def command(settings: CommandSettings, table: str, targets: Sequence[str]) -> int:
+    """Draw what a target showed of a table, oldest first.
+
+    Which events of the table it shows, which it passed over and why, and which wait: as far back as the journal and the
+    ledger go, and over 50000 events at most.
+    """
+    config = settings.load()
+    return run(settings, config, one_target(config, targets), table)
+
+
+def run(settings: CommandSettings, config: Config, target: str, table: str) -> int:
+    """Raises `Refused` where nothing of the table is remembered."""
+    from calque.commands.output import print_json, print_line
+    from calque.control.table_history import table_history
+    from calque.errors import Refused
+    from calque.model.names import table_name
+    from calque.wiring.wiring import Wiring
+
+    wiring = Wiring(config)
+    database, _, name = table.partition(".")
+    journal = wiring.target(target).source.side().journal
+    history = table_history(journal, wiring.ledger(target), table_name(database, name))
+    if not history["links"]:
+        why = "Neither the journal nor the ledger has an event of it"
+        raise Refused(f"Nothing is remembered of {table} at {target}", why, "Name a table as at the source")
+    if settings.json:
+        print_json({"target": target, **history})
+        return 0
+    for link in history["links"]:
+        print_line(line(link))
+    shows = "nothing" if history["shows"] is None else f"event {history['shows']}"
+    remark = f": {history['reason']}" if history["reason"] else ""
+    print_line(f"{history['table']} at {target} is {history['state']}, and shows {shows}{remark}")
+    return 0
+
+
+def line(link: Mapping[str, Any]) -> str:
+    kind = link["kind"].replace("_", " ")
+    names = "".join(f", {word} {link[word]}" for word in ("was", "now") if link[word])
+    parts = f", {link['partitions']} partitions" if link["partitions"] > 1 else ""
+    return f"{DOTS[link['fate']]:<4}{link['event_id']:>8}  {kind}{parts}{names}: {outcome(link)}"
+
+
+def outcome(link: Mapping[str, Any]) -> str:
+    if link["fate"] != "shown":
+        return f"{WORDS[link['fate']]}, {link['why']}"
+    changes = ", ".join(f"{count} {change}" if count > 1 else change for change, count in link["changes"].items())
+    files = f", {link['files']} files ({link['bytes']} bytes)" if link["files"] else ""
+    epoch = "" if link["epoch"] is None else f", epoch {link['epoch']} at {link['published_at']}"
+    return f"{'bridge' if link['bridge'] else 'shown'}, {changes}{files}{epoch}"

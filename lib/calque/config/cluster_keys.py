@@ -1,0 +1,96 @@
+"""Keys of `[clusters]`, and of a section [clusters.NAME] for each of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationInfo, model_validator
+
+from calque.config import places
+from calque.config.checks import PositiveDuration
+from calque.config.keys import MetastoreSection, Section
+from calque.config.pydantic_errors import WrongError, base_folder, with_pydantic_errors
+from calque.errors import Refused, nearest
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+ENGINES = "calque.engines"
+"""The group of entry points that add engines: the name of each is the scheme of its addresses."""
+SPARK_CONNECT = "sc"
+ENGINE = re.compile(r"([a-z][a-z0-9+.-]*)://\S+")
+CONNECT = re.compile(r"sc://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/(;[\w.-]+=[^;\s]*)*)?")
+ENGINE_EXAMPLE = 'Write e.g. "sc://host:15002", or leave engine out'
+
+
+def _engine(text: str) -> str:
+    """Empty for none."""
+    if not text:
+        return text
+    if places.has_login(text) or re.search(r";\s*token=", text, re.IGNORECASE):
+        raise Refused("it has a secret in it", "Addresses are shown in errors", "Leave the secret out")
+    match = ENGINE.fullmatch(text)
+    schemes = [SPARK_CONNECT, *sorted(point.name for point in entry_points(group=ENGINES))]
+    if match is None:
+        raise Refused(f'"{text}" is no address of an engine', "One is of Spark Connect: sc://host:port", ENGINE_EXAMPLE)
+    if match[1] not in schemes:
+        raise Refused(f'"{match[1]}" is no kind of engine', nearest(match[1], schemes), ENGINE_EXAMPLE)
+    if match[1] == SPARK_CONNECT and not CONNECT.fullmatch(text):
+        raise Refused(f'"{text}" is no address of Spark Connect', "One is sc://host:port", ENGINE_EXAMPLE)
+    return text
+
+
+def _deployments(paths: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    """Absolute, each once."""
+    if "" in paths:
+        raise WrongError(Refused("a path is empty", "Each names a configuration of calque", 'Write e.g. ["c1.toml"]'))
+    return tuple(dict.fromkeys(places.absolute(base_folder(info) / path) for path in paths))
+
+
+class Cluster(MetastoreSection):
+    """A cluster: the metastore with its originals and replicas, and the engine that processes statements there."""
+
+    engine: Annotated[str, AfterValidator(with_pydantic_errors(_engine))] = ""
+
+
+class Clusters(Section):
+    """How statements choose among the clusters, which are sub-sections: the keys that this class does not name."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+    __pydantic_extra__: dict[str, Cluster] = Field(init=False)
+
+    default: str
+    use_default: bool = False
+    enabled: bool = True
+    max_lag: PositiveDuration = 300.0
+    deployments: Annotated[tuple[str, ...], Strict(False), AfterValidator(_deployments)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _others_are_sections(cls, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            for key, value in values.items():
+                if key not in cls.model_fields and not isinstance(value, Mapping):
+                    todo = "Write a key that there is, or remove it"
+                    raise WrongError(Refused("it is no key", nearest(key, cls.model_fields), todo), key)
+        return values
+
+    @model_validator(mode="after")
+    def _default_is_one(self) -> Clusters:
+        if not self.named:
+            todo = "Add a section [clusters.NAME] for each"
+            raise WrongError(Refused("there is no cluster", "Statements would run nowhere", todo))
+        for name in self.named:
+            if not NAME.fullmatch(name):
+                why = 'Letters, digits, "_" and "-", at most 64, make a name'
+                raise WrongError(Refused(f'"{name}" is no name for a cluster', why, "Write e.g. [clusters.C1]"), name)
+        if self.default not in self.named:
+            what = f'there is no cluster "{self.default}"'
+            raise WrongError(Refused(what, nearest(self.default, self.named), "Name one that there is"), "default")
+        return self
+
+    @property
+    def named(self) -> Mapping[str, Cluster]:
+        """The clusters in the order of the file."""
+        return self.__pydantic_extra__

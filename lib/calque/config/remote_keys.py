@@ -1,0 +1,100 @@
+"""Keys of `[remotes]`: the local metastore whose links are followed, what engines may link to, and as whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, Strict
+
+from calque.config.checks import OptionalLocation, OptionTable, PositiveDuration, User
+from calque.config.keys import Journal, MetastoreSection, Section, Source, Target, TlsSection
+from calque.config.login_misfits import misfits
+from calque.config.places import metastores
+from calque.config.pydantic_errors import WrongError, with_pydantic_errors
+from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
+from calque.core.link_permission import require_pattern
+from calque.errors import Refused
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+
+
+class Credentials(Section):
+    """As whom remote catalogs are called whose links name this section."""
+
+    user: User = ""
+    auth: Literal["none", "plain", "kerberos"] = "none"
+    password_env: SecretVariable = None
+    password_file: SecretFile = None
+    token_env: SecretVariable = None
+    token_file: SecretFile = None
+    tls: TlsSection = Field(default_factory=dict, validate_default=True)
+
+
+def _named(credentials: Mapping[str, Credentials]) -> Mapping[str, Credentials]:
+    for name, section in credentials.items():
+        if not NAME.fullmatch(name):
+            why = 'Letters, digits, "_" and "-", at most 64, make a name'
+            raise WrongError(Refused(f'"{name}" is no name', why, "Write e.g. [remotes.credentials.far]"), name)
+        one_secret("password", section.password_env, section.password_file)
+        one_secret("token", section.token_env, section.token_file)
+    return credentials
+
+
+Pattern = Annotated[str, AfterValidator(with_pydantic_errors(require_pattern))]
+
+
+class Remotes(MetastoreSection):
+    """`metastore` is the local one. `interval` is how often a catalog without a log is looked at."""
+
+    warehouse: OptionalLocation = ""
+    allow: Annotated[tuple[Pattern, ...], Strict(False)] = ()
+    interval: PositiveDuration = 10.0
+    lease: PositiveDuration = 30.0
+    storage: OptionTable = {}  # noqa: RUF012 - pydantic copies it
+    credentials: Annotated[Mapping[str, Credentials], AfterValidator(_named)] = {}
+
+
+NOBODY = Credentials()
+
+
+def remote_source(name: str, uris: str, credentials: Credentials) -> Source:
+    """A remote metastore as a section `[source]` would have it. No file of it is kept, and its log is taken as it is:
+    who links to it can't configure it. Raises `Refused`."""
+    source = Source.model_construct(
+        name=name,
+        metastore=metastores(uris),
+        pin="none",
+        allow_weak_log=True,
+        **{key: getattr(credentials, key) for key in Credentials.model_fields},
+    )
+    for _, refused in misfits(source):
+        raise refused
+    return source
+
+
+def projection(
+    remotes: Remotes,
+    warehouse: str,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    rename: Mapping[str, str],
+    data: Mapping[str, str],
+) -> Target:
+    """The local metastore as a section of `[targets]` would have it, for links; of those in `data` files are copied."""
+    login = {key: getattr(remotes, key) for key in (*Credentials.model_fields, "metastore", "lease", "storage")}
+    return Target.model_construct(
+        warehouse=warehouse,
+        include=include,
+        exclude=exclude,
+        rename=rename,
+        data={"*.*": "none", **data} if data else "none",
+        max_drop=1.0,
+        **login,
+    )
+
+
+def journal() -> Journal:
+    """That of a remote catalog."""
+    return Journal()

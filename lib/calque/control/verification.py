@@ -1,0 +1,93 @@
+"""What a comparison of a target with its source found, as documents; and what a repair asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from calque.control.requests import leave_request
+from calque.control.status_records import is_running
+from calque.core.compare import TABLE, Difference, DifferenceKind
+from calque.engine.verify.report import SkippedObject, Verification
+from calque.engine.verify.verify import PATIENCE, verify
+from calque.model.names import TableName
+from calque.model.requests import Action
+from calque.wiring.wiring import Wiring
+
+STOPPED_PATIENCE = 2.0
+"""Seconds that a target is waited for when no `run` is seen here: it may run on another host."""
+
+
+def verification(
+    wiring: Wiring, target: str, tables: Sequence[str], data: str, progress: Callable[[int, int], None]
+) -> Verification:
+    """Compare one target. `progress` takes (done, all)."""
+    target_wiring = wiring.target(target)
+    patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE
+    return verify(target_wiring.followed(), target_wiring.side(), tables, data, patience=patience, progress=progress)
+
+
+def document(wiring: Wiring, found: Verification) -> dict[str, Any]:
+    """The contract's object."""
+    return {
+        "target": found.target,
+        "event_id": found.event_id,
+        "compared": found.compared,
+        "differences": [difference_row(wiring, found.target, difference) for difference in found.differences],
+        "set_aside": [aside_row(wiring, found.target, skipped) for skipped in found.set_aside],
+    }
+
+
+def difference_row(wiring: Wiring, target: str, difference: Difference) -> dict[str, Any]:
+    return {
+        "table": str(difference.table),
+        **at_target(wiring, target, difference.table),
+        "partition": difference.partition or None,
+        "kind": difference.kind.value,
+        "what": difference.what,
+        "source": difference.source,
+        "target": difference.target,
+    }
+
+
+def aside_row(wiring: Wiring, target: str, skipped: SkippedObject) -> dict[str, Any]:
+    """As in `status`."""
+    return {
+        "table": str(skipped.table),
+        **at_target(wiring, target, skipped.table),
+        "state": skipped.state,
+        "shows": skipped.shows,
+        "reason": skipped.reason,
+    }
+
+
+def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
+    """The target's name of an object, where it is another one."""
+    name_at_target = wiring.config.target(target).admission().name_at_target(name)
+    label_at_target = str(name_at_target if name.table else name_at_target.database)
+    return {"at_target": label_at_target} if label_at_target != str(name) else {}
+
+
+def ask_repair(wiring: Wiring, found: Verification) -> tuple[Mapping[str, Any], Sequence[Difference]]:
+    """Have what differs read again. The contract's object, and the differences that this does not mend."""
+    tables_to_read = to_read(found)
+    if tables_to_read:
+        leave_request(wiring, found.target, Action.REPAIR, tables_to_read)
+    remaining = [difference for difference in found.differences if not is_mended(difference)]
+    return {
+        "target": found.target,
+        "event_id": found.event_id,
+        "tables": tables_to_read,
+        "left": [difference_row(wiring, found.target, difference) for difference in remaining],
+        "set_aside": [aside_row(wiring, found.target, skipped) for skipped in found.set_aside],
+    }, remaining
+
+
+def to_read(found: Verification) -> list[str]:
+    """Tables whose differences an exact read mends."""
+    return sorted({str(difference.table) for difference in found.differences if is_mended(difference)})
+
+
+def is_mended(difference: Difference) -> bool:
+    """What is not ours needs `adopt`; databases and functions follow their own next event."""
+    return difference.of == TABLE and difference.kind is not DifferenceKind.FOREIGN

@@ -1,0 +1,139 @@
+"""Who may have calque connect to an endpoint: the operator by a statement, and whoever writes parameters where
+`[remotes] allow` says so.
+
+A pattern is an address with `*` and `?` in it, as `thrift://hms-*.corp:9083`; neither stands for `/`, `:` or `@`. What
+is near calque itself (loopback, link-local and unspecified addresses) must be written out, its port too: no wildcard
+reaches it. A name may still lead there by DNS: who connects asks `is_near` again, of the address that was resolved.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from calque.core.link_definitions import CREDENTIALS
+from calque.errors import Refused
+from calque.model.links import ClientForm, Endpoint
+
+NEAR_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback")
+NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+))*\.?", re.IGNORECASE)
+"""What resolvers take for an IPv4 address, `127.1` and `0x7f000001` among it."""
+
+
+def refusal(
+    endpoint: Endpoint,
+    client: ClientForm,
+    granted: Collection[Endpoint],
+    allow: Collection[str],
+    credentials: Collection[str],
+    own_addresses: Collection[str],
+) -> Refused | None:
+    """Why nothing may be connected to; None where it may. `granted` are endpoints that statements named, `credentials`
+    the names of sections. The local metastore, at `own_addresses`, is no remote for anybody."""
+    settings = dict(endpoint.settings)
+    addresses = [part.strip() for part in settings.get(client.addresses, "").split(",") if part.strip()]
+    own = {_place(address) for address in own_addresses}
+    if any(_place(address) in own for address in addresses):
+        return Refused("The link leads to the local metastore itself", "", "Name another metastore, or make a view")
+    name = settings.get(CREDENTIALS, "")
+    if name and name not in credentials:
+        todo = f"Write [remotes.credentials.{name}]" if name.isidentifier() else "Name a section that is there"
+        return Refused(f"There are no credentials '{name}'", "The configuration has none of that name", todo)
+    if endpoint in granted:
+        return None
+    if files := sorted(client.key_files & settings.keys()):
+        todo = f"Write a section [remotes.credentials.NAME], and name it with '{CREDENTIALS}' = 'NAME'"
+        return Refused(f"'{files[0]}' names a file of calque's machine", "Only a statement may do that", todo)
+    for address in addresses:
+        if not is_allowed(address, allow):
+            todo = "Add a pattern for it to [remotes] allow, or make the link by CREATE REMOTE in calque sql"
+            return Refused(f"Nothing allows links to {address}", "An engine's parameters alone name it", todo)
+    if not addresses:
+        return Refused("The link names no address that could be allowed", "", "Make it by CREATE REMOTE in calque sql")
+    return None
+
+
+def is_allowed(address: str, allow: Collection[str]) -> bool:
+    """Whether one of the patterns allows the address."""
+    normal = _normal(address)
+    if normal is None:
+        return False
+    near = is_near(_host(normal))
+    return any(bool(_expression(pattern).fullmatch(normal)) and not (near and _is_wild(pattern)) for pattern in allow)
+
+
+def require_pattern(text: str) -> str:
+    """The pattern itself. Raises `Refused` for what can't allow any address."""
+    scheme, separator, place = text.partition("://")
+    if not separator or not scheme or not place.partition("/")[0] or re.search(r"[\s@]", text):
+        why = "One is an address with * and ? in it"
+        raise Refused(f'"{text}" is no pattern of addresses', why, 'Write e.g. "thrift://hms-*.corp:9083"')
+    return text
+
+
+def is_far_only(endpoint: Endpoint, client: ClientForm, granted: Collection[Endpoint]) -> bool:
+    """Whether what the endpoint's names lead to must not be near: no statement named it, and
+    it does not write a near address out, which a pattern has to allow as it stands."""
+    if endpoint in granted:
+        return False
+    addresses = dict(endpoint.settings).get(client.addresses, "").split(",")
+    return not all(is_near(_host(_normal(part.strip()) or "")) for part in addresses if part.strip())
+
+
+def is_near(host: str) -> bool:
+    """Whether the host is calque's own machine, or an address that only neighbours have (link-local, unspecified,
+    multicast). What looks like a number and is no plain address counts as near."""
+    host = host.strip("[]").lower().rstrip(".")
+    if host in NEAR_NAMES or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return not host or bool(NUMERIC.fullmatch(host))
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    address = mapped or address
+    return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+
+
+def _normal(address: str) -> str | None:
+    """Scheme, host and port in one form; None for what is no address, or carries a login."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        return None
+    if not parts.scheme or not parts.hostname or "@" in parts.netloc or re.search(r"[\s\\]", address):
+        return None
+    host = parts.hostname.lower().rstrip(".")
+    at = f"[{host}]" if ":" in host else host
+    return (
+        f"{parts.scheme.lower()}://{at}:{port or DEFAULT_PORTS.get(parts.scheme.lower(), '')}{parts.path.rstrip('/')}"
+    )
+
+
+def _place(address: str) -> str:
+    """Host and port; all names of calque's own machine are one."""
+    parts = urlsplit(_normal(address) or "")
+    return f"{'localhost' if is_near(parts.hostname or '') else parts.hostname}:{parts.port}"
+
+
+DEFAULT_PORTS: Mapping[str, int] = {"thrift": 9083, "http": 80, "https": 443, "ssh": 22}
+
+
+def _host(normal: str) -> str:
+    return urlsplit(normal).hostname or ""
+
+
+def _is_wild(pattern: str) -> bool:
+    place = pattern.partition("://")[2].partition("/")[0]
+    return "*" in place or "?" in place
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    text = "".join(
+        "[^/:@]*" if character == "*" else "[^/:@]" if character == "?" else re.escape(character.lower())
+        for character in pattern
+    )
+    return re.compile(text)

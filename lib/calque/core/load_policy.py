@@ -1,0 +1,107 @@
+"""Under which policy a dump is loaded into a target, and whether it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from calque.core.admit import Admission
+from calque.core.image import SOURCE, source_mark
+from calque.core.patterns import Glob
+from calque.errors import Refused
+from calque.model.hive import HIVE_POSITION, Database
+from calque.model.names import EventId, TableName
+from calque.model.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPolicy:
+    """`is_own`: it is the target's own, which follows that database alone, so that `run` goes on where a load ended,
+    and a load where `run` did."""
+
+    policy: Policy
+    is_own: bool
+
+
+def load_policy(policy: Policy, source: str, database: str, local_database: str, external_base: str) -> LoadPolicy:
+    """For dumps of the database of `source`, to be called `local_database`. Whoever loads a dump wants what it does not
+    have to go: no drop waits for an operator."""
+    admission = Admission(policy)
+    name_at_target = admission.name_at_target(TableName(database)).database
+    is_own = (
+        policy.source == source
+        and admission.takes_database(database)
+        and name_at_target == local_database
+        and all(isinstance(pattern, Glob) and pattern.database == database for pattern in admission.include)
+    )
+    loaded = replace(
+        policy, source=source, start=None, max_drop=1.0, external_base=external_base or policy.external_base
+    )
+    if not is_own:
+        rename = {database: local_database} if database != local_database else {}
+        loaded = replace(loaded, include=(f"{database}.*",), rename=rename)
+    return LoadPolicy(loaded, is_own)
+
+
+@dataclass(frozen=True, slots=True)
+class DumpSpan:
+    """What a dump is to whom it is loaded: `begin` is the event that it goes on from, of a bootstrap the one that it is
+    the state of, as is `end`."""
+
+    location: str
+    begin: EventId
+    end: EventId
+    is_bootstrap: bool
+
+
+def require_takeable(
+    target_database: Database | None, local_database: str, source: str, database: str, shown: EventId | None
+) -> None:
+    """`Refused` where the database at the target is not a dump's to write to; `shown` is the event that the ledger says
+    it shows."""
+    if target_database is None:
+        return
+    parameters: Mapping[str, str] = target_database.parameters or {}
+    mark, last = parameters.get(SOURCE, ""), parameters.get(HIVE_POSITION, "")
+    if mark == source_mark(source, TableName(database)):
+        return
+    if mark:
+        raise Refused(
+            f"Database {local_database} at the target is the replica of {mark}",
+            f"The dump is of {source_mark(source, TableName(database))}",
+            "Load it into another database: REPL LOAD name FROM",
+        )
+    if last and shown is None:
+        raise Refused(
+            f"Database {local_database} at the target was loaded by Hive, and shows event {last}",
+            "calque knows nothing of its files",
+            "Take it over by `calque adopt`, or load the dump into another database",
+        )
+    if shown is None:
+        raise Refused(
+            f"Database {local_database} exists at the target, and carries no {HIVE_POSITION}",
+            "It is no replica: somebody's tables may be in it",
+            "Load the dump into another database, or drop that one",
+        )
+
+
+def is_loaded(dump: DumpSpan, shown: EventId | None) -> bool:
+    """Whether the target, which shows that event, has all of the dump. Raises `Refused` where the dump does not go on
+    from there."""
+    if shown is None:
+        if dump.is_bootstrap:
+            return False
+        raise Refused(
+            f"The increment in {dump.location} does not follow on what the target shows",
+            f"It goes on from event {dump.begin}, and nothing of its database was loaded",
+            "Load a bootstrap dump first",
+        )
+    if dump.end <= shown:
+        return True
+    if not dump.is_bootstrap and dump.begin > shown:
+        raise Refused(
+            f"The increment in {dump.location} does not follow on what the target shows",
+            f"It goes on from event {dump.begin}, and the target shows event {shown}",
+            f"Load the dumps between first, or make one: REPL DUMP … FROM {shown}",
+        )
+    return False

@@ -1,0 +1,1 @@
+"""Which notices the journal and the ledgers give, their keys, topics and texts."""

@@ -1,0 +1,386 @@
+"""Predicates over partition keys and table definitions: parsed, typed, evaluated.
+
+A predicate is true, false, or unknown (`None`) as in SQL: what is compared with a missing value is unknown, and only
+what is true is taken. A literal decides how values are compared: numbers as numbers, dates and strings by their text,
+which for dates is the same. `misfit` says where a literal does not fit the key's type, so that Hive would compare
+otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import assert_never
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from calque.errors import Refused, nearest
+from calque.model.names import DEFAULT_PARTITION, unescape_path
+from calque.model.predicate import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    IsNull,
+    Literal,
+    LiteralKind,
+    Not,
+    OneOf,
+    Operator,
+    Predicate,
+)
+
+Values = Mapping[str, str | None]
+Scalar = str | Decimal
+WHY = "A predicate compares a name with literals: =, <>, <, <=, >, >=, IN, BETWEEN, IS NULL, joined by AND, OR, NOT"
+PARAMETER = "param"
+INTEGERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint"})
+NUMBERS = INTEGERS | {"float", "double", "decimal"}
+STRINGS = frozenset({"string", "varchar", "char"})
+DEPTH = 100
+OPERATORS: Mapping[type[exp.Expr], Operator] = {
+    exp.EQ: Operator.EQUAL,
+    exp.NEQ: Operator.NOT_EQUAL,
+    exp.LT: Operator.LESS,
+    exp.LTE: Operator.AT_MOST,
+    exp.GT: Operator.GREATER,
+    exp.GTE: Operator.AT_LEAST,
+}
+MIRRORED = {
+    Operator.EQUAL: Operator.EQUAL,
+    Operator.NOT_EQUAL: Operator.NOT_EQUAL,
+    Operator.LESS: Operator.GREATER,
+    Operator.AT_MOST: Operator.AT_LEAST,
+    Operator.GREATER: Operator.LESS,
+    Operator.AT_LEAST: Operator.AT_MOST,
+}
+
+
+def parse_predicate(text: str) -> Predicate:
+    """Over any names; `param('k')` is the name `param:k`. Raises `Refused`."""
+    try:
+        tree = sqlglot.parse_one(text, read="hive")
+    except (SqlglotError, RecursionError) as error:
+        place = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise Refused(f'"{text}" is no predicate', place, "Write e.g. \"ds >= '2024-01-01'\"") from None
+    predicate = predicate_of(tree)
+    if predicate is None:
+        raise Refused(f'"{text}" is no predicate that calque knows', WHY, "Write e.g. \"ds >= '2024-01-01'\"")
+    return predicate
+
+
+def predicate_of(tree: exp.Expr, name_of: Callable[[exp.Expr], str | None] | None = None) -> Predicate | None:
+    """What the expression says; None where it says something else than a predicate can. `name_of` says which name an
+    operand stands for."""
+    return _converted(tree, name_of or operand_name, DEPTH)
+
+
+def _converted(tree: exp.Expr, name_of: Callable[[exp.Expr], str | None], depth: int) -> Predicate | None:
+    if depth == 0:
+        return None
+    match tree:
+        case exp.Paren():
+            return _converted(tree.this, name_of, depth - 1)
+        case exp.Not():
+            inner = _converted(tree.this, name_of, depth - 1)
+            return None if inner is None else Not(inner)
+        case exp.And() | exp.Or():
+            # Long chains lean to the left: they are walked, not descended.
+            kind, operands = type(tree), [tree.expression]
+            left: exp.Expr = tree.this
+            while type(left) is kind:
+                operands.append(left.expression)
+                left = left.this
+            operands.append(left)
+            parts = [_converted(operand, name_of, depth - 1) for operand in reversed(operands)]
+            known_parts = tuple(part for part in parts if part is not None)
+            if len(known_parts) < len(parts):
+                return None
+            return AllOf(known_parts) if kind is exp.And else AnyOf(known_parts)
+        case exp.Is():
+            name = name_of(tree.this)
+            return IsNull(name) if name is not None and isinstance(tree.expression, exp.Null) else None
+        case exp.Between():
+            name, low, high = name_of(tree.this), literal_of(tree.args["low"]), literal_of(tree.args["high"])
+            if name is None or low is None or high is None or tree.args.get("symmetric"):
+                return None
+            at_least, at_most = Operator.AT_LEAST, Operator.AT_MOST
+            return AllOf((Comparison(name, at_least, low), Comparison(name, at_most, high)))
+        case exp.In():
+            name = name_of(tree.this)
+            literals = tuple(map(literal_of, tree.expressions))
+            known_literals = tuple(literal for literal in literals if literal is not None)
+            others = tree.args.get("query") or tree.args.get("unnest") or tree.args.get("field")
+            if name is None or others or not literals or len(known_literals) < len(literals):
+                return None
+            return OneOf(name, known_literals)
+        case _ if type(tree) in OPERATORS:
+            operator = OPERATORS[type(tree)]
+            name, literal = name_of(tree.this), literal_of(tree.expression)
+            if name is None:
+                name, literal, operator = name_of(tree.expression), literal_of(tree.this), MIRRORED[operator]
+            return Comparison(name, operator, literal) if name is not None and literal is not None else None
+        case _:
+            return None
+
+
+def operand_name(operand: exp.Expr) -> str | None:
+    match operand:
+        case exp.Column() if len(operand.parts) == 1:
+            return operand.name.lower()
+        case exp.Anonymous() if operand.name.lower() == PARAMETER and len(operand.expressions) == 1:
+            key = operand.expressions[0]
+            return f"{PARAMETER}:{key.this}" if isinstance(key, exp.Literal) and key.is_string else None
+        case _:
+            return None
+
+
+def literal_of(operand: exp.Expr) -> Literal | None:
+    match operand:
+        case exp.Literal() if operand.is_string:
+            return Literal(LiteralKind.STRING, operand.this)
+        case exp.Literal():
+            return number_literal(operand.this)
+        case exp.Neg():
+            return number_literal(f"-{operand.this.this}") if isinstance(operand.this, exp.Literal) else None
+        case exp.Boolean():
+            return Literal(LiteralKind.BOOLEAN, str(bool(operand.this)).lower())
+        case exp.Cast() if operand.to.is_type("date") and isinstance(operand.this, exp.Literal):
+            return date_literal(operand.this.this)
+        case _:
+            return None
+
+
+def number_literal(text: str) -> Literal | None:
+    return Literal(LiteralKind.NUMBER, text) if number(text) is not None else None
+
+
+def date_literal(text: str) -> Literal | None:
+    return Literal(LiteralKind.DATE, text) if is_date(text) else None
+
+
+def number(text: str) -> Decimal | None:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None
+
+
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def is_date(text: str) -> bool:
+    try:
+        return DATE.fullmatch(text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+# What it says of values
+
+
+def holds(predicate: Predicate, values: Values) -> bool | None:
+    """Whether it is true of the values; None where that is unknown. Every name of the predicate must have a value, or
+    None for a missing one: else `KeyError`."""
+    match predicate:
+        case Comparison(name, operator, literal):
+            return compared(values[name], operator, literal)
+        case OneOf(name, literals):
+            value = values[name]
+            return _any(compared(value, Operator.EQUAL, literal) for literal in literals)
+        case IsNull(name):
+            return values[name] is None
+        case Not(inner):
+            result = holds(inner, values)
+            return None if result is None else not result
+        case AllOf(predicates):
+            result = _any(_negated(holds(inner, values)) for inner in predicates)
+            return _negated(result)
+        case AnyOf(predicates):
+            return _any(holds(inner, values) for inner in predicates)
+        case _:
+            assert_never(predicate)
+
+
+def _negated(result: bool | None) -> bool | None:
+    return None if result is None else not result
+
+
+def _any(results: Iterator[bool | None]) -> bool | None:
+    is_unknown = False
+    for result in results:
+        if result:
+            return True
+        is_unknown |= result is None
+    return None if is_unknown else False
+
+
+def compared(value: str | None, operator: Operator, literal: Literal) -> bool | None:
+    if value is None:
+        return None
+    one: Scalar | None
+    other: Scalar | None
+    match literal.kind:
+        case LiteralKind.NUMBER:
+            one, other = number(value), number(literal.text)
+        case LiteralKind.BOOLEAN:
+            one, other = value.lower(), literal.text
+        case LiteralKind.DATE | LiteralKind.STRING:
+            one, other = value, literal.text
+        case _:
+            assert_never(literal.kind)
+    if one is None or other is None:
+        return None
+    match operator:
+        case Operator.EQUAL:
+            return one == other
+        case Operator.NOT_EQUAL:
+            return one != other
+        case Operator.LESS:
+            return bool(one < other)  # type: ignore[operator]
+        case Operator.AT_MOST:
+            return bool(one <= other)  # type: ignore[operator]
+        case Operator.GREATER:
+            return bool(one > other)  # type: ignore[operator]
+        case Operator.AT_LEAST:
+            return bool(one >= other)  # type: ignore[operator]
+        case _:
+            assert_never(operator)
+
+
+def not_true(predicate: Predicate) -> Predicate:
+    """What is true exactly where the predicate is false or unknown, for values that are of the literals' types."""
+    match predicate:
+        case Not(inner):
+            return not_false(inner)
+        case AllOf(predicates):
+            return AnyOf(tuple(map(not_true, predicates)))
+        case AnyOf(predicates):
+            return AllOf(tuple(map(not_true, predicates)))
+        case IsNull():
+            return Not(predicate)
+        case Comparison(name) | OneOf(name):
+            return AnyOf((Not(predicate), IsNull(name)))
+        case _:
+            assert_never(predicate)
+
+
+def not_false(predicate: Predicate) -> Predicate:
+    match predicate:
+        case Not(inner):
+            return not_true(inner)
+        case AllOf(predicates):
+            return AllOf(tuple(map(not_false, predicates)))
+        case AnyOf(predicates):
+            return AnyOf(tuple(map(not_false, predicates)))
+        case IsNull():
+            return predicate
+        case Comparison(name) | OneOf(name):
+            return AnyOf((predicate, IsNull(name)))
+        case _:
+            assert_never(predicate)
+
+
+def predicate_text(predicate: Predicate) -> str:
+    """As `parse_predicate` reads it, of one over partition keys."""
+    match predicate:
+        case Comparison(name, operator, literal):
+            return f"{quoted_name(name)} {operator.value} {literal_text(literal)}"
+        case OneOf(name, literals):
+            return f"{quoted_name(name)} IN ({', '.join(map(literal_text, literals))})"
+        case IsNull(name):
+            return f"{quoted_name(name)} IS NULL"
+        case Not(inner):
+            return f"NOT ({predicate_text(inner)})"
+        case AllOf(predicates):
+            return " AND ".join(f"({predicate_text(inner)})" for inner in predicates)
+        case AnyOf(predicates):
+            return " OR ".join(f"({predicate_text(inner)})" for inner in predicates)
+        case _:
+            assert_never(predicate)
+
+
+def quoted_name(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def literal_text(literal: Literal) -> str:
+    match literal.kind:
+        case LiteralKind.STRING:
+            return "'" + literal.text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        case LiteralKind.DATE:
+            return f"DATE '{literal.text}'"
+        case LiteralKind.NUMBER | LiteralKind.BOOLEAN:
+            return literal.text
+        case _:
+            assert_never(literal.kind)
+
+
+def keys_of_partition(name: str) -> dict[str, str | None]:
+    """The values in a partition's name by key; None for Hive's default partition."""
+    values: dict[str, str | None] = {}
+    for part in name.split("/"):
+        key, _, value = part.partition("=")
+        unescaped = unescape_path(value)
+        values[unescape_path(key)] = None if unescaped == DEFAULT_PARTITION else unescaped
+    return values
+
+
+def names_in(predicate: Predicate) -> frozenset[str]:
+    return frozenset(name for name, _ in _operands(predicate))
+
+
+def misfit(predicate: Predicate, types: Mapping[str, str]) -> str:
+    """Why the predicate does not fit keys of these types (Hive's, by lower-case name); empty where it does."""
+    for name, literal in _operands(predicate):
+        if name not in types:
+            return f"{name} is no partition key"
+        if literal is not None and not fits(literal, types[name]):
+            return f"{literal.text!r} is {literal.kind.value}, and {name} is of type {types[name]}"
+    return ""
+
+
+def fits(literal: Literal, hive_type: str) -> bool:
+    root = hive_type.lower().partition("(")[0].strip()
+    match literal.kind:
+        case LiteralKind.STRING:
+            return root in STRINGS or (root == "date" and is_date(literal.text)) or root == "timestamp"
+        case LiteralKind.NUMBER:
+            return root in NUMBERS
+        case LiteralKind.DATE:
+            return root in ("date", *STRINGS)
+        case LiteralKind.BOOLEAN:
+            return root == "boolean"
+        case _:
+            assert_never(literal.kind)
+
+
+def unknown_name(predicate: Predicate, names: Collection[str]) -> Refused | None:
+    """A name that is none of these, and no parameter."""
+    for name in sorted(names_in(predicate)):
+        if name not in names and not name.startswith(f"{PARAMETER}:"):
+            return Refused(
+                f'"{name}" can\'t be asked for', nearest(name, names), f"Names are {', '.join(sorted(names))}"
+            )
+    return None
+
+
+def _operands(predicate: Predicate) -> Iterator[tuple[str, Literal | None]]:
+    match predicate:
+        case Comparison(name, _, literal):
+            yield name, literal
+        case OneOf(name, literals):
+            yield from ((name, literal) for literal in literals)
+        case IsNull(name):
+            yield name, None
+        case Not(inner):
+            yield from _operands(inner)
+        case AllOf(predicates) | AnyOf(predicates):
+            for inner in predicates:
+                yield from _operands(inner)
+        case _:
+            assert_never(predicate)

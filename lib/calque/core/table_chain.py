@@ -1,0 +1,173 @@
+"""The recent chain of one table: which of its events a target shows, which it passed over and why, which it waits for.
+
+Made of what is kept anyway: journal entries that touch the table, and rows of the ledger. Both forget, so a chain has a
+beginning that is not the table's own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from calque.model.journal import Entry, EventKind
+from calque.model.ledger import Epoch, ObjectRow
+from calque.model.names import EventId, TableName
+
+MAX_EVENT = 2**63 - 1
+READ = "read"
+"""What a link is called that no event of the journal belongs to: the table was read exactly, at that event id."""
+
+
+class Fate(StrEnum):
+    """What became of an event at a target."""
+
+    SHOWN = "shown"
+    PASSED_OVER = "passed_over"
+    WAITING = "waiting"
+    BEFORE = "before"
+    """It is older than what the ledger remembers of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An event of the table, or an exact read of it. Of a shown one `epoch` is the number of the epoch that tells of
+    it, and `changes` counts the operations of the hop that ends here, `files` and `bytes` those of their objects."""
+
+    event_id: EventId
+    kind: str
+    fate: Fate
+    why: str = ""
+    event_type: str = ""
+    event_time: int = 0
+    partitions: int = 0
+    was: str = ""
+    """The name before a rename."""
+    now: str = ""
+    """The name that it went away under."""
+    epoch: int | None = None
+    published_at: str = ""
+    changes: Mapping[str, int] | None = None
+    files: int = 0
+    bytes: int = 0
+    bridge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NameSpan:
+    """What the table was called at events in (after, upto]."""
+
+    name: TableName
+    after: EventId
+    upto: EventId
+
+    def has(self, row: ObjectRow) -> bool:
+        return TableName(row.database, row.table) == self.name and self.after < row.event_id <= self.upto
+
+
+def names_backwards(entries: Sequence[Entry], name: TableName) -> tuple[Sequence[Entry], Sequence[NameSpan]]:
+    """Of entries (ascending) those of the table that is called `name` after the last one, and what it was called, the
+    newest name first. Where `name` went to another table, what had it before is told of too."""
+    found, spans, current, upto = [], [], name, MAX_EVENT
+    for entry in reversed(entries):
+        keys = entry.keys
+        if keys.kind is EventKind.RENAME_TABLE and keys.table == current and keys.other is not None:
+            found.append(entry)
+            spans.append(NameSpan(current, entry.event_id - 1, upto))
+            current, upto = keys.other, entry.event_id - 1
+        elif current in (keys.table, keys.other) or (
+            keys.kind is EventKind.DROP_DATABASE and keys.table == TableName(current.database)
+        ):
+            found.append(entry)
+    return found[::-1], [*spans, NameSpan(current, -1, upto)]
+
+
+def chain(
+    entries: Sequence[Entry],
+    rows: Iterable[ObjectRow],
+    epochs: Sequence[Epoch],
+    spans: Sequence[NameSpan],
+    shows: EventId | None,
+    reason: str,
+) -> Sequence[Link]:
+    """Ascending. `entries` are the table's, `rows` of all that had one of its names (`spans`), `epochs` those that the
+    ledger remembers; `shows` is the event that the target shows of it, `reason` why it shows no newer one."""
+    hops: dict[EventId, list[ObjectRow]] = {}
+    for row in rows:
+        if not any(span.has(row) for span in spans):
+            continue
+        hops.setdefault(row.event_id, []).append(row)
+    stops = sorted(hops)
+    events = {entry.event_id: entry for entry in entries}
+    links = []
+    for event_id in sorted(events.keys() | hops.keys()):
+        entry, hop = events.get(event_id), hops.get(event_id)
+        links.append(link(event_id, entry, hop, stops, epochs, spans, shows, reason))
+    return links
+
+
+def link(
+    event_id: EventId,
+    entry: Entry | None,
+    hop: Sequence[ObjectRow] | None,
+    stops: Sequence[EventId],
+    epochs: Sequence[Epoch],
+    spans: Sequence[NameSpan],
+    shows: EventId | None,
+    reason: str,
+) -> Link:
+    event = {"kind": READ} if entry is None else event_fields(entry, {span.name for span in spans})
+    if hop is not None:
+        epoch = epoch_of(event_id, epochs)
+        name = str(TableName(hop[0].database, hop[0].table))
+        return Link(
+            event_id,
+            fate=Fate.SHOWN,
+            epoch=None if epoch is None else epoch.epoch,
+            published_at="" if epoch is None else epoch.published_at,
+            changes=dict(sorted(Counter(row.change for row in hop).items())),
+            files=sum(len(row.files) for row in hop),
+            bytes=sum(file.size for row in hop for file in row.files),
+            bridge=epoch is not None and any(b.table == name and b.to_event == event_id for b in epoch.bridges),
+            **event,
+        )
+    fate, why = fate_of(event_id, entry, stops, shows, reason)
+    return Link(event_id, fate=fate, why=why, **event)
+
+
+def event_fields(entry: Entry, names: Collection[TableName]) -> dict[str, Any]:
+    keys = entry.keys
+    went_away = keys.other is not None and keys.table not in names
+    return {
+        "kind": keys.kind.value,
+        "event_type": entry.event_type,
+        "event_time": entry.event_time,
+        "partitions": len(keys.partitions),
+        "was": "" if went_away or keys.other is None else str(keys.other),
+        "now": str(keys.table) if went_away else "",
+    }
+
+
+def fate_of(
+    event_id: EventId, entry: Entry | None, stops: Sequence[EventId], shows: EventId | None, reason: str
+) -> tuple[Fate, str]:
+    """Of an event at which no hop ended."""
+    if shows is None or event_id > shows:
+        return Fate.WAITING, reason or "its window has not come yet"
+    if entry is not None and (entry.keys.facets_only or entry.keys.kind is EventKind.FACET):
+        return Fate.PASSED_OVER, "it changes statistics alone, which ride on the next call"
+    place = bisect_left(stops, event_id)
+    if place < len(stops):
+        if place == 0:
+            return Fate.BEFORE, "it is older than what the ledger remembers of the table"
+        return Fate.PASSED_OVER, f"one hop goes from event {stops[place - 1]} to event {stops[place]}"
+    return Fate.PASSED_OVER, "the target shows its effect without an operation of its own"
+
+
+def epoch_of(event_id: EventId, epochs: Sequence[Epoch]) -> Epoch | None:
+    """The first one that shows the event, as far as they are remembered."""
+    place = bisect_left(epochs, event_id, key=lambda epoch: epoch.event_id)
+    return epochs[place] if place < len(epochs) else None

@@ -1,0 +1,198 @@
+"""Sets of partitions that are done, by what a configuration names: marked at the source, looked for, waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from calque.config import Config
+from calque.config.units import seconds
+from calque.control.pause_rules import is_paused
+from calque.control.status_records import position_of
+from calque.core.marks import Done, NotDone, OutsidePolicy, TargetView, Verdict
+from calque.core.partition_values import named_partition
+from calque.engine.marks.judge import MarkJudge
+from calque.engine.marks.make import make_mark, marked_table
+from calque.engine.marks.tell import names_partition, tell
+from calque.engine.marks.view import target_view
+from calque.errors import CalqueError, Refused, Unavailable
+from calque.model.hive import Table
+from calque.model.marks import Mark, condition_of
+from calque.model.names import TableName, table_name
+from calque.ports import MarkStore
+from calque.wiring.source import SourceWiring
+from calque.wiring.target import TargetWiring
+from calque.wiring.wiring import Wiring
+
+RETENTION = "calque.done.retention"
+"""The parameter of a table that says how long its marks are kept."""
+LOOK_SECONDS = 0.05
+"""Between two looks whether there is news: a few look-ups of names."""
+LONGEST_SECONDS = 1.0
+"""After which all is looked at again without news: time passes, too."""
+
+
+@dataclass
+class DoneSets:
+    """The sets of a configuration's source. Tables are named as at the source. Every method may raise `Refused` and
+    `Unavailable`."""
+
+    wiring: Wiring
+
+    @staticmethod
+    def of(config: Config) -> DoneSets:
+        return DoneSets(Wiring(config))
+
+    @cached_property
+    def source(self) -> SourceWiring:
+        return self.wiring.only_source()
+
+    @property
+    def store(self) -> MarkStore:
+        marks = self.source.side().marks
+        assert marks is not None
+        return marks
+
+    def mark(self, name: TableName, values: Mapping[str, str]) -> Mark:
+        """Say that all partitions that match the values are complete. Durable when this returns."""
+        mark = make_mark(self.source.side(), self.store, name, values, self.lifetime)
+        if self.wiring.config.done.metastore and names_partition(mark, self.source.side().catalog.table(mark.table)):
+            try:
+                tell(self.source.partition_events(), mark.table, mark)
+            except CalqueError as error:
+                what = (
+                    f"{mark.condition} of {mark.table} is marked, and the metastore of {self.source.plug.name} was not"
+                )
+                raise type(error)(f"{what} told", str(error), "Mark it again to tell it") from error
+        return mark
+
+    def lifetime(self, table: Table) -> float:
+        """For how many seconds marks of the table are kept."""
+        name = table_name(table.database, table.name)
+        said = (table.parameters or {}).get(RETENTION)
+        if said is None:
+            return self.wiring.config.done.lifetimes()(name)
+        try:
+            return seconds(said)
+        except Refused as refused:
+            what = f"The parameter {RETENTION} says no duration"
+            raise Refused(f"{name} can't be marked", f"{what}: {refused.what}", "Set it to e.g. '7d'") from None
+
+    def why_no_lifetime(self, table: Table) -> str:
+        """Why that is not known; empty where it is."""
+        try:
+            self.lifetime(table)
+        except Refused as refused:
+            return refused.why
+        return ""
+
+    def verdict(self, name: TableName, values: Mapping[str, str], target: str | None = None) -> Verdict:
+        """Whether the set is done: at the target, or where none is named at the source."""
+        name = table_name(*name)
+        return self.judge(target).verdict(name, self.question(name, values, target))
+
+    def wait(
+        self, name: TableName, values: Mapping[str, str], target: str | None = None, timeout: float | None = None
+    ) -> Done:
+        """Return as soon as the set is done, also one that is marked only later. Raises `Unavailable` after `timeout`
+        seconds, and `Refused` where the target does not take the table."""
+        name, judge = table_name(*name), self.judge(target)
+        partition = self.question(name, values, target)
+        deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
+        while True:
+            news, due = self.news(target), time.monotonic() + LONGEST_SECONDS
+            try:
+                verdict: Verdict | Unavailable = judge.verdict(name, partition)
+            except Unavailable as problem:
+                verdict = problem
+            if isinstance(verdict, Done):
+                return verdict
+            if isinstance(verdict, OutsidePolicy):
+                raise outside(verdict, target)
+            while time.monotonic() < min(due, deadline) and self.news(target) == news:
+                time.sleep(max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
+            if time.monotonic() >= deadline:
+                raise late(name, partition, target, verdict, timeout or 0.0)
+
+    def marks(self, name: TableName | None = None, target: str | None = None) -> Iterator[Done]:
+        """The marks that have not expired, whose tables are there: those of one table, and those that are done at the
+        target, where one is named. In the order in which they were made."""
+        judge, now_ns = self.judge(target), self.source.side().clock.now_ns()
+        known_marks = [mark for mark in self.store.after(0) if mark.expires_at_ns > now_ns]
+        wanted_name = table_name(*name) if name is not None else None
+        for verdict in judge.of(known_marks):
+            if isinstance(verdict, Done) and wanted_name in (None, verdict.table):
+                yield verdict
+
+    def judge(self, target: str | None) -> MarkJudge:
+        """What says whether sets are done there. Raises `Refused` for an unknown target."""
+        if target is None:
+            return MarkJudge(self.source.side(), self.store)
+        return judge_at(self.wiring, self.wiring.target(target))
+
+    def question(self, name: TableName, values: Mapping[str, str], target: str | None) -> Mapping[str, str]:
+        """The keys and values as marks have them. Where the source does not know the table any more, or is away while
+        a target is asked about, they are taken as they are written."""
+        try:
+            table = marked_table(self.source.side(), name)
+        except Unavailable:
+            if target is None:
+                raise
+        except Refused:
+            if not self.judge(target).knows(name):
+                raise
+        else:
+            return named_partition(table, values, "A set")
+        return {key.lower(): value for key, value in values.items()}
+
+    def news(self, target: str | None) -> tuple[object, ...]:
+        """What changes with all that a verdict depends on, but for time and the source itself."""
+        changes = (self.store.last(), self.source.side().journal.last())
+        if target is None:
+            return changes
+        epoch = self.wiring.ledger(target).last_epoch()
+        return *changes, epoch.epoch if epoch is not None else None, is_paused(self.wiring.control, target)
+
+
+def judge_at(wiring: Wiring, target: TargetWiring) -> MarkJudge:
+    """What says whether marks are done at the target."""
+    ledger, admission, source = target.ledger(), target.plug.admission(), target.source.side()
+    assert source.marks is not None
+
+    def view() -> TargetView:
+        return target_view(
+            ledger,
+            source.gaps,
+            admission,
+            lambda epoch: position_of(wiring, target.plug.name, epoch),
+            is_paused=is_paused(wiring.control, target.plug.name),
+        )
+
+    return MarkJudge(source, source.marks, view)
+
+
+def undone(name: TableName, partition: Mapping[str, str], target: str | None, verdict: NotDone) -> Unavailable:
+    """That the set is not done, and why."""
+    place = f" at {target}" if target is not None else ""
+    todo = "Wait for it with `calque done wait`" if verdict.state != "ended" else "Mark the new one"
+    return Unavailable(f"{condition_of(partition)} of {name} is not done{place}", verdict.reason, todo)
+
+
+def outside(verdict: OutsidePolicy, target: str | None) -> Refused:
+    why = "Its policy leaves it out"
+    return Refused(
+        f"{target} does not take {verdict.table}",
+        why,
+        'Change "include", "exclude" or "partitions", or name another target',
+    )
+
+
+def late(
+    name: TableName, partition: Mapping[str, str], target: str | None, verdict: NotDone | Unavailable, timeout: float
+) -> Unavailable:
+    place = f" at {target}" if target is not None else ""
+    why = verdict.reason if isinstance(verdict, NotDone) else str(verdict)
+    what = f"{condition_of(partition)} of {name} is not done{place} after {timeout:g} s"
+    return Unavailable(what, why, "Look at `calque status`, or wait longer")

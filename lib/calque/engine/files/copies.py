@@ -1,0 +1,46 @@
+"""Copies of a listing's files, and what becomes of those that can't be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from calque.core.layout import join
+from calque.engine.sides.sides import TargetSide
+from calque.model.files import File, Listing
+from calque.ports import CopiedFile, CopyTask
+
+Lost = tuple[str, int, int]
+"""A file that can't be had any more: its path at the source, its size and its time."""
+
+
+class ContentLost(Exception):
+    """Files of a state could not be copied as evidence lists them: the state is not visitable any more. `others` could
+    not be copied either."""
+
+    def __init__(
+        self, location: str, problem: str, size: int = 0, modified_ns: int = 0, others: Iterable[Lost] = ()
+    ) -> None:
+        self.files = frozenset({(location, size, modified_ns), *others})
+        super().__init__(f"{location}: {problem}")
+
+
+def copy_tasks(listing: Listing, targets: Iterable[tuple[File, str]]) -> list[CopyTask]:
+    """From where each file of the listing is to be had."""
+    kept_files = {kept.path: kept for kept in listing.kept}
+    tasks = []
+    for file, target in targets:
+        kept = kept_files.get(file.path)
+        source = kept.source if kept is not None else join(listing.pin or listing.location, file.path)
+        source_ns = kept.modified_ns if kept is not None else 0
+        tasks.append(CopyTask(source, target, file.size, file.modified_ns, ours=True, source_ns=source_ns))
+    return tasks
+
+
+def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, CopiedFile]:
+    """Results by target path."""
+    results = {result.task.target: result for result in side.storage.copy(tasks)} if tasks else {}
+    lost = [result for result in results.values() if result.problem]
+    if lost:
+        task, others = lost[0].task, ((one.task.source, one.task.size, one.task.expected_ns) for one in lost[1:])
+        raise ContentLost(task.source, lost[0].problem, task.size, task.expected_ns, others)
+    return results

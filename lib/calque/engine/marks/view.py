@@ -1,0 +1,64 @@
+"""What is known of a target at one moment, from its ledger: enough to say whether a mark is done there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from calque.core.admit import Admission
+from calque.core.gap_states import dealt_with
+from calque.core.marks import TargetView
+from calque.core.policies import policy_of
+from calque.engine.sides.journal_reads import newest
+from calque.model.ledger import Epoch, TableRow
+from calque.model.names import EventId, TableName
+from calque.model.records import TargetPolicies, one_of
+from calque.ports import Gaps, Ledger
+
+Position = Callable[[Epoch | None], EventId | None]
+
+
+def event_of_epoch(epoch: Epoch | None) -> EventId | None:
+    return epoch.event_id if epoch is not None else None
+
+
+def target_view(
+    ledger: Ledger,
+    gaps: Gaps | None,
+    admission: Admission,
+    position: Position = event_of_epoch,
+    *,
+    is_paused: bool = False,
+) -> TargetView:
+    """`admission` is of the policy that the target is to have now; `position` says the target's by its newest
+    epoch."""
+    # In this order: a table that an epoch took from the live ones has its new state before the epoch is there, and
+    # behind a gap the rows of all tables are written before the record that it is dealt with.
+    reached = position(ledger.last_epoch())
+    records = ledger.records()
+    rows = {row.name: row for row in ledger.tables().values() if isinstance(row, TableRow)}
+    policies = one_of(records, TargetPolicies)
+    recorded = [Admission(policy_of(terms, admission.policy)) for terms in (policies.policies if policies else ())]
+
+    def has_new_policy(name: TableName) -> bool:
+        return any(one.takes(name) and differs(one, admission, name) for one in recorded)
+
+    return TargetView(
+        admission.policy.target,
+        reached,
+        rows,
+        lambda name: admission.takes(name) and admission.subset.predicate(name) is None,
+        has_new_policy,
+        is_paused,
+        behind_gap=dealt_with(records) < newest(gaps),
+        definitions_only=lambda name: not admission.copies(name),
+    )
+
+
+def differs(before: Admission, now: Admission, name: TableName) -> bool:
+    """Whether the table is to stand elsewhere now, or to have files or partitions now that it had not."""
+    return now.takes(name) and (
+        before.name_at_target(name) != now.name_at_target(name)
+        or before.copies(name) is not now.copies(name)
+        or before.subset.predicate(name) != now.subset.predicate(name)
+        or before.subset.where != now.subset.where
+    )

@@ -1,0 +1,179 @@
+"""A source as one target's policy leaves it: with the partitions of `partitions`, and the tables of `where`.
+
+The ports of the source answer as those of a smaller source would, so that windows, exact reads, `verify` and `plan`
+know of no subsets (`core.subset`). A policy without subsets has the source itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from calque.core import decode
+from calque.core.decode import Undecodable
+from calque.core.subset import KeyMissing, Subset, crossed, narrowed
+from calque.engine.sides.journal_reads import messages
+from calque.engine.sides.sides import SourceSide
+from calque.errors import Refused
+from calque.model.hive import Partition, Table, is_partitioned
+from calque.model.journal import Entry, Event, EventKind, TableShape
+from calque.model.names import Span, TableName, table_name
+from calque.ports import CatalogReader, Journal, Scans
+from calque.ports.forwarding import ForwardingCatalogReader, ForwardingJournal, ForwardingScans
+
+OF_TABLES = frozenset(
+    {
+        EventKind.CREATE_TABLE,
+        EventKind.ALTER_TABLE,
+        EventKind.RENAME_TABLE,
+        EventKind.ADD_PARTITIONS,
+        EventKind.ALTER_PARTITIONS,
+        EventKind.RENAME_PARTITION,
+        EventKind.DROP_PARTITIONS,
+        EventKind.INSERT,
+    }
+)
+"""Kinds of events whose messages carry the table."""
+
+
+def narrowed_source(source: SourceSide, subset: Subset) -> SourceSide:
+    """The source itself where the subset leaves nothing out."""
+    if subset.is_all:
+        return source
+    return replace(
+        source,
+        catalog=NarrowedReader(source.catalog, subset),
+        journal=NarrowedJournal(source.journal, subset),
+        scans=NarrowedScans(source.scans, subset) if source.scans is not None else None,
+    )
+
+
+class NarrowedReader(ForwardingCatalogReader):
+    """Tables that `where` does not take are missing. `table` raises `Refused` for one whose partitions the policy can't
+    choose among."""
+
+    def __init__(self, reader: CatalogReader, subset: Subset) -> None:
+        super().__init__(reader)
+        self._subset = subset
+
+    def tables(self, database: str) -> Sequence[str]:
+        names = super().tables(database)
+        if self._subset.where is None:
+            return names
+        headers = super().headers(database, names)
+        return [name for name in names if name in headers and self._subset.has_table(headers[name])]
+
+    def table(self, name: TableName) -> Table | None:
+        table = super().table(name)
+        if table is None or not self._subset.has_table(table):
+            return None
+        self._subset.require(name, table)
+        return table
+
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        headers = super().headers(database, names)
+        return {name: table for name, table in headers.items() if self._subset.has_table(table)}
+
+    def partition_names(self, name: TableName) -> Sequence[str]:
+        names = super().partition_names(name)
+        try:
+            return self._subset.left(name, names)
+        except KeyMissing as error:
+            raise misfit(name, error) from None
+
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
+        """Counts only those that are left where that is known from their names."""
+        name = table_name(table.database, table.name)
+        if self._subset.predicate(name) is None:
+            return super().few_partitions(table, most)
+        names = self.partition_names(name)
+        return super().partitions(name, names) if len(names) <= most else None
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        try:
+            return super().partitions(name, self._subset.left(name, names))
+        except KeyMissing as error:
+            raise misfit(name, error) from None
+
+
+def misfit(name: TableName, error: KeyMissing) -> Refused:
+    what = f"The policy's predicate over partitions of {name} does not fit the table"
+    return Refused(what, str(error), "Correct it below partitions, and reload")
+
+
+class NarrowedJournal(ForwardingJournal):
+    """Messages are those of the whole log."""
+
+    def __init__(self, journal: Journal, subset: Subset) -> None:
+        super().__init__(journal)
+        self._subset = subset
+
+    def entries(self, span: Span) -> Sequence[Entry]:
+        entries = super().entries(span)
+        if self._subset.where is not None:
+            entries = list(self._sided(entries))
+        narrowed_entries = (narrowed(self._subset, entry) for entry in self._fitting(entries))
+        return [entry for entry in narrowed_entries if entry is not None]
+
+    def _sided(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """Entries of tables that `where` takes, and what takes tables over its edge."""
+        events = messages(self._journal, [entry.event_id for entry in entries if entry.keys.kind in OF_TABLES])
+        event = next(events, None)
+        for entry in entries:
+            while event is not None and event.event_id < entry.event_id:
+                event = next(events, None)
+            if entry.keys.kind not in OF_TABLES or event is None or event.event_id != entry.event_id:
+                yield entry
+                continue
+            try:
+                before, after = self._sides(event, entry)
+            except Undecodable as error:
+                yield unfoldable(entry, error.reason)
+                continue
+            sided = crossed(entry, before, after)
+            if sided is not None:
+                yield sided
+
+    def _sides(self, event: Event, entry: Entry) -> tuple[bool, bool]:
+        after = self._subset.has_table(decode.table_after(event))
+        if entry.keys.kind not in (EventKind.ALTER_TABLE, EventKind.RENAME_TABLE):
+            return after, after
+        return self._subset.has_table(decode.table_before(event)), after
+
+    def _fitting(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """New tables that the predicate over their partitions does not fit have to be read, which says why."""
+        created = {
+            entry.event_id: entry
+            for entry in entries
+            if entry.keys.kind is EventKind.CREATE_TABLE
+            and entry.keys.table is not None
+            and entry.keys.shape is not TableShape.PLAIN
+            and self._subset.predicate(entry.keys.table) is not None
+        }
+        unfit: dict[int, str] = {}
+        for event in messages(self._journal, created) if created else ():
+            name = created[event.event_id].keys.table
+            assert name is not None
+            try:
+                table = decode.table_after(event)
+            except Undecodable as error:
+                unfit[event.event_id] = error.reason
+                continue
+            if is_partitioned(table) and (why := self._subset.obstacle(name, table)):
+                unfit[event.event_id] = why
+        for entry in entries:
+            yield unfoldable(entry, unfit[entry.event_id]) if entry.event_id in unfit else entry
+
+
+def unfoldable(entry: Entry, reason: str) -> Entry:
+    return replace(entry, keys=replace(entry.keys, kind=EventKind.UNKNOWN, locations=(), defect=reason))
+
+
+class NarrowedScans(ForwardingScans):
+    def __init__(self, scans: Scans, subset: Subset) -> None:
+        super().__init__(scans)
+        self._subset = subset
+
+    def entries(self, after: int) -> Sequence[Entry]:
+        narrowed_entries = (narrowed(self._subset, entry) for entry in super().entries(after))
+        return [entry for entry in narrowed_entries if entry is not None]

@@ -1,0 +1,202 @@
+"""The page at `/` and what it asks for: static files, JSON for them, and actions.
+
+The files hold no data, so that they are open to everybody; `/` itself answers 401 without a token, with the same file,
+in which a token can be given. The browser keeps it for its tab and sends it in a header, never in a cookie: a foreign
+page can't have it sent, so that no request comes but from this page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from calque.errors import CalqueError, Refused
+from calque.ports.records import Json
+
+LOG = logging.getLogger(__name__)
+FOLDER = Path(__file__).parent / "assets"
+PAGE, ASSETS, API = "/", "/assets/", "/api/"
+MOST_ROWS = 200
+LONGEST_BODY = 65_536
+KINDS = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript"}
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+NO_TOKEN = "Actions need a token, and none is configured. Write token_env or token_file below [serve]."
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuery:
+    """`text` is part of a name, or a glob. `state` is one of a table's states, or empty for all."""
+
+    target: str
+    text: str = ""
+    state: str = ""
+    offset: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRequest:
+    """`tables` are patterns; none means the target itself, or all that the action concerns."""
+
+    action: str
+    target: str
+    tables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """What the page asks the process. Raises `CalqueError`, which the page shows."""
+
+    overview: Callable[[], Json]
+    lags: Callable[[float], Json]
+    """What was seen since then (seconds since the epoch)."""
+    tables: Callable[[TableQuery], Json]
+    table: Callable[[str, str], Json]
+    """A table's chain, by the names of the target and of the table."""
+    act: Callable[[ActionRequest], Json]
+    """Returns at once; what takes long is told of by `overview`."""
+
+
+def shell(status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """The page without any data."""
+    content = (FOLDER / "index.html").read_bytes()
+    headers = {**HEADERS, "Content-Type": KINDS[".html"], "Cache-Control": "no-cache"}
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(content, status, headers)
+
+
+def routes(console: Console, has_token: bool) -> list[Route]:
+    """`has_token`: whether every request has shown one that opens all pages."""
+    assets = {path.name: path.read_bytes() for path in FOLDER.iterdir() if path.suffix in (".css", ".js")}
+
+    def page(request: Request) -> Response:
+        return shell() if is_own_host(request, has_token) else foreign_host()
+
+    def asset(request: Request) -> Response:
+        name = request.path_params["name"]
+        content = assets.get(name)
+        if content is None:
+            return document({"error": f"There is no {request.url.path}"}, HTTPStatus.NOT_FOUND)
+        tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+        headers = {**HEADERS, "ETag": tag, "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return Response(content, headers={**headers, "Content-Type": KINDS[Path(name).suffix]})
+
+    def answering(answer: Callable[[Request], Json]) -> Callable[[Request], Response]:
+        def endpoint(request: Request) -> Response:
+            if not is_own_host(request, has_token):
+                return foreign_host()
+            return answered(lambda: answer(request))
+
+        return endpoint
+
+    async def act(request: Request) -> Response:
+        if not has_token:
+            return document({"error": NO_TOKEN}, HTTPStatus.FORBIDDEN)
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            return document({"error": "An action is asked for in JSON."}, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            return document({"error": "An action is asked for by this page alone."}, HTTPStatus.FORBIDDEN)
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LONGEST_BODY:
+                return document({"error": "That is too long."}, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return await run_in_threadpool(answered, lambda: console.act(action_of(body)))
+
+    return [
+        Route(PAGE, page),
+        Route(ASSETS + "{name}", asset),
+        Route(API + "overview", answering(lambda _: console.overview())),
+        Route(API + "lags", answering(lambda request: console.lags(number(request, "since", 0.0)))),
+        Route(API + "tables", answering(lambda request: console.tables(query_of(request)))),
+        Route(API + "table", answering(lambda request: console.table(text(request, "target"), text(request, "name")))),
+        Route(API + "actions", act, methods=["POST"]),
+    ]
+
+
+def answered(answer: Callable[[], Json]) -> Response:
+    try:
+        return document(answer())
+    except Refused as refused:
+        return document({"error": str(refused)}, HTTPStatus.BAD_REQUEST)
+    except CalqueError as error:
+        return document({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def document(content: Json | Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Response:
+    headers = {**HEADERS, "Content-Type": "application/json", "Cache-Control": "no-store"}
+    return Response(orjson.dumps(content), status, headers)
+
+
+def is_own_host(request: Request, has_token: bool) -> bool:
+    """Whether the request is addressed to this host. A foreign page could have the browser ask 127.0.0.1 under a name
+    of its own; where no token is asked for, only addresses and `localhost` are answered."""
+    if has_token:
+        return True
+    host = request.headers.get("host", "").rpartition("@")[2]
+    name = host[1 : host.index("]")] if host.startswith("[") and "]" in host else host.partition(":")[0]
+    try:
+        ip_address(name)
+    except ValueError:
+        return name.lower() in ("localhost", "")
+    return True
+
+
+def foreign_host() -> Response:
+    why = "Without a token this page answers only under an IP address or localhost."
+    return document({"error": why}, HTTPStatus.MISDIRECTED_REQUEST)
+
+
+def text(request: Request, key: str) -> str:
+    return request.query_params.get(key, "")
+
+
+def number(request: Request, key: str, default: float) -> float:
+    try:
+        return float(request.query_params.get(key, default))
+    except ValueError:
+        raise Refused(f'"{text(request, key)}" is no number', f"{key} is one", "Ask again with one") from None
+
+
+def query_of(request: Request) -> TableQuery:
+    offset, limit = (int(number(request, key, default)) for key, default in (("offset", 0), ("limit", 50)))
+    target, part_of_name, state = (text(request, key) for key in ("target", "q", "state"))
+    return TableQuery(target, part_of_name, state, max(offset, 0), min(max(limit, 1), MOST_ROWS))
+
+
+def action_of(body: bytes) -> ActionRequest:
+    """Raises `Refused` for anything else."""
+    form = '{"action": "pause", "target": "dr", "tables": ["sales.*"]}'
+    try:
+        match orjson.loads(body):
+            case {"action": str(action), "target": str(target), **rest} if rest.keys() <= {"tables"}:
+                tables = rest.get("tables", [])
+                if isinstance(tables, list) and all(isinstance(one, str) for one in tables):
+                    return ActionRequest(action, target, tuple(tables))
+    except orjson.JSONDecodeError:
+        pass
+    raise Refused("That is no action", "An action names itself, a target, and patterns of tables", f"Send {form}")

@@ -1,0 +1,91 @@
+"""Who may read which page: whoever has its token, where one is given."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from calque.errors import Refused
+from calque.model.secrets import Secret
+from calque.serve.console import ASSETS, PAGE, shell
+
+LOG = logging.getLogger(__name__)
+OPEN = frozenset({"/healthz", "/readyz"})
+"""Pages that never need a token: whoever starts and ends processes has none."""
+METRICS = "/metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """`every` opens every page, `metrics` that of the metrics; None where none is asked for."""
+
+    every: Secret | None = None
+    metrics: Secret | None = None
+
+    def of(self, path: str) -> tuple[Secret, ...]:
+        """Each of which opens the page; none where it is open to everybody."""
+        if path in OPEN or path.startswith(ASSETS):
+            return ()
+        tokens = (self.every, self.metrics) if path == METRICS else (self.every,)
+        return tuple(token for token in tokens if token is not None)
+
+
+class Guard:
+    """Passes on a request that has one of its page's tokens. Tokens are read at each request, so that a file that is
+    written anew counts at once."""
+
+    def __init__(self, application: ASGIApp, tokens: Tokens) -> None:
+        self.application, self.tokens = application, tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        status = self.refusal(scope)
+        if status is None:
+            await self.application(scope, receive, send)
+            return
+        if scope["path"] == PAGE:
+            await shell(status)(scope, receive, send)
+            return
+        headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
+        await JSONResponse({"error": TEXTS[status]}, status, headers)(scope, receive, send)
+
+    def refusal(self, scope: Scope) -> HTTPStatus | None:
+        tokens = self.tokens.of(scope["path"])
+        if not tokens:
+            return None
+        values = list(readable(tokens))
+        if is_one_of(given(Headers(scope=scope)), values):
+            return None
+        return HTTPStatus.UNAUTHORIZED if values else HTTPStatus.SERVICE_UNAVAILABLE
+
+
+TEXTS = {
+    HTTPStatus.UNAUTHORIZED: "This page needs a token: Authorization: Bearer TOKEN.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "This page's token can't be read now. See the log of the process.",
+}
+
+
+def readable(tokens: Iterable[Secret]) -> Iterator[str]:
+    """The values that can be read at this moment."""
+    for token in tokens:
+        try:
+            yield token.read()
+        except Refused as refused:
+            LOG.warning("a page stays closed: %s", refused)
+
+
+def given(headers: Headers) -> str:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def is_one_of(token: str, values: Iterable[str]) -> bool:
+    """How long that takes says nothing of the values. Headers come as Latin-1."""
+    encoded = token.encode("latin-1", "replace")
+    return any(hmac.compare_digest(encoded, value.encode()) for value in values)

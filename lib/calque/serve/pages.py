@@ -1,0 +1,101 @@
+"""The pages of a running process: `/healthz`, `/readyz`, `/metrics`, `/status`, which read and take nothing, and with a
+console the page at `/`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from calque.errors import CalqueError
+from calque.serve.console import PAGE, Console, routes
+from calque.serve.guard import METRICS, Guard, Tokens
+from calque.serve.metrics import ProcessView
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What is served. `look` and `metrics` ask nobody; `status` may ask the source. `metrics` is given what the client
+    accepts."""
+
+    look: Callable[[], ProcessView]
+    metrics: Callable[[str], tuple[bytes, str]]
+    status: Callable[[], Mapping[str, Any]]
+    console: Console | None = None
+
+
+def application(pages: Pages, tokens: Tokens) -> Guard:
+    """All pages, behind their tokens. Each is answered on a thread of its own, as it may take a while."""
+
+    def healthz(_request: Request) -> Response:
+        return verdict([f"{name} does not turn" for name in pages.look().silent])
+
+    def readyz(_request: Request) -> Response:
+        return verdict(hindrances(pages.look()))
+
+    def metrics(request: Request) -> Response:
+        content, media_type = pages.metrics(request.headers.get("accept", ""))
+        return response(HTTPStatus.OK, media_type, content)
+
+    def status(_request: Request) -> Response:
+        try:
+            return document(HTTPStatus.OK, pages.status())
+        except CalqueError as error:
+            return document(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+
+    endpoints = {"/healthz": healthz, "/readyz": readyz, METRICS: metrics, "/status": status}
+
+    def missing(request: Request, _error: Exception) -> Response:
+        return document(
+            HTTPStatus.NOT_FOUND,
+            {"error": f"There is no {request.url.path}", "pages": [*endpoints, *(PAGE for _ in of_console[:1])]},
+        )
+
+    of_console = () if pages.console is None else routes(pages.console, tokens.every is not None)
+    of_pages = [Route(path, endpoint) for path, endpoint in endpoints.items()]
+    return Guard(Starlette(routes=[*of_pages, *of_console], exception_handlers={404: missing}), tokens)
+
+
+def verdict(problems: list[str]) -> Response:
+    status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+    return document(status, {"ok": not problems, "problems": problems})
+
+
+def document(status: HTTPStatus, content: object) -> Response:
+    return response(status, JSON, json.dumps(content, indent=2).encode() + b"\n")
+
+
+def response(status: HTTPStatus, kind: str, content: bytes) -> Response:
+    # The media type would get a charset; the header does not.
+    return Response(content, status, {"Content-Type": kind, "Cache-Control": "no-store"})
+
+
+def hindrances(look: ProcessView) -> list[str]:
+    """Why the process does not do all that it is there for."""
+    hindrances = [f"{name} does not turn" for name in look.silent]
+    captures = [(source.name, source.capture) for source in look.sources if source.capture is not None]
+    if not look.targets and not captures:
+        hindrances.append("it starts")
+    for name, capture in captures:
+        part = "capture" if len(look.sources) == 1 else f"capture of {name}"
+        hindrances += because(part, capture.state, capture.problem)
+        if not capture.reachable and capture.problem is None:
+            hindrances.append(f"the source {name} has not answered")
+    for target in look.targets:
+        hindrances += because(target.name, target.state, target.problem)
+    return hindrances
+
+
+def because(name: str, state: str, problem: str | None) -> list[str]:
+    if state != "running":
+        return [f"{name} is {state}" + (f": {problem}" if problem else "")]
+    return [f"{name}: {problem}"] if problem else []

@@ -1,0 +1,69 @@
+"""`REPL LOAD`: a dump into a database at a target, played by the engine that `calque run` replicates with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calque.core.dumps.options import EXTERNAL_BASE, LOAD_KEYS, ROOT, TASKS, THREADS, KnownOptions, known_options
+from calque.core.layout import place
+from calque.errors import Refused
+from calque.statements.repl_status import say_meaningless
+from calque.statements.result import NO_RESULT, Result
+from calque.statements.session import Session
+from calque.statements.statement import ReplLoad, ReplLoadDirectory
+from calque.streams.load import TASKS as MOST_TASKS
+from calque.streams.load import THREADS as MOST_THREADS
+from calque.streams.load import LoadBounds
+from calque.streams.load_target import TargetLoad
+from calque.wiring.dump import OpenedDump, open_dump_at, open_newest_dump
+
+
+def repl_load_directory(statement: ReplLoadDirectory, session: Session) -> Result:
+    """Raises `Refused`, and `Unavailable` where not all of the dump could be had."""
+    known = options_of(session, statement.options)
+    place(statement.directory)
+    target = session.wiring.target(session.only_target(None))
+    return load(session, open_dump_at(target.source, statement.directory), statement.database, known)
+
+
+def repl_load(statement: ReplLoad, session: Session) -> Result:
+    """The newest whole dump of the policy's database. Raises as `repl_load_directory`."""
+    known = options_of(session, statement.options)
+    root = known.values.get(ROOT, "") or session.wiring.config.repl.root
+    if not root:
+        raise Refused(
+            "Nothing says where dumps lie",
+            "REPL LOAD without FROM takes the newest below a root",
+            'Write root = "file:///data/dumps" below [repl], or name a directory: REPL LOAD … FROM',
+        )
+    target = session.wiring.target(session.only_target(None))
+    opened = open_newest_dump(target.source, root, statement.policy.database)
+    return load(session, opened, statement.database, known)
+
+
+def options_of(session: Session, options: Mapping[str, str]) -> KnownOptions:
+    known = known_options(options, LOAD_KEYS)
+    say_meaningless(known.meaningless, session)
+    return known
+
+
+def load(session: Session, opened: OpenedDump, local_database: str | None, known: KnownOptions) -> Result:
+    target = session.wiring.target(session.only_target(None))
+    if not opened.dump.database:
+        raise Refused(
+            f"The dump in {opened.dump.location} does not say of which database it is",
+            "It has no events",
+            "Load the next one, which has some",
+        )
+    bounds = LoadBounds(known.number(TASKS, MOST_TASKS), known.number(THREADS, MOST_THREADS))
+    TargetLoad(
+        session.wiring,
+        target,
+        opened,
+        session.wiring.config.repl.source or target.plug.source,
+        local_database or opened.dump.database,
+        known.values.get(EXTERNAL_BASE, ""),
+        bounds,
+        session.report,
+    ).run()
+    return NO_RESULT

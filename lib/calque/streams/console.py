@@ -1,0 +1,371 @@
+"""What the page at `/` is told of a running process, and what it asks of it.
+
+What changes all the time comes from this process's memory. What only the state folder knows (gaps, exceptions, objects
+set aside that are no tables) is read again after a time that grows with how long reading took, so that whoever looks
+costs the streams little, however many look.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import Any
+
+from calque.control.actions import Deed, deed_of, do, require_possible
+from calque.control.pause_rules import rules_of
+from calque.control.processes import processes
+from calque.control.status import gaps_of
+from calque.control.status_records import copying_of, reading_of
+from calque.control.table_history import table_history
+from calque.errors import CalqueError, Refused, nearest
+from calque.model.ledger import Bridge, Epoch, Parts, TableRow, TableState, new_bridges, new_parts
+from calque.model.names import TableName
+from calque.ports.records import Json
+from calque.serve.console import ActionRequest, Console, TableQuery
+from calque.serve.lag_series import LOOK_SECONDS, LagSample, LagSeries
+from calque.serve.metrics import TargetLook
+from calque.serve.table_lag import lagging_of
+from calque.streams.background import BackgroundThread
+from calque.streams.run import Run
+from calque.streams.target import TargetPart
+from calque.wiring.wiring import Wiring
+
+LOG = logging.getLogger(__name__)
+LOOK_AGAIN_SECONDS = 1.0
+READ_AGAIN_SECONDS, READ_SHARE = 5.0, 0.02
+"""How often the state folder is read for the page at most, and which part of the time that may take."""
+SHOWN, MOST_EXCEPTIONS, MOST_ACTIONS = 100, 100, 20
+WHAT_TO_DO = {
+    "calque adopt": "Move the object away at the target, or take it over with `calque adopt`; then release the table.",
+    "transactional": "Tables of this kind are not replicated: exclude the table, or make it another kind.",
+    "lost": "See whether they are meant to go; then release the drops.",
+}
+MEND = "Mend the cause that the reason names, then release the table: it is read again."
+
+
+@dataclass(slots=True)
+class Undertaking:
+    """An action that was asked for here, and what became of it."""
+
+    deed: Deed
+    target: str
+    tables: tuple[str, ...]
+    at: float = field(default_factory=time.time)
+    state: str = "running"
+    problem: str | None = None
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+    def document(self) -> Json:
+        return {
+            "action": self.deed.value,
+            "target": self.target,
+            "tables": list(self.tables),
+            "at": self.at,
+            "state": self.state,
+            "problem": self.problem,
+            "result": summary(self.deed, self.result),
+        }
+
+
+@dataclass(slots=True)
+class TargetFacts:
+    """Of one ledger, read bit by bit."""
+
+    epoch: int = 0
+    bridges: dict[str, Bridge] = field(default_factory=dict)
+    parts: dict[str, Parts] = field(default_factory=dict)
+    exceptions: deque[Mapping[str, Json]] = field(default_factory=lambda: deque(maxlen=MOST_EXCEPTIONS))
+
+    def note(self, target: str, epoch: Epoch) -> None:
+        for kind, news in (
+            ("bridge", new_bridges(epoch, self.bridges)),
+            ("parts", new_parts(epoch, self.parts)),
+        ):
+            for one in news:
+                self.add(target, epoch, kind, one.table, f"from event {one.from_event} to {one.to_event}")
+        for reread in epoch.rereads:
+            self.add(target, epoch, f"read again ({reread.cause.value})", reread.table, reread.reason)
+        for table in epoch.disarmed:
+            self.add(target, epoch, "disarmed", table, "a user's change endangered the source's files")
+        self.epoch = epoch.epoch
+
+    def add(self, target: str, epoch: Epoch, kind: str, table: str, text: str) -> None:
+        self.exceptions.append(
+            {
+                "target": target,
+                "epoch": epoch.epoch,
+                "event_id": epoch.event_id,
+                "at": epoch.published_at,
+                "kind": kind,
+                "table": table,
+                "text": text,
+            }
+        )
+
+
+class ConsoleOfRun:
+    """Answers for one process, from `begin` to `end`."""
+
+    def __init__(self, run: Run, has_token: bool) -> None:
+        self.run, self.has_token = run, has_token
+        self.series = LagSeries()
+        self.sampling = BackgroundThread("page-lags", self.sample, lambda error: LOG.warning("lags: %s", error))
+        self.lock, self.reading = threading.Lock(), threading.Lock()
+        self.answer: Json = None
+        self.answered_at = 0.0
+        self.facts: dict[str, TargetFacts] = {}
+        self.slow: Mapping[str, Json] = {"gaps": [], "exceptions": [], "elsewhere": [], "rules": {}}
+        self.read_next = 0.0
+        self.wiring = run.wiring
+        self.undertakings: deque[Undertaking] = deque(maxlen=MOST_ACTIONS)
+
+    def console(self) -> Console:
+        return Console(self.overview, self.lags, self.tables, self.table, self.act)
+
+    def begin(self) -> None:
+        self.sampling.begin()
+
+    def end(self) -> None:
+        self.sampling.stop()
+
+    def targets(self) -> dict[str, TargetPart]:
+        return {part.name: part for part in list(self.run.parts) if isinstance(part, TargetPart)}
+
+    # How it is
+
+    def sample(self, stopping: threading.Event) -> None:
+        while not stopping.wait(LOOK_SECONDS):
+            now = time.time()
+            for name, part in self.targets().items():
+                self.series.note(name, LagSample(now, *part.lag()))
+
+    def lags(self, since: float) -> Json:
+        """By target: times, seconds, events."""
+        return {
+            "now": time.time(),
+            "targets": {
+                name: [list(column) for column in zip(*samples, strict=True)]
+                for name, samples in self.series.since(since).items()
+            },
+        }
+
+    def overview(self) -> Json:
+        """The same for everybody who asks within a second."""
+        with self.lock:
+            if time.monotonic() - self.answered_at > LOOK_AGAIN_SECONDS:
+                self.read_folder()
+                self.answer, self.answered_at = self.look(), time.monotonic()
+            return self.answer
+
+    def look(self) -> Json:
+        view, parts = self.run.look(), self.targets()
+        return {
+            "at": time.time(),
+            "sources": [
+                {
+                    "name": source.name,
+                    "captured_here": source.capture is not None,
+                    "state": source.capture.state if source.capture else None,
+                    "problem": source.capture.problem if source.capture else None,
+                    "reachable": source.capture.reachable if source.capture else None,
+                    "head": source.capture.head if source.capture else None,
+                    "journal": source.capture.last if source.capture else None,
+                }
+                for source in view.sources
+            ],
+            "targets": [target_document(look, parts[look.name]) for look in view.targets if look.name in parts],
+            "channels": [
+                {
+                    "name": look.name,
+                    "at": self.run.wiring.config.channel(look.name).at,
+                    "state": look.state,
+                    "problem": look.problem,
+                    "lag_events": look.lag_events,
+                }
+                for look in view.channels
+            ],
+            "silent": list(view.silent),
+            "actions": [one.document() for one in reversed(self.undertakings)],
+            "may_act": self.has_token,
+            **self.slow,
+        }
+
+    def read_folder(self) -> None:
+        """What was read last stays where the folder can't be read."""
+        if time.monotonic() < self.read_next:
+            return
+        began = time.monotonic()
+        try:
+            self.slow = self.read_slowly()
+        except CalqueError as error:
+            LOG.warning("the page tells what it knew: %s", error)
+        took = time.monotonic() - began
+        self.read_next = time.monotonic() + max(READ_AGAIN_SECONDS, took / READ_SHARE)
+
+    def read_slowly(self) -> Mapping[str, Json]:
+        if self.run.wiring is not self.wiring:
+            self.wiring, self.facts = self.run.wiring, {}
+        wiring, own = self.wiring, self.targets()
+        exceptions: list[Mapping[str, Json]] = []
+        for name in own:
+            facts = self.facts.setdefault(name, TargetFacts())
+            for epoch in own[name].target.side().ledger.epochs(after=facts.epoch):
+                facts.note(name, epoch)
+            exceptions += facts.exceptions
+        elsewhere = [
+            {"name": target, "serves": process.serves or None}
+            for process in processes(wiring.control)
+            for target in process.targets
+            if target not in own
+        ]
+        return {
+            "gaps": [
+                {"source": name, **gap}
+                for name, source in wiring.sources.items()
+                for gap in gaps_of(wiring, source)[-MOST_EXCEPTIONS:]
+            ],
+            "exceptions": sorted(exceptions, key=lambda one: str(one["at"]), reverse=True)[:MOST_EXCEPTIONS],
+            "elsewhere": elsewhere,
+            "rules": {
+                name: [f"{rule.value} {pattern}" for rule, pattern in rules_of(wiring.control, name)] for name in own
+            },
+        }
+
+    # Tables
+
+    def part(self, target: str) -> TargetPart:
+        """Raises `Refused` for a target that is not this process's."""
+        parts = self.targets()
+        if target not in parts:
+            raise Refused(f'"{target}" is no target of this process', "", nearest(target, parts))
+        return parts[target]
+
+    def tables(self, query: TableQuery) -> Json:
+        part = self.part(query.target)
+        total, rows = part.find_tables(taking(query.text), query.state, query.offset, query.limit)
+        return {
+            "target": query.target,
+            "total": total,
+            "offset": query.offset,
+            "tables": [table_document(part, row) for row in rows],
+        }
+
+    def table(self, target: str, name: str) -> Json:
+        part = self.part(target)
+        database, _, table = name.partition(".")
+        side = part.target.side()
+        history = table_history(part.source.side().journal, side.ledger, TableName(database, table))
+        row = part.find_table(TableName(database, table))
+        now = {} if row is None else table_document(part, row)
+        return {**history, **now, "target": target}
+
+    # Actions
+
+    def act(self, request: ActionRequest) -> Json:
+        deed = deed_of(request.action)
+        wiring = Wiring(self.run.wiring.config)
+        require_possible(wiring, request.target, request.tables)
+        undertaking = Undertaking(deed, request.target, request.tables)
+        same = [one for one in self.undertakings if one.state == "running" and one.target == request.target]
+        if deed.takes_long() and same:
+            raise Refused(f"{request.target} is being compared", "One comparison goes on at a time", "Wait for it")
+        LOG.info("the page asks: %s %s %s", deed.value, request.target, " ".join(request.tables) or "all")
+        self.undertakings.append(undertaking)
+        if deed.takes_long():
+            thread = threading.Thread(
+                target=self.carry_out, args=(wiring, undertaking), name=f"page-{deed.value}", daemon=True
+            )
+            thread.start()
+        else:
+            self.carry_out(wiring, undertaking)
+        self.answered_at = 0.0
+        return undertaking.document()
+
+    def carry_out(self, wiring: Wiring, undertaking: Undertaking) -> None:
+        try:
+            undertaking.result = do(wiring, undertaking.deed, undertaking.target, undertaking.tables)
+        except CalqueError as error:
+            undertaking.problem = str(error)
+            undertaking.state = "failed"
+        except Exception:
+            undertaking.state, undertaking.problem = "failed", "See the log of the process."
+            LOG.exception("%s, asked for by the page", undertaking.deed.value)
+        else:
+            undertaking.state = "done"
+
+
+def target_document(look: TargetLook, part: TargetPart) -> Json:
+    quarantined = part.find_tables(lambda _: True, TableState.QUARANTINED.value, 0, SHOWN)[1]
+    return {
+        "name": look.name,
+        "source": part.stream.name,
+        "state": look.state,
+        "problem": look.problem,
+        "reachable": look.reachable,
+        "position": look.position,
+        "epoch": look.epoch,
+        "lag_events": look.lag_events,
+        "lag_seconds": round(look.lag_seconds, 1),
+        "tables": dict(look.tables),
+        "copying": copying_of(look.copying),
+        "reading": reading_of(look.reading, look.copying),
+        "lagging": lagging_of(look.lagging),
+        "quarantined": [table_document(part, row) for row in quarantined],
+    }
+
+
+def table_document(part: TargetPart, row: TableRow) -> dict[str, Json]:
+    name_at_target = part.target.plug.admission().name_at_target(row.name)
+    return {
+        "table": str(row.name),
+        "at_target": None if name_at_target == row.name else str(name_at_target),
+        "state": row.state.value,
+        "shows": row.shows,
+        "reason": row.reason,
+        "since_event": row.since_event,
+        "what_to_do": what_to_do(row),
+        "why": row.why.value,
+    }
+
+
+def what_to_do(row: TableRow) -> str:
+    if row.state is not TableState.QUARANTINED:
+        return ""
+    if row.why.value == "held":
+        return WHAT_TO_DO["lost"]
+    return next((text for sign, text in WHAT_TO_DO.items() if sign in row.reason), MEND)
+
+
+def taking(text: str) -> Any:
+    """Whether a name contains the text, or matches it where it is a glob."""
+    wanted = text.strip().lower()
+    if not wanted:
+        return lambda _: True
+    if any(sign in wanted for sign in "*?["):
+        return lambda name: fnmatchcase(f"{name[0]}.{name[1]}", wanted)
+    return lambda name: wanted in f"{name[0]}.{name[1]}"
+
+
+def summary(deed: Deed, result: Mapping[str, Any]) -> Json:
+    """So much of a comparison as a page shows."""
+    if not result:
+        return None
+    if deed is Deed.REPAIR:
+        return {
+            "event_id": result["event_id"],
+            "tables": list(islice(result["tables"], SHOWN)),
+            "left": list(islice(result["left"], SHOWN)),
+        }
+    return {
+        "event_id": result["event_id"],
+        "compared": result["compared"].tables,
+        "count": len(result["differences"]),
+        "differences": list(islice(result["differences"], SHOWN)),
+        "set_aside": len(result["set_aside"]),
+    }

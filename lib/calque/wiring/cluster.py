@@ -1,0 +1,59 @@
+"""Live objects of one cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+from calque.adapters.metastore.catalog import HiveReader
+from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.server import MetastoreServer
+from calque.config.cluster_keys import ENGINES, SPARK_CONNECT
+from calque.config.plugs import Cluster
+from calque.errors import Refused
+from calque.ports.engines import Engine
+
+
+@dataclass(slots=True)
+class ClusterWiring:
+    """What the plug of a cluster names, made when it is first asked for. Nothing is written at its metastore."""
+
+    plug: Cluster
+    _client: Client | None = None
+
+    def catalog(self) -> HiveReader:
+        return HiveReader(self.client())
+
+    def log(self) -> HiveLog:
+        return HiveLog(self.client())
+
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = self._opened()
+        return self._client
+
+    def impatient_server(self, seconds: float) -> MetastoreServer:
+        """What the metastore says of itself, through a connection of its own, on which an answer is waited for no
+        longer than that."""
+        return MetastoreServer(self._opened(connect_timeout=seconds, call_timeout=seconds, connections=1))
+
+    def engine(self) -> Engine:
+        """A new session at the cluster's engine; nothing connects before a statement is run. Raises `Refused` where it
+        has none."""
+        name, address = self.plug.name, self.plug.engine
+        if not address:
+            raise Refused(f"The cluster {name} has no engine", todo=f"Write engine below [clusters.{name}]")
+        scheme = address.partition(":")[0]
+        if scheme == SPARK_CONNECT:
+            from calque.adapters.connect.engine import SparkConnectEngine
+
+            return SparkConnectEngine(address)
+        (point,) = entry_points(group=ENGINES, name=scheme)
+        engine: Engine = point.load()(address)
+        return engine
+
+    def _opened(self, **options: Any) -> Client:
+        keys = self.plug.keys
+        return Client(",".join(keys.metastore), keys.access(), **options)

@@ -1,0 +1,233 @@
+"""Remote tables and databases, on a local and a remote metastore: links follow what they stand for."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from calque.model.names import TableName
+from calque.sandbox import Metastore, MetastoreSettings
+from support.services.linked import Linked
+from support.services.servers import Shared
+from support.services.sparksql import SparkSql
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture
+def linked(shared: Shared, tmp_path: Path) -> Iterator[Linked]:
+    servers = shared("source-3", "target-4")
+    linked = Linked(tmp_path, servers["target-4"].uri, servers["source-3"].uri)
+    yield linked
+    linked.close()
+
+
+def test_links_follow_what_they_stand_for(linked: Linked) -> None:
+    """One process for all of it: each start costs seconds."""
+    here, there = linked.here, linked.there
+    there.database("rm1_shop")
+    there.table("rm1_shop.orders", "1", "2", colour="red")
+    there.table("rm1_shop.staff")
+    here.database("rm1_local")
+    linked.link("rm1_local.orders", "rm1_shop.orders")
+    assert here.parts("rm1_local.orders") == []
+    linked.link_database("rm1_all", "rm1_shop")
+    here.table("rm1_all.taken", own="yes")
+    with linked.running():
+        linked.wait_live("rm1_local.orders", "rm1_all", "rm1_all.orders", "rm1_all.staff")
+        assert here.parts("rm1_local.orders") == here.parts("rm1_all.orders") == ["p=1", "p=2"]
+        shown = here.shown("rm1_local.orders")
+        assert shown is not None
+        assert shown.storage is not None
+        assert shown.storage.location == there.place_of("rm1_shop.orders")
+        assert here.parameters("rm1_local.orders")["colour"] == "red"
+        assert here.parameters("rm1_local.orders")["calque.remote.connected_to"] == "rm1_shop.orders"
+        # Its files are copied, and not any more, under a reader
+        with linked.reader("rm1_local.orders") as seen:
+            linked.sql("ALTER REMOTE TABLE rm1_local.orders SET DATA COPY")
+            linked.wait_until(lambda: all("/warehouse/" in place for place in here.locations("rm1_local.orders")))
+            linked.wait_live("rm1_local.orders")
+            there.partitions("rm1_shop.orders", "2b")
+            linked.wait_until(lambda: here.parts("rm1_local.orders") == ["p=1", "p=2", "p=2b"])
+            assert "/warehouse/" in here.locations("rm1_local.orders")[-1]
+            assert linked.sql("DESCRIBE REMOTE TABLE rm1_local.orders")[-3]["col_name"] == "calque.remote.data"
+            linked.sql("ALTER REMOTE TABLE rm1_local.orders SET DATA NONE")
+            linked.wait_until(lambda: all("/there/" in place for place in here.locations("rm1_local.orders")))
+            there.client.drop_partitions(TableName("rm1_shop", "orders"), ["p=2b"])
+            linked.wait_until(lambda: here.parts("rm1_local.orders") == ["p=1", "p=2"])
+        assert seen == {(2, True), (3, True)}
+        assert not any("/warehouse/" in place for place in here.locations("rm1_all.orders"))
+        # What happens at the remote catalog
+        there.partitions("rm1_shop.orders", "3")
+        there.table("rm1_shop.late")
+        there.table("rm1_shop.taken")
+        linked.wait_until(lambda: here.parts("rm1_local.orders") == ["p=1", "p=2", "p=3"])
+        linked.wait_live("rm1_all.late")
+        linked.wait_until(lambda: linked.state("rm1_all.taken") == "set_aside")
+        assert here.parameters("rm1_all.taken")["own"] == "yes"
+        here.rename("rm1_all.taken", "rm1_local.taken")
+        linked.wait_live("rm1_all.taken")
+        # A new link, while the others go on
+        linked.link("rm1_local.staff", "rm1_shop.staff")
+        linked.wait_live("rm1_local.staff")
+        # Gone, back, renamed
+        there.drop("rm1_shop.staff")
+        linked.wait_until(lambda: linked.state("rm1_local.staff") == "gone")
+        assert "staff" not in here.tables("rm1_all")
+        assert "_calque_links" in here.location("rm1_local.staff")
+        there.table("rm1_shop.staff", "a", columns=("y", "z"))
+        linked.wait_live("rm1_local.staff", "rm1_all.staff")
+        linked.wait_until(lambda: here.parts("rm1_local.staff") == ["p=a"])
+        there.rename("rm1_shop.orders", "rm1_shop.sold")
+        linked.wait_until(lambda: linked.state("rm1_local.orders") == "gone")
+        assert here.parts("rm1_local.orders") == []
+        linked.wait_live("rm1_all.sold")
+        there.rename("rm1_shop.sold", "rm1_shop.orders")
+        linked.wait_live("rm1_local.orders")
+        linked.wait_until(lambda: here.parts("rm1_local.orders") == ["p=1", "p=2", "p=3"])
+        # What happens to links here
+        here.set("rm1_local.orders", {"external.table.purge": "true"})
+        linked.wait_until(lambda: "external.table.purge" not in here.parameters("rm1_local.orders"))
+        here.set("rm1_local.staff", {"calque.remote.connected_to": ""})
+        linked.wait_until(lambda: "rm1_local.staff" not in linked.rows())
+        linked.wait_until(lambda: "calque.source" not in here.parameters("rm1_local.staff"))
+        assert here.parts("rm1_local.staff") == ["p=a"]
+        here.drop("rm1_local.orders")
+        linked.wait_until(lambda: "rm1_local.orders" not in linked.rows())
+        here.table("rm1_all.own")
+        linked.sql("DROP REMOTE DATABASE rm1_all")
+        assert here.tables("rm1_all") == ["own"]
+        assert not [name for name in linked.rows() if name.startswith("rm1_")]
+    assert there.parts("rm1_shop.orders") == ["p=1", "p=2", "p=3"]
+    assert here.shown("rm1_local.orders") is None
+    for value in ("1", "2", "3"):
+        assert there.has_file("rm1_shop.orders", value)
+
+
+def test_links_of_engines_need_leave_and_hostile_ones_are_not_connected_to(shared: Shared, tmp_path: Path) -> None:
+    servers = shared("source-3", "target-4")
+    local, remote = servers["target-4"].uri, servers["source-3"].uri
+    linked = Linked(tmp_path, local, remote, allow=f'"{remote}", "thrift://*:*"')
+    here, there = linked.here, linked.there
+    there.database("rm2_shop")
+    there.table("rm2_shop.orders", "1", colour="red")
+    there.transactional("rm2_shop.bank")
+    there.bare("rm2_shop.back", {"calque.remote.connected_to": "rm2_local.new", "hive.metastore.uris": local})
+    here.database("rm2_local")
+    to = {"calque.remote.connected_to": "rm2_shop.orders", "hive.metastore.uris": remote}
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        port = listener.getsockname()[1]
+        for number, uri in enumerate(
+            (f"thrift://127.0.0.1:{port}", f"thrift://localhost:{port}", f"thrift://[::1]:{port}")
+        ):
+            here.bare(f"rm2_local.hostile{number}", {**to, "hive.metastore.uris": uri})
+        here.bare("rm2_local.itself", {**to, "hive.metastore.uris": local})
+        here.bare("rm2_local.login", {**to, "calque.remote.credentials": "far"})
+        here.bare("rm2_local.secret", {**to, "ssh.password": "x"})
+        here.bare("rm2_local.stranger", to, owner="eve")
+        here.table("rm2_local.full", **to)
+        here.table("rm2_local.parted", "1", **to)
+        here.bare("rm2_local.fine", to)
+        bad = [name for name in here.tables("rm2_local") if name != "fine"]
+        try:
+            linked.start()
+            linked.wait_live("rm2_local.fine")
+            assert here.parts("rm2_local.fine") == ["p=1"]
+            rows = linked.rows()
+            assert {name: rows[f"rm2_local.{name}"]["state"] for name in bad} == dict.fromkeys(bad, "set_aside")
+            assert "Nothing allows links to" in rows["rm2_local.hostile0"]["reason"]
+            assert "the local metastore itself" in rows["rm2_local.itself"]["reason"]
+            assert "no credentials 'far'" in rows["rm2_local.login"]["reason"]
+            assert "secret" in rows["rm2_local.secret"]["reason"]
+            assert "eve does not own" in rows["rm2_local.stranger"]["reason"]
+            assert "files of its own" in rows["rm2_local.full"]["reason"]
+            assert "partitions of its own" in rows["rm2_local.parted"]["reason"]
+            began = time.monotonic()
+            here.bare("rm2_local.later", to)
+            linked.wait_live("rm2_local.later")
+            print(f"a link of an engine was live after {time.monotonic() - began:.1f} s")
+            link = linked.properties()
+            for text, said in (
+                (f"CREATE REMOTE TABLE rm2_local.fine CONNECTED TO rm2_shop.orders {link}", "exists already"),
+                (f"CREATE REMOTE TABLE rm2_local.new CONNECTED TO rm2_shop.ordrs {link}", "There is no table"),
+                (f"CREATE REMOTE TABLE rm2_local.new CONNECTED TO rm2_shop.bank {link}", "can't be linked"),
+                (f"CREATE REMOTE TABLE rm2_none.new CONNECTED TO rm2_shop.orders {link}", "There is no local database"),
+                (f"CREATE REMOTE DATABASE rm2_local CONNECTED TO rm2_shop {linked.properties('DB')}", "exists already"),
+                (f"CREATE REMOTE TABLE rm2_local.new {linked.properties(uri=local)}", "the local metastore itself"),
+                (f"CREATE REMOTE TABLE rm2_local.new CONNECTED TO rm2_shop.back {link}", "go round in a ring"),
+                ("DROP REMOTE TABLE rm2_local.none", "There is no remote table"),
+                ("DROP REMOTE DATABASE rm2_local", "is no remote database"),
+            ):
+                assert_refused(linked, text, said)
+            linked.sql(f"CREATE REMOTE TABLE IF NOT EXISTS rm2_local.fine CONNECTED TO rm2_shop.orders {link}")
+            linked.sql("DROP REMOTE TABLE IF EXISTS rm2_local.none")
+            described = linked.sql("DESCRIBE EXTENDED REMOTE TABLE rm2_local.fine")
+            assert [row["col_name"] for row in described[:2]] == ["x", "p"]
+            assert described[-1] == {"col_name": "hive.metastore.uris", "data_type": remote, "comment": ""}
+            with pytest.raises(BlockingIOError):
+                listener.accept()
+        finally:
+            linked.close()
+
+
+def test_engines_read_links_while_the_remote_catalog_is_down(shared: Shared, tmp_path: Path) -> None:
+    """`run` begins without any link; the last one that goes ends what was for its catalog."""
+    local = shared("target-3")["target-3"]
+    with Metastore.start(MetastoreSettings(version="3.1.3"), tmp_path / "remote") as remote:
+        linked, engine = Linked(tmp_path, local.uri, remote.uri, f'"{remote.uri}"'), None
+        here, there = linked.here, linked.there
+        there.database("rm3_shop")
+        there.table("rm3_shop.orders", "1", "2")
+        there.view("rm3_shop.seen", "SELECT `orders`.`x` FROM `rm3_shop`.`orders`")
+        there.view("rm3_shop.blind", "SELECT `own`.`x` FROM `rm3_private`.`own`")
+        here.database("rm3_local")
+        here.table("rm3_local.own")
+        try:
+            linked.start()
+            engine = SparkSql(local.uri, tmp_path / "spark")
+            assert linked.calque("status")[0] == 0
+            engine.sql(
+                "CREATE EXTERNAL TABLE rm3_local.orders (x INT) PARTITIONED BY (p STRING) STORED AS TEXTFILE "
+                f"LOCATION 'file:{tmp_path}/nothing' TBLPROPERTIES ('calque.remote.connected_to' = "
+                f"'rm3_shop.orders', 'hive.metastore.uris' = '{remote.uri}')"
+            )
+            linked.link_database("rm3_shop", "rm3_shop")
+            linked.wait_live("rm3_local.orders", "rm3_shop.seen")
+            linked.wait_until(lambda: linked.state("rm3_shop.blind") == "set_aside")
+            assert "rm3_private.own is not linked" in linked.reason("rm3_shop.blind")
+            remote.kill()
+            linked.wait_until(lambda: linked.state("rm3_local.orders") == "unreachable")
+            joined = "SELECT count(*) FROM rm3_local.orders a JOIN rm3_local.own b ON a.x = b.x WHERE a.p = '2'"
+            assert engine.sql(joined) == [[1]]
+            assert engine.sql("SELECT count(*) FROM rm3_shop.seen") == [[2]]
+            assert linked.refused("DESCRIBE REMOTE TABLE rm3_local.orders")[0] == 75
+            remote.restart()
+            there.partitions("rm3_shop.orders", "3")
+            linked.wait_until(lambda: here.parts("rm3_local.orders") == ["p=1", "p=2", "p=3"])
+            linked.wait_live("rm3_local.orders")
+            # The same server by another name is another endpoint.
+            other = remote.uri.replace("127.0.0.1", "localhost")
+            linked.sql(f"ALTER REMOTE TABLE rm3_local.orders SET TBLPROPERTIES ('hive.metastore.uris' = '{other}')")
+            linked.wait_until(lambda: "localhost" in here.parameters("rm3_local.orders").get("calque.source", ""))
+            linked.wait_until(lambda: here.parts("rm3_local.orders") == ["p=1", "p=2", "p=3"])
+            engine.sql("DROP TABLE rm3_local.orders")
+            linked.sql("DROP REMOTE DATABASE rm3_shop")
+            linked.wait_until(lambda: "remote.thrift" not in linked.calque("status")[1])
+            assert here.tables("rm3_local") == ["own"]
+            assert "rm3_shop" not in here.client.catalog.databases()
+            assert there.has_file("rm3_shop.orders", "1")
+            assert linked.end() == 0
+        finally:
+            linked.close()
+            if engine is not None:
+                engine.close()
+
+
+def assert_refused(linked: Linked, text: str, said: str) -> None:
+    code, told = linked.refused(text)
+    assert (code, said in told) == (65, True), (text, told)

@@ -1,0 +1,167 @@
+"""A link outlives what it stands for: what the engine's calls do to local objects that are links."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
+from calque.core.image import EVENT, INCARNATION, SOURCE
+from calque.core.link_definitions import CONNECTED_TO, URIS, VIA
+from calque.core.link_objects import unfilled_table
+from calque.engine.sides.linked_catalog import LinkedCatalog
+from calque.errors import Refused
+from calque.model.hive import Column, Database, Partition, Storage, Table
+from calque.model.names import TableName
+from calque.ports import Conflict
+
+LINK = {CONNECTED_TO: "shop.t", VIA: "thrift", URIS: "thrift://far:9083"}
+OTHER = {CONNECTED_TO: "shop.u", VIA: "thrift", URIS: "thrift://far:9083"}
+DATABASE = {CONNECTED_TO: "shop", VIA: "thrift", URIS: "thrift://far:9083"}
+T, U, V = TableName("here", "t"), TableName("here", "u"), TableName("all", "v")
+KEY = Column("p", "string")
+
+
+def replica(name: TableName, *keys: Column, event: int = 7, **more: str) -> Table:
+    """As the engine makes it."""
+    return Table(
+        name.table,
+        name.database,
+        storage=Storage((Column("x", "int"),), "file:/far/t", "in", "out", parameters={}),
+        partition_keys=keys,
+        parameters={"EXTERNAL": "TRUE", SOURCE: f"remote.far:{name}", EVENT: str(event), INCARNATION: "1", **more},
+        type="EXTERNAL_TABLE",
+    )
+
+
+def view(name: TableName, text: str) -> Table:
+    return replace(replica(name), type="VIRTUAL_VIEW", view_original_text=text, view_expanded_text=text)
+
+
+class World:
+    """A local catalog with two links and a linked database, none of them filled; `made` are directories."""
+
+    def __init__(self, habits: object = HIVE_3) -> None:
+        self.plain = MemoryCatalog(MemoryMetastore(habits, "file:/warehouse"))  # type: ignore[arg-type]
+        self.made: list[str] = []
+        self.plain.create_database(Database("here", location="file:/warehouse/here.db", parameters={}))
+        self.plain.create_database(Database("all", location="file:/warehouse/all.db", parameters=DATABASE))
+        for name, link in ((T, LINK), (U, OTHER)):
+            self.plain.create_table(unfilled_table(name, replica(name), link, f"file:/warehouse/empty/{name.table}"))
+        links = {T: LINK, U: OTHER, TableName("all"): DATABASE}
+        self.linked = LinkedCatalog(self.plain, links, lambda name: name in (T, U, V), self.made.extend)
+
+    def parameters(self, name: TableName) -> dict[str, str]:
+        table = self.plain.table(name)
+        assert table is not None
+        return dict(table.parameters or {})
+
+    def location(self, name: TableName) -> str | None:
+        table = self.plain.table(name)
+        assert table is not None
+        assert table.storage is not None
+        return table.storage.location
+
+
+@pytest.fixture(params=[HIVE_3, HIVE_4], ids=["3", "4"])
+def world(request: pytest.FixtureRequest) -> World:
+    return World(request.param)
+
+
+def test_a_link_that_is_not_filled_is_missing_and_a_filled_one_has_no_parameters_of_a_link(world: World) -> None:
+    assert world.linked.table(T) is None
+    assert world.linked.headers("here", ["t", "u"]) == {}
+    world.linked.create_table(replica(T))
+    assert world.parameters(T).items() >= {**LINK, SOURCE: "remote.far:here.t"}.items()
+    shown = world.linked.table(T)
+    assert shown is not None
+    assert not LINK.keys() & (shown.parameters or {}).keys()
+    assert world.linked.headers("here", ["t", "u"]).keys() == {"t"}
+
+
+def test_a_dropped_link_stays_empty_and_comes_back(world: World) -> None:
+    world.linked.create_table(replica(T))
+    world.linked.drop_table(T)
+    assert world.linked.table(T) is None
+    assert world.parameters(T) == {"EXTERNAL": "TRUE", **LINK, **volatile(world.parameters(T))}
+    assert world.location(T) == "file:/warehouse/here.db/_calque_links/t"
+    assert world.made == [world.location(T)]
+    world.linked.create_table(replica(T, event=9))
+    assert world.parameters(T)[EVENT] == "9"
+    assert world.location(T) == "file:/far/t"
+
+
+def test_partitions_of_a_dropped_link_go_and_other_keys_make_it_anew(world: World) -> None:
+    world.linked.create_table(replica(T, KEY))
+    world.linked.add_partitions(T, [Partition(("1",), *T, storage=Storage(location="file:/far/t/p=1"), parameters={})])
+    world.linked.drop_table(T)
+    assert not world.plain.partition_names(T)
+    assert world.parameters(T).items() >= LINK.items()
+    world.linked.create_table(replica(T))
+    assert world.parameters(T).items() >= LINK.items()
+
+
+def test_a_rename_of_the_remote_table_leaves_an_empty_link_and_fills_the_other(world: World) -> None:
+    world.linked.create_table(replica(T, colour="red"))
+    shown = world.linked.table(T)
+    assert shown is not None
+    world.linked.alter_table(T, replace(shown, name="u"))
+    assert world.parameters(U).items() >= {**OTHER, "colour": "red"}.items()
+    assert world.linked.table(T) is None
+    assert world.parameters(T).items() >= LINK.items()
+
+
+def test_a_link_that_somebody_dropped_is_not_made_again(world: World) -> None:
+    world.plain.drop_table(T)
+    with pytest.raises(Conflict):
+        world.linked.create_table(replica(T))
+    with pytest.raises(Conflict):
+        world.linked.drop_table(T)
+
+
+def test_links_of_others_are_neither_dropped_nor_moved(world: World) -> None:
+    others = LinkedCatalog(world.plain, {U: OTHER}, lambda _: True, world.made.extend)
+    world.linked.create_table(replica(T))
+    with pytest.raises(Conflict):
+        others.drop_table(T)
+    table = others.table(T)
+    assert table is not None
+    with pytest.raises(Conflict):
+        others.alter_table(T, replace(table, name="x"))
+    with pytest.raises(Conflict):
+        others.drop_database("all")
+
+
+def test_a_linked_database_stays_where_it_is(world: World) -> None:
+    linked, name = world.linked, "all"
+    assert linked.database(name) is None
+    linked.create_database(Database(name, "far", "file:/far/shop.db", {SOURCE: "remote.far:shop", EVENT: "3"}))
+    made = world.plain.database(name)
+    assert made is not None
+    assert made.location == "file:/warehouse/all.db"
+    assert (made.parameters or {}).items() >= DATABASE.items()
+    shown = linked.database(name)
+    assert shown is not None
+    assert shown.parameters == {SOURCE: "remote.far:shop", EVENT: "3"}
+    linked.alter_database(name, replace(shown, description="farther"))
+    linked.create_table(replica(V))
+    linked.drop_table(V)
+    linked.drop_database(name)
+    assert linked.database(name) is None
+    left = world.plain.database(name)
+    assert left is not None
+    assert left.parameters == DATABASE
+
+
+def test_a_view_of_tables_that_are_not_linked_is_refused(world: World) -> None:
+    world.linked.create_table(view(T, "SELECT x FROM here.u"))
+    for text in ("SELECT x FROM here.own", "SELECT x FROM own", "SELECT FROM FROM ("):
+        with pytest.raises(Refused):
+            world.linked.create_table(view(V, text))
+    assert world.plain.table(V) is None
+
+
+def volatile(parameters: dict[str, str]) -> dict[str, str]:
+    """What the server sets by itself."""
+    return {key: value for key, value in parameters.items() if key.startswith(("transient", "num", "total"))}

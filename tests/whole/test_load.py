@@ -1,0 +1,174 @@
+"""REPL LOAD: dumps that Hive itself wrote, played into a target in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from calque.adapters.dumps.directory import open_dump
+from calque.adapters.files.storage import FileStorage
+from calque.errors import Refused
+from calque.model.ledger import TableState
+from calque.model.names import TableName
+from calque.streams.load import LoadBounds
+from support.sources.loads import RECORDED_POLICY, LoadWorld, unpack_recorded
+from support.sources.recorded_dumps import BOOTSTRAP, INCREMENT
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> str:
+    return unpack_recorded(tmp_path / "source")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LoadWorld:
+    return LoadWorld(tmp_path, RECORDED_POLICY)
+
+
+def names(world: LoadWorld) -> dict[str, object]:
+    """What is shown, with the names of the files in place of their contents."""
+
+    def plain(shown: object) -> object:
+        match shown:
+            case (columns, dict(files)) if all(isinstance(value, bytes) for value in files.values()):
+                return columns, sorted(files)
+            case (columns, dict(parts)):
+                return columns, {values: sorted(files) for values, files in parts.items()}
+        return shown
+
+    return {name: plain(shown) for name, shown in world.shown("dst").items()}
+
+
+BOOTSTRAPPED = {
+    "chi_ld": (("id", "pid"), []),
+    "par_ent": (("id", "code"), []),
+    "part": (
+        ("id", "v"),
+        {
+            ("2024-01-01", "0"): ["d2.txt"],
+            ("2024-01-01", "1"): ["d3.txt"],
+            ("2024-01-02", "0"): ["d4.txt"],
+            ("a b/c=d#e%", "7"): ["d5.txt"],
+        },
+    ),
+    "plain": (("id", "name"), ["d1.txt"]),
+    "pq": (("id", "s", "m"), {("2024-02-01",): []}),
+    "todrop": (("a",), []),
+    "torename": (("a",), {("x",): ["d6.txt"]}),
+    "v_plain": "SELECT `plain`.`id`, `plain`.`name` FROM `dst`.`plain` WHERE `plain`.`id` > 0",
+}
+INCREASED = {
+    "chi_ld": (("id", "pid"), []),
+    "n1": (("a", "b"), {("1",): ["d9.txt"], ("2",): [], ("3",): ["d8.txt"]}),
+    "par_ent": (("id", "code"), []),
+    "part": (
+        ("id", "v"),
+        {("2024-01-01", "1"): [], ("2024-01-09", "9"): ["d2.txt"], ("a b/c=d#e%", "7"): ["d5.txt"]},
+    ),
+    "plain": (("id", "name", "extra"), []),
+    "pq": (("id", "s", "m"), {("2024-02-01",): []}),
+    "renamed": (("a",), {("x",): ["d12.txt", "d6.txt"]}),
+    "torename": (("z",), []),
+    "v_plain": "SELECT `plain`.`id` FROM `dst`.`plain`",
+}
+"""The source's states at events 22 and 90 (tests/golden/dumps/hive-4.0.1-history.txt), of which Hive's own load of the
+second left `v_plain`, `plain` and two functions behind."""
+
+
+def test_hives_bootstrap_and_its_increment_are_the_sources_states(recorded: str, world: LoadWorld) -> None:
+    assert world.load(f"{recorded}/{BOOTSTRAP}") == []
+    assert names(world) == BOOTSTRAPPED
+    assert world.load(f"{recorded}/{INCREMENT}") == []
+    assert names(world) == INCREASED
+    epoch = world.ledger.last_epoch()
+    assert epoch is not None
+    assert (epoch.event_id, epoch.bridges) == (90, ())
+    assert world.target.the_database("dst").owner == "bob"
+    assert world.target.functions("dst") == ["f_inc"]
+
+
+@pytest.mark.parametrize("tasks", [1, 3, 10])
+def test_an_increment_in_small_passes_comes_to_the_same(recorded: str, world: LoadWorld, tasks: int) -> None:
+    world.load(f"{recorded}/{BOOTSTRAP}")
+    assert world.load(f"{recorded}/{INCREMENT}", LoadBounds(tasks, 8)) == []
+    assert names(world) == INCREASED
+
+
+def test_a_dump_that_is_loaded_twice_changes_nothing(recorded: str, world: LoadWorld) -> None:
+    for dump in (BOOTSTRAP, INCREMENT):
+        world.load(f"{recorded}/{dump}")
+        before = world.target.current()
+        world.load(f"{recorded}/{dump}")
+        assert world.target.current() == before
+
+
+def test_constraints_and_statistics_come_along(recorded: str, world: LoadWorld) -> None:
+    world.load(f"{recorded}/{BOOTSTRAP}")
+    own = {constraint.name for constraint in world.catalog.constraints(TableName("dst", "par_ent"))}
+    assert {"pk_parent", "uk_parent"} <= own
+    assert [key.name for key in world.catalog.foreign_keys_to(TableName("dst", "par_ent"))] == ["fk_child"]
+    world.load(f"{recorded}/{INCREMENT}")
+    own = {constraint.name for constraint in world.catalog.constraints(TableName("dst", "par_ent"))}
+    assert "uk_parent" not in own
+    assert "pk_n1" in {constraint.name for constraint in world.catalog.constraints(TableName("dst", "n1"))}
+
+
+def test_a_file_that_is_nowhere_sets_its_table_aside_and_no_other(
+    tmp_path: Path, recorded: str, world: LoadWorld
+) -> None:
+    kept = tmp_path / "source" / "cmroot" / "d6.txt_1dcca23355272056f04fe8bf20edfce0"
+    lying = tmp_path / "source" / "warehouse" / "src.db" / "renamed" / "p=x" / "d6.txt"
+    content = kept.read_bytes()
+    kept.unlink()
+    (row,) = world.load(f"{recorded}/{BOOTSTRAP}")
+    assert (row.name, row.state) == (TableName("src", "torename"), TableState.QUARANTINED)
+    assert "torename/p=x/d6.txt is nowhere to be had" in row.reason
+    assert str(kept) in row.reason
+    assert "torename" not in names(world)
+    kept.write_bytes(content)
+    assert lying.exists()
+    assert world.load(f"{recorded}/{BOOTSTRAP}") == []
+    assert names(world) == BOOTSTRAPPED
+
+
+def test_a_file_of_another_content_at_its_place_is_taken_from_the_change_manager(
+    tmp_path: Path, recorded: str, world: LoadWorld
+) -> None:
+    place = tmp_path / "source" / "warehouse" / "src.db" / "plain" / "d1.txt"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(b"something else")
+    assert world.load(f"{recorded}/{BOOTSTRAP}") == []
+    (content,) = dict(world.shown("dst")["plain"][1]).values()  # type: ignore[index]
+    assert len(content) == 12
+    assert content != b"something else"
+
+
+def test_a_link_is_read_as_the_file_that_it_leads_to_and_one_that_leads_nowhere_is_no_file(
+    tmp_path: Path, recorded: str, world: LoadWorld
+) -> None:
+    kept = tmp_path / "source" / "cmroot" / "d6.txt_1dcca23355272056f04fe8bf20edfce0"
+    elsewhere, content = tmp_path / "elsewhere", kept.read_bytes()
+    kept.unlink()
+    kept.symlink_to(kept)
+    (row,) = world.load(f"{recorded}/{BOOTSTRAP}")
+    assert (row.name, row.state) == (TableName("src", "torename"), TableState.QUARANTINED)
+    kept.unlink()
+    kept.symlink_to(elsewhere)
+    (row,) = world.load(f"{recorded}/{BOOTSTRAP}")
+    assert "torename/p=x/d6.txt is nowhere to be had" in row.reason
+    elsewhere.write_bytes(content)
+    assert world.load(f"{recorded}/{BOOTSTRAP}") == []
+    assert names(world) == BOOTSTRAPPED
+
+
+def test_a_dump_that_is_not_complete_is_refused(tmp_path: Path, recorded: str) -> None:
+    finished = tmp_path / "source" / "repl" / INCREMENT / "hive" / "_finished_dump"
+    finished.unlink()
+    with pytest.raises(Refused, match=r"is not complete\. It has no _finished_dump"):
+        open_dump(FileStorage(), f"{recorded}/{INCREMENT}")
+
+
+def test_a_directory_that_is_no_dump_is_refused(recorded: str) -> None:
+    with pytest.raises(Refused, match="is no dump"):
+        open_dump(FileStorage(), recorded)
