@@ -37,7 +37,7 @@ test prove bench: install-tests
 	  [ "$${version:-0}" -ge 17 ] || { echo 'calque: Java 17 is missing. Spark and the metastores run on it.' \
 	  'Install it (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME to one.' >&2; exit 69; }
 	'$(PYTHON)' -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sandbox,dev,clusters]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sandbox,dev,clusters,ssh]'
 	@touch $@
 
 demo: install
@@ -90,7 +90,7 @@ site: .venv/docs
 constraints:
 	rm -rf .cache/constraints
 	'$(PYTHON)' -m venv .cache/constraints
-	.cache/constraints/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev,docs,hdfs,clusters]'
+	.cache/constraints/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev,docs,hdfs,clusters,ssh]'
 	@{ echo '# Made by `make constraints`: the versions that `make install` takes.'; \
 	  .cache/constraints/bin/python -m pip freeze --disable-pip-version-check --exclude-editable; } >constraints.txt
 	rm -rf .cache/constraints

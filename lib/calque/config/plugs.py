@@ -18,7 +18,7 @@ from calque.config.remote_keys import Remotes
 from calque.config.serve_keys import Serve
 from calque.core.admit import Admission
 from calque.errors import Refused, nearest
-from calque.model.access import MetastoreAccess
+from calque.model.access import MetastoreAccess, SshRoute
 from calque.model.clusters import Clusters
 from calque.model.links import Endpoint
 from calque.model.names import TableName
@@ -29,7 +29,8 @@ from calque.model.state_places import SourcePlaces
 @dataclass(frozen=True, slots=True)
 class HiveSource:
     """A Hive metastore whose log is captured into a journal. `places` says where its state lies. One that links made a
-    source has an `endpoint`; with `far_only` nothing near is connected to, whatever its names lead to."""
+    source has an `endpoint`; with `far_only` nothing near is connected to, whatever its names lead to. With a `route`
+    it is reached over SSH."""
 
     name: str
     keys: sections.Source
@@ -37,10 +38,11 @@ class HiveSource:
     places: SourcePlaces
     endpoint: Endpoint | None = None
     far_only: bool = False
+    route: SshRoute | None = None
 
     def access(self) -> MetastoreAccess:
         """As whom, and how, the metastore is called."""
-        return replace(self.keys.access(), far_only=self.far_only)
+        return replace(self.keys.access(), far_only=self.far_only, route=self.route)
 
     def topic(self) -> str:
         """The journal's topic: `<source name>.events` unless the file names one."""

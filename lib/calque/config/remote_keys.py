@@ -8,14 +8,17 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
-from calque.config.checks import OptionalLocation, OptionTable, PositiveDuration, User
+from calque.config.checks import OptionalFile, OptionalLocation, OptionTable, PositiveDuration, User
 from calque.config.keys import Journal, MetastoreSection, Section, Source, Target, TlsSection
 from calque.config.login_misfits import misfits
 from calque.config.places import metastores
 from calque.config.pydantic_errors import WrongError, with_pydantic_errors
 from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
 from calque.core.link_permission import require_pattern
+from calque.core.link_definitions import URIS
+from calque.core.ssh_routes import ROUTE, route_of
 from calque.errors import Refused
+from calque.model.access import SshRoute
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
@@ -30,6 +33,14 @@ class Credentials(Section):
     token_env: SecretVariable = None
     token_file: SecretFile = None
     tls: TlsSection = Field(default_factory=dict, validate_default=True)
+    private_keys: Annotated[tuple[OptionalFile, ...], Strict(False)] = ()
+    known_hosts: OptionalFile = ""
+    passphrase_env: SecretVariable = None
+    passphrase_file: SecretFile = None
+
+
+LOGIN = tuple(key for key in MetastoreSection.model_fields if key != "metastore")
+"""Keys that say as whom a metastore is called."""
 
 
 def _named(credentials: Mapping[str, Credentials]) -> Mapping[str, Credentials]:
@@ -39,6 +50,7 @@ def _named(credentials: Mapping[str, Credentials]) -> Mapping[str, Credentials]:
             raise WrongError(Refused(f'"{name}" is no name', why, "Write e.g. [remotes.credentials.far]"), name)
         one_secret("password", section.password_env, section.password_file)
         one_secret("token", section.token_env, section.token_file)
+        one_secret("passphrase", section.passphrase_env, section.passphrase_file)
     return credentials
 
 
@@ -67,11 +79,22 @@ def remote_source(name: str, uris: str, credentials: Credentials) -> Source:
         metastore=metastores(uris),
         pin="none",
         allow_weak_log=True,
-        **{key: getattr(credentials, key) for key in Credentials.model_fields},
+        **{key: getattr(credentials, key) for key in LOGIN},
     )
     for _, refused in misfits(source):
         raise refused
     return source
+
+
+def ssh_route(settings: Mapping[str, str], credentials: Credentials) -> SshRoute | None:
+    """The way to a remote metastore; None where it is connected to directly. Raises `Refused`."""
+    if ROUTE not in settings:
+        return None
+    if any(not uri.startswith("thrift://") for uri in metastores(settings[URIS])):
+        todo = "Write a thrift:// address, or leave VIA out"
+        raise Refused("An address by HTTP does not go over SSH", f"'{URIS}' has one", todo)
+    passphrase = one_secret("passphrase", credentials.passphrase_env, credentials.passphrase_file)
+    return route_of(settings, credentials.private_keys, credentials.known_hosts, passphrase)
 
 
 def projection(
@@ -83,7 +106,7 @@ def projection(
     data: Mapping[str, str],
 ) -> Target:
     """The local metastore as a section of `[targets]` would have it, for links; of those in `data` files are copied."""
-    login = {key: getattr(remotes, key) for key in (*Credentials.model_fields, "metastore", "lease", "storage")}
+    login = {key: getattr(remotes, key) for key in (*LOGIN, "metastore", "lease", "storage")}
     return Target.model_construct(
         warehouse=warehouse,
         include=include,

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from calque.core.ssh_routes import KEYS, KNOWN_HOSTS, ROUTE, TIMEOUT
 from calque.errors import Refused, nearest
 from calque.model.links import ClientForm, Endpoint, LinkDefinition
 from calque.model.names import TableName, table_name
@@ -34,6 +35,15 @@ THRIFT = ClientForm(
     frozenset({URIS, CREDENTIALS}),
     frozenset({URIS}),
     URIS,
+)
+SSH = ClientForm(
+    "ssh",
+    frozenset({"SSHThriftHiveMetastoreClientFactory"}),
+    frozenset({URIS, CREDENTIALS, ROUTE, KEYS, KNOWN_HOSTS, TIMEOUT}),
+    frozenset({URIS, ROUTE}),
+    URIS,
+    frozenset({KEYS, KNOWN_HOSTS}),
+    ROUTE,
 )
 SECRET = re.compile(r"(password|passwd|pwd|passphrase|secret|token|(access|account|shared)[._-]?key)", re.IGNORECASE)
 """What a parameter's name has whose value is a secret."""

@@ -3,7 +3,9 @@
 
 A pattern is an address with `*` and `?` in it, as `thrift://hms-*.corp:9083`; neither stands for `/`, `:` or `@`. What
 is near calque itself (loopback, link-local and unspecified addresses) must be written out, its port too: no wildcard
-reaches it. A name may still lead there by DNS: who connects asks `is_near` again, of the address that was resolved.
+reaches it. Over SSH each hop (`ssh://bastion:22`) and the metastore need a pattern, and near calque itself is only what
+the first hop's host is. A name may still lead there by DNS: who connects asks `is_near` again, of the address that was
+resolved.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from calque.core.link_definitions import CREDENTIALS
+from calque.core.ssh_routes import hops_of
 from calque.errors import Refused
 from calque.model.links import ClientForm, Endpoint
 
@@ -33,9 +36,12 @@ def refusal(
     """Why nothing may be connected to; None where it may. `granted` are endpoints that statements named, `credentials`
     the names of sections. The local metastore, at `own_addresses`, is no remote for anybody."""
     settings = dict(endpoint.settings)
-    addresses = [part.strip() for part in settings.get(client.addresses, "").split(",") if part.strip()]
+    try:
+        direct, behind = _addresses(endpoint, client)
+    except Refused as refused:
+        return refused
     own = {_place(address) for address in own_addresses}
-    if any(_place(address) in own for address in addresses):
+    if any(_place(address) in own for address in direct):
         return Refused("The link leads to the local metastore itself", "", "Name another metastore, or make a view")
     name = settings.get(CREDENTIALS, "")
     if name and name not in credentials:
@@ -46,21 +52,22 @@ def refusal(
     if files := sorted(client.key_files & settings.keys()):
         todo = f"Write a section [remotes.credentials.NAME], and name it with '{CREDENTIALS}' = 'NAME'"
         return Refused(f"'{files[0]}' names a file of calque's machine", "Only a statement may do that", todo)
-    for address in addresses:
-        if not is_allowed(address, allow):
-            todo = "Add a pattern for it to [remotes] allow, or make the link by CREATE REMOTE in calque sql"
-            return Refused(f"Nothing allows links to {address}", "An engine's parameters alone name it", todo)
-    if not addresses:
+    denied = [address for address in direct if not is_allowed(address, allow)]
+    denied += [address for address in behind if not is_allowed(address, allow, behind_hop=True)]
+    if denied:
+        todo = "Add a pattern for it to [remotes] allow, or make the link by CREATE REMOTE in calque sql"
+        return Refused(f"Nothing allows links to {denied[0]}", "An engine's parameters alone name it", todo)
+    if not direct:
         return Refused("The link names no address that could be allowed", "", "Make it by CREATE REMOTE in calque sql")
     return None
 
 
-def is_allowed(address: str, allow: Collection[str]) -> bool:
-    """Whether one of the patterns allows the address."""
+def is_allowed(address: str, allow: Collection[str], *, behind_hop: bool = False) -> bool:
+    """Whether one of the patterns allows the address. One that a hop of SSH connects to is not near calque itself."""
     normal = _normal(address)
     if normal is None:
         return False
-    near = is_near(_host(normal))
+    near = not behind_hop and is_near(_host(normal))
     return any(bool(_expression(pattern).fullmatch(normal)) and not (near and _is_wild(pattern)) for pattern in allow)
 
 
@@ -78,8 +85,8 @@ def is_far_only(endpoint: Endpoint, client: ClientForm, granted: Collection[Endp
     it does not write a near address out, which a pattern has to allow as it stands."""
     if endpoint in granted:
         return False
-    addresses = dict(endpoint.settings).get(client.addresses, "").split(",")
-    return not all(is_near(_host(_normal(part.strip()) or "")) for part in addresses if part.strip())
+    direct, _ = _addresses(endpoint, client)
+    return not all(is_near(_host(_normal(address) or "")) for address in direct)
 
 
 def is_near(host: str) -> bool:
@@ -95,6 +102,16 @@ def is_near(host: str) -> bool:
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     address = mapped or address
     return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+
+
+def _addresses(endpoint: Endpoint, client: ClientForm) -> tuple[list[str], list[str]]:
+    """What calque itself connects to, and what hops of SSH connect to for it. Raises `Refused` for what is no route."""
+    settings = dict(endpoint.settings)
+    addresses = [part.strip() for part in settings.get(client.addresses, "").split(",") if part.strip()]
+    if not client.route:
+        return addresses, []
+    first, *others = (f"ssh://{hop.place()}" for hop in hops_of(settings[client.route]))
+    return [first], [*others, *addresses]
 
 
 def _normal(address: str) -> str | None:

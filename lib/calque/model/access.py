@@ -30,6 +30,41 @@ class TokenLogin:
     token: Secret
 
 
+@dataclass(frozen=True, slots=True)
+class SshHop:
+    """A machine on the way, as whom it is logged in to. The hop before it resolves its name."""
+
+    user: str
+    host: str
+    port: int = 22
+
+    def place(self) -> str:
+        """Host and port."""
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.place()}"
+
+
+@dataclass(frozen=True, slots=True)
+class SshRoute:
+    """The way to a metastore: the last hop resolves the metastore's name and connects to it.
+
+    keys: paths of files of private keys, one for each hop, or one for all. passphrase: of all that are encrypted.
+    known_hosts: path of the file that says which keys the hops have. seconds: how long each step may take.
+    """
+
+    hops: tuple[SshHop, ...]
+    keys: tuple[str, ...]
+    known_hosts: str
+    passphrase: Secret | None = None
+    seconds: float = 30.0
+
+    def key(self, number: int) -> str:
+        """Of the hop of that number, from 0."""
+        return self.keys[number] if len(self.keys) > 1 else self.keys[0]
+
+
 Login = NoLogin | PasswordLogin | TokenLogin
 
 
@@ -40,12 +75,14 @@ class MetastoreAccess:
     user: the name that calls are made under; empty for the operating system's, as Hive's own clients have it.
     tls: None for connections that anybody on the way can read, but where an address begins with https.
     far_only: nothing is connected to that is near calque itself (`core.link_permission`), whatever its name.
+    route: None for a metastore that is connected to directly.
     """
 
     user: str = ""
     login: Login = NoLogin()
     tls: Tls | None = None
     far_only: bool = False
+    route: SshRoute | None = None
 
     def user_name(self) -> str:
         """Raises `Refused` where the operating system has no name for the user."""

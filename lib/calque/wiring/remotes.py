@@ -16,7 +16,7 @@ from calque.adapters.metastore.log import HiveLog
 from calque.config import Config
 from calque.config import load as load_file
 from calque.config.plugs import HiveSource, HiveTarget, Source, Target
-from calque.config.remote_keys import NOBODY, Remotes, journal, projection, remote_source
+from calque.config.remote_keys import NOBODY, Remotes, journal, projection, remote_source, ssh_route
 from calque.core.link_definitions import CLIENTS, COPY, CREDENTIALS, URIS, client_of, endpoint_name, parameters_of
 from calque.core.link_permission import is_far_only
 from calque.core.link_records import as_record, by_endpoint, of_record
@@ -150,7 +150,8 @@ def source_of(keys: Remotes, endpoint: Endpoint, *, far_only: bool) -> HiveSourc
     name = endpoint_name(endpoint, client_of(endpoint.via, CLIENTS))
     credentials = keys.credentials.get(settings.get(CREDENTIALS, ""), NOBODY)
     section = remote_source(name, settings[URIS], credentials)
-    return HiveSource(name, section, journal(), SourcePlaces(name), endpoint, far_only)
+    route = ssh_route(settings, credentials)
+    return HiveSource(name, section, journal(), SourcePlaces(name), endpoint, far_only, route)
 
 
 def target_of(config: Config, local: TableName) -> HiveTarget | None:
