@@ -14,8 +14,8 @@ from calque.config.login_misfits import misfits
 from calque.config.places import metastores
 from calque.config.pydantic_errors import WrongError, with_pydantic_errors
 from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
-from calque.core.link_permission import require_pattern
 from calque.core.link_definitions import URIS
+from calque.core.link_permission import require_pattern
 from calque.core.ssh_routes import ROUTE, route_of
 from calque.errors import Refused
 from calque.model.access import SshRoute
