@@ -16,6 +16,7 @@ from calque.config.pydantic_errors import WrongError, with_pydantic_errors
 from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
 from calque.core.link_permission import require_pattern
 from calque.errors import Refused
+from calque.ports.remotes import RemoteAccess
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
@@ -60,18 +61,31 @@ NOBODY = Credentials()
 
 
 def remote_source(name: str, uris: str, credentials: Credentials) -> Source:
-    """A remote metastore as a section `[source]` would have it. No file of it is kept, and its log is taken as it is:
-    who links to it can't configure it. Raises `Refused`."""
+    """A remote metastore as a section `[source]` would have it; a catalog that is none has no addresses. No file of it
+    is kept, and its log is taken as it is: who links to it can't configure it. Raises `Refused`."""
     source = Source.model_construct(
         name=name,
-        metastore=metastores(uris),
+        metastore=metastores(uris) if uris else (),
         pin="none",
         allow_weak_log=True,
         **{key: getattr(credentials, key) for key in Credentials.model_fields},
     )
-    for _, refused in misfits(source):
-        raise refused
+    if uris:
+        for _, refused in misfits(source):
+            raise refused
     return source
+
+
+def remote_access(remotes: Remotes, credentials: Credentials, *, far_only: bool) -> RemoteAccess:
+    """As whom a catalog is called that is no metastore."""
+    return RemoteAccess(
+        credentials.user,
+        one_secret("password", credentials.password_env, credentials.password_file),
+        one_secret("token", credentials.token_env, credentials.token_file),
+        credentials.tls.tls() if credentials.tls.model_fields_set else None,
+        remotes.storage,
+        far_only,
+    )
 
 
 def projection(

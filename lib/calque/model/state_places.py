@@ -43,6 +43,11 @@ class SourcePlaces:
         return self._below("pins")
 
     @property
+    def looks(self) -> str:
+        """The file with the log of our own, of a catalog that has none."""
+        return self._below("looks.sqlite")
+
+    @property
     def journal_record(self) -> str:
         """Where the journal is and where it begins."""
         return self._below("journal")

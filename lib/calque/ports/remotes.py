@@ -8,15 +8,18 @@ A package adds a client by an entry point of the group `calque.remotes` that nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from calque.core.log_messages import LogMessage
+from calque.core.looks import KnownTable
 from calque.model.hive import Database, Partition, Table
 from calque.model.links import ClientForm
-from calque.model.names import TableName
+from calque.model.names import EventId, TableName
 from calque.model.secrets import Secret
 from calque.model.tls import Tls
+from calque.ports.source import EventLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +77,46 @@ class RemoteClient(Protocol):
 
     def connect(self, settings: Mapping[str, str], access: RemoteAccess) -> RemoteCatalog:
         """Nothing is asked before the catalog is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedDatabase:
+    """What a look found of a database; no definition: it is gone, or nobody asks for it any more."""
+
+    name: str
+    definition: Database | None
+    messages: tuple[LogMessage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LookedTable:
+    """The same of a table. `changed` and `gone` are the partitions that are other ones than before."""
+
+    name: TableName
+    known: KnownTable | None
+    messages: tuple[LogMessage, ...] = ()
+    changed: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+class Looks(EventLog, Protocol):
+    """The log that looks at a catalog make, and what the last look knew. One process appends."""
+
+    def databases(self) -> Mapping[str, Database]: ...
+
+    def databases_with_tables(self) -> Sequence[str]: ...
+
+    def versions(self, database: str) -> Mapping[str, str]:
+        """Of the tables that are known, by name."""
+
+    def partitioned(self, database: str) -> Collection[str]:
+        """The names of those that have partition keys."""
+
+    def table(self, name: TableName) -> KnownTable | None: ...
+
+    def append(self, seconds: int, databases: Sequence[LookedDatabase], tables: Sequence[LookedTable]) -> EventId:
+        """Record what a look at that time found, and make its messages the next events, all or nothing. Returns the
+        newest event id; ids have no holes."""
+
+    def forget(self, upto: EventId) -> None:
+        """Let go of events up to that one."""
