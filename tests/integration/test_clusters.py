@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -28,9 +31,11 @@ from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from support.judges.documents import read_document
+from support.runs.seeds import seed
 from support.services.connect import ConnectServer
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
+from support.worlds.small_warehouses import FIRST_KEPT, REPLICAS, Warehouse, drawn
 
 pytestmark = pytest.mark.timeout(900)
 """Three metastores, a run and two engines start for the first test that needs them."""
@@ -301,6 +306,86 @@ def test_a_statement_runs_on_the_cluster_that_is_chosen_and_its_rows_come_back(w
         }.items():
             with pytest.raises(calque.ProgrammingError, match=said):
                 cursor.execute(statement)
+
+
+class Warehouses(Deployment):
+    """A source, which is C1, and a target, which is C2, with what small warehouses keep there."""
+
+    drawn: Sequence[Warehouse] = ()
+
+    def policy(self, name: str, index: int) -> Policy:  # noqa: ARG002
+        include = (f"{self.databases[0]}.*",)
+        return Policy(name, "hq", include=include, warehouse=f"file://{self.root}/wh_{name}")
+
+    def text(self, source: Metastore) -> str:
+        database = self.databases[0]
+        tables = [table for warehouse in self.drawn for table in warehouse.tables]
+        by_replica = {kind: [f"{database}.{one.name}" for one in tables if one.replica == kind] for kind in REPLICAS}
+        renamed = ", ".join(f'"{name}" = "{name}_c2"' for name in by_replica["renamed"])
+        days = ", ".join(f'"{name}" = "ds >= \'{FIRST_KEPT}\'"' for name in by_replica["days"])
+        return "\n".join(
+            [
+                super().text(source).replace("rename = {  }", f"rename = {{ {renamed} }}"),
+                f"exclude = {json.dumps(by_replica['none'])}",
+                f"partitions = {{ {days} }}",
+            ]
+        )
+
+    def make(self, folder: Path) -> None:
+        """Draw 200, and make them at the source."""
+        database, chance = self.databases[0], random.Random(seed())
+        self.drawn = [drawn(chance, number) for number in range(200)]
+        source = Source(self.source.client, folder, seed())
+        source.create_database(database)
+        columns = (*ID, Column("x", "string"))
+        for warehouse in self.drawn:
+            for table in warehouse.tables:
+                name = TableName(database, table.name)
+                source.create_table(name, columns, DS if table.keyed else (), rows=0 if table.keyed else 4)
+                if table.keyed:
+                    source.add_partitions(name, DAYS, rows=3)
+            for view in warehouse.views:
+                source.create_view(TableName(database, view.name), TableName(database, view.base), columns)
+
+
+def test_a_chosen_cluster_gives_the_rows_of_the_primary(
+    shared: Shared, engines: Mapping[str, ConnectServer], tmp_path: Path
+) -> None:
+    servers = shared("source-3", "target-3")
+    deployment = Warehouses(tmp_path, next(NUMBERS), servers["source-3"], {"dr": servers["target-3"]}, 1)
+    deployment.make(tmp_path / "c1")
+    deployment.config.write_text(deployment.text(servers["source-3"]))
+    try:
+        ended = deployment.calque("run", "--until", "head", timeout=280)
+        assert ended.returncode == 0, ended.stderr
+    finally:
+        deployment.close()
+    uris = {"C1": servers["source-3"].uri, "C2": servers["target-3"].uri}
+    config = World(deployment, tmp_path, uris).write(C1=engines["source"].url, C2=engines["target"].url)
+    queries = [warehouse.query for warehouse in deployment.drawn]
+
+    def rows_at(cluster: str) -> dict[str, list[str] | None]:
+        """The rows of each query; none of one that the cluster can't answer."""
+        rows: dict[str, list[str] | None] = {}
+        with calque.connect(config) as connection, connection.cursor() as cursor:
+            cursor.execute(f"USE {deployment.databases[0]}")
+            cursor.execute(f"USE CLUSTER {cluster}")
+            for query in queries:
+                try:
+                    rows[query] = sorted(map(repr, cursor.execute(query).fetchall()))
+                except calque.ProgrammingError as error:
+                    if "is not there" not in str(error) and "partitions" not in str(error):
+                        raise
+                    rows[query] = None
+        return rows
+
+    with ThreadPoolExecutor(2) as pool:
+        primary, secondary = pool.map(rows_at, ("C1", "C2"))
+    answered = {query: rows for query, rows in secondary.items() if rows is not None}
+    assert None not in primary.values()
+    assert len(queries) // 4 < len(answered) < len(queries) * 3 // 4
+    assert answered == {query: primary[query] for query in answered}
+    assert sum(bool(rows) for rows in answered.values()) > len(answered) // 2
 
 
 def test_values_of_an_engine_are_python_s_for_programs_and_json_for_others(world: World, running: Path) -> None:
