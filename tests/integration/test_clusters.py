@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -30,6 +31,7 @@ from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
+from calque.statements.dbapi import Cursor
 from support.judges.documents import read_document
 from support.runs.seeds import seed
 from support.services.connect import ConnectServer
@@ -364,28 +366,36 @@ def test_a_chosen_cluster_gives_the_rows_of_the_primary(
     config = World(deployment, tmp_path, uris).write(C1=engines["source"].url, C2=engines["target"].url)
     queries = [warehouse.query for warehouse in deployment.drawn]
 
-    def rows_at(cluster: str) -> dict[str, list[str] | None]:
-        """The rows of each query; none of one that the cluster can't answer."""
-        rows: dict[str, list[str] | None] = {}
-        with calque.connect(config) as connection, connection.cursor() as cursor:
-            cursor.execute(f"USE {deployment.databases[0]}")
-            cursor.execute(f"USE CLUSTER {cluster}")
+    def rows(cursor: Cursor, query: str) -> list[str]:
+        return sorted(map(repr, cursor.execute(query).fetchall()))
+
+    def compared(queries: Sequence[str]) -> list[tuple[list[str] | None, list[str]]]:
+        """The rows of each query at the secondary, None where that can't answer, and then at the primary."""
+        with ExitStack() as stack:
+            primary, secondary = (
+                stack.enter_context(stack.enter_context(calque.connect(config)).cursor()) for _ in range(2)
+            )
+            for cursor, cluster in ((primary, "C1"), (secondary, "C2")):
+                cursor.execute(f"USE {deployment.databases[0]}")
+                cursor.execute(f"USE CLUSTER {cluster}")
+            both = []
             for query in queries:
                 try:
-                    rows[query] = sorted(map(repr, cursor.execute(query).fetchall()))
+                    found = rows(secondary, query)
                 except calque.ProgrammingError as error:
                     if "is not there" not in str(error) and "partitions" not in str(error):
                         raise
-                    rows[query] = None
-        return rows
+                    both.append((None, []))
+                else:
+                    both.append((found, rows(primary, query)))
+            return both
 
     with ThreadPoolExecutor(2) as pool:
-        primary, secondary = pool.map(rows_at, ("C1", "C2"))
-    answered = {query: rows for query, rows in secondary.items() if rows is not None}
-    assert None not in primary.values()
+        outcomes = [pair for pairs in pool.map(compared, (queries[::2], queries[1::2])) for pair in pairs]
+    answered = [(found, expected) for found, expected in outcomes if found is not None]
     assert len(queries) // 4 < len(answered) < len(queries) * 3 // 4
-    assert answered == {query: primary[query] for query in answered}
-    assert sum(bool(rows) for rows in answered.values()) > len(answered) // 2
+    assert [found for found, _ in answered] == [expected for _, expected in answered]
+    assert sum(bool(found) for found, _ in answered) > len(answered) // 2
 
 
 def test_values_of_an_engine_are_python_s_for_programs_and_json_for_others(world: World, running: Path) -> None:

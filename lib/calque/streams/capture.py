@@ -130,7 +130,7 @@ class CapturePart(Part):
     def capture(self, seam: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `EventRepeated`."""
         source, after = self.source.side(), self.stream.begin.event()
-        admissions = [target.plug.admission() for target in self.followers() if target.plug.links is None]
+        admissions = [target.admission() for target in self.followers() if target.plug.links is None]
 
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions) or self.copies_link(name)

@@ -19,6 +19,7 @@ from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import State
 from calque.config.plugs import Source, Target
+from calque.core.admit import Admission
 from calque.core.lease import renewed_after
 from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
@@ -48,10 +49,17 @@ class TargetWiring:
     leaves: int = 0
     _side: TargetSide | None = None
     _lease: Lease | None = None
+    _admission: Admission | None = None
 
     @property
     def places(self) -> TargetPlaces:
         return TargetPlaces(self.plug.name)
+
+    def admission(self) -> Admission:
+        """The policy's names, ready to be asked."""
+        if self._admission is None:
+            self._admission = self.plug.admission()
+        return self._admission
 
     def side(self) -> TargetSide:
         """The target as the engine knows it; written to by whoever has the lease on it."""
@@ -61,7 +69,7 @@ class TargetWiring:
 
     def followed(self) -> SourceSide:
         """The source as the target's policy leaves it."""
-        return narrowed_source(self.source.side(), self.plug.admission().subset)
+        return narrowed_source(self.source.side(), self.admission().subset)
 
     def side_behind(self, fence: Fence, policy: Policy | None = None, ledger: DeltaLedger | None = None) -> TargetSide:
         """Written to as the fence permits; under the target's own policy and with its own ledger, where no other is
@@ -70,7 +78,7 @@ class TargetWiring:
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.query, self.leaves)
         catalog: Catalog = guard.catalog(HiveCatalog(self._client(permit=fence.permit), TargetCapabilities()))
         if self.plug.links is not None:
-            admission = self.plug.admission()
+            admission = self.admission()
             catalog = LinkedCatalog(
                 catalog, self.plug.links, lambda name: admission.source_of(name) is not None, storage.make_directories
             )
@@ -113,12 +121,12 @@ class TargetWiring:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
         keys = self.plug.keys
         locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
-        own_locations = OwnLocations(locations, keys.storage) if self.plug.admission().copies_some else OwnLocations()
+        own_locations = OwnLocations(locations, keys.storage) if self.admission().copies_some else OwnLocations()
         return FileSystemSet(self.source.plug.keys.storage, own=own_locations)
 
     def spread(self) -> SparkSpread | None:
         """Prepares large windows in Spark's tasks; None without a session, and of a subset of the source."""
-        if self.runtime.session is None or not self.plug.admission().subset.is_all:
+        if self.runtime.session is None or not self.admission().subset.is_all:
             return None
         sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section)
         return SparkSpread(self.runtime.session, WorkerOpening(sides, self.source.journal().rows))
