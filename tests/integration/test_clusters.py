@@ -11,6 +11,7 @@ import json
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -426,6 +427,32 @@ def test_the_errors_of_an_engine_are_told_as_they_are(world: World, running: Pat
         with pytest.raises(calque.ProgrammingError, match="DIVIDE_BY_ZERO") as raised:
             cursor.fetchall()
         assert isinstance(raised.value.__cause__, Refused)
+
+
+def test_rows_of_an_engine_that_dies_are_never_taken_for_all_and_the_next_one_is_asked(
+    world: World, tmp_path: Path
+) -> None:
+    many = "SELECT id FROM range(20000000)"
+    with ConnectServer(world.uris["C1"], tmp_path / "engine") as engine:
+        config = world.write("dying.toml", C1=engine.url)
+        command = [sys.executable, "-m", "calque.cli", "sql", many, "--csv", "-c", str(config)]
+        with (
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as printing,
+            calque.connect(config) as connection,
+            connection.cursor() as cursor,
+        ):
+            assert printing.stdout is not None
+            assert printing.stderr is not None
+            assert printing.stdout.readline() == "id\n"
+            assert len(cursor.execute(many).fetchmany(10)) == 10
+            engine.stop()
+            with pytest.raises(calque.OperationalError, match="No engine answers"):
+                cursor.fetchall()
+            printed, told = printing.communicate(timeout=120)
+            assert (printing.returncode, "No engine answers" in told) == (75, True)
+            assert printed.count("\n") < 20_000_000
+            with pytest.raises(calque.OperationalError, match="No engine answers"):
+                cursor.execute("SELECT 1")
 
 
 def test_what_calque_did_not_write_does_not_count_and_a_second_original_is_told(world: World) -> None:
