@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ import pytest
 import calque
 from calque.demo.source import Source
 from calque.errors import Refused, Unavailable
-from calque.model.hive import Column
+from calque.model.hive import Column, Partition, Storage, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
@@ -519,6 +520,50 @@ def test_what_is_replicated_to_a_cluster_changes_by_a_statement_while_run_runs(w
         f"{database}.nothing ADD SECONDARY CLUSTER C2": f"There is no table {database}.nothing",
     }.items():
         assert said in world.sql(f"ALTER TABLE {statement}", code=65)
+
+
+def test_partitions_that_somebody_copied_by_hand_are_taken_where_they_are_equal(shared: Shared, tmp_path: Path) -> None:
+    """As with the document's distcp: one partition as it is at the primary, and one with another file."""
+    servers = shared("source-3", "target-3")
+    deployment = Clustered(tmp_path, next(NUMBERS), servers["source-3"], {"dr": servers["target-3"]}, 1)
+    world = World(deployment, tmp_path, {"C1": servers["source-3"].uri, "C2": servers["target-3"].uri})
+    name = TableName(world.database, "part")
+    source = Source(deployment.source.client, tmp_path / "c1")
+    source.create_database(world.database)
+    source.create_table(name, ID, DS)
+    source.add_partitions(name, [[f"2024-01-0{day}"] for day in (1, 2, 3, 4)])
+    world.sql(f"ALTER TABLE {name} DROP SECONDARY CLUSTER C2")
+    world.sql(f"ALTER TABLE {name} ADD SECONDARY CLUSTER C2 WHERE ds >= '2024-01-03'")
+
+    def run() -> None:
+        ended = deployment.calque("run", "--until", "head", timeout=280)
+        assert ended.returncode == 0, ended.stderr
+
+    try:
+        run()
+        assert world.sql(f"SHOW CLUSTERS FOR {name}")[1]["partitions_present"] == 2
+        there = HiveClient(servers["target-3"].uri)
+        table = there.catalog.table(name)
+        assert table is not None
+        for day in ("2024-01-01", "2024-01-02"):
+            copied = Path(str(location_of(table)).removeprefix("file:")) / f"ds={day}"
+            shutil.copytree(source.place(name, f"ds={day}"), copied)
+            if day == "2024-01-02":
+                (copied / "more").write_bytes(b"x")
+            storage = replace(table.storage or Storage(), location=f"file:{copied}")
+            there.add_partitions(name, [Partition((day,), *name, storage=storage, parameters={})])
+        world.sql(f"ALTER TABLE {name} ADD SECONDARY CLUSTER C2")
+        run()
+        assert world.sql(f"SHOW CLUSTERS FOR {name}")[1]["partitions_present"] == 4
+        equal, other = (
+            str(location_of(one)) for one in there.catalog.partitions(name, ["ds=2024-01-01", "ds=2024-01-02"]).values()
+        )
+        assert equal.endswith("/part/ds=2024-01-01")
+        assert "/_calque/" in other
+        ended = deployment.calque("verify", "--data", "checksum", "--target", "dr")
+        assert ended.returncode == 0, ended.stdout
+    finally:
+        deployment.close()
 
 
 def test_a_replica_that_lags_more_than_max_lag_counts_as_absent(world: World) -> None:
