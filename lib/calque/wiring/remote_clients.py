@@ -7,19 +7,22 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
+from calque.adapters import glue
 from calque.core.link_definitions import CLIENTS
 from calque.model.links import ClientForm
 from calque.ports.remotes import RemoteClient
 
 LOG = logging.getLogger(__name__)
 GROUP = "calque.remotes"
+BUILT_IN: tuple[RemoteClient, ...] = (glue.CLIENT,)
+"""Besides the one for metastores."""
 
 
 @cache
 def remote_clients() -> Mapping[str, RemoteClient]:
     """By name. What a package adds under a name that is taken, or what can't be loaded, is left out and told."""
     taken = {form.name for form in CLIENTS}
-    clients: dict[str, RemoteClient] = {}
+    clients: dict[str, RemoteClient] = {client.form.name: client for client in BUILT_IN}
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.value.partition(":")[0], point.name)):
         try:
             client: RemoteClient = point.load()
