@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import TableAlreadyExistsError
+from pyiceberg.schema import Schema
+from pyiceberg.types import IntegerType, NestedField
 
-from calque.adapters.glue.client import ENDPOINT, REGION, GlueCatalog, GlueClient
 from calque.adapters.memory.remote_catalog import MemoryCatalog
+from calque.adapters.remote_catalogs import ICEBERG
+from calque.adapters.remote_catalogs.glue import ENDPOINT, REGION, GlueCatalog, GlueClient
+from calque.adapters.remote_catalogs.iceberg import CATALOG, KIND, PATH, URI, WAREHOUSE, IcebergCatalog
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
@@ -75,11 +81,36 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> RemoteAccess:
     return RemoteAccess(user="test", password=VariableSecret("FAR_SECRET"))
 
 
-@pytest.fixture(params=["memory", "glue"])
-def far(request: pytest.FixtureRequest) -> Iterator[Far]:
+def in_sql(folder: Path) -> Far:
+    """Iceberg tables have no partitions that a metastore knows."""
+    uri = f"sqlite:///{folder}/catalog.db"
+    lake = SqlCatalog("lake", uri=uri, warehouse=f"file://{folder}/lake")
+    lake.create_namespace("to_have_tables_made")
+    lake.drop_namespace("to_have_tables_made")
+
+    def put(database: str, name: str, location: str, *, columns: tuple[str, ...] = ("x",), **_: Any) -> None:  # noqa: ARG001
+        try:
+            lake.create_table(
+                (database, name), Schema(NestedField(1, "x", IntegerType())), properties={"colour": "red"}
+            )
+        except TableAlreadyExistsError:
+            with lake.load_table((database, name)).update_schema() as update:
+                update.add_column(columns[-1], IntegerType())
+
+    return Far(
+        ICEBERG.connect({URI: uri, WAREHOUSE: f"file://{folder}/lake", CATALOG: "lake"}, RemoteAccess()),
+        lake.create_namespace,
+        put,
+        lambda *_: None,
+        lambda database, name: lake.drop_table((database, name)),
+    )
+
+
+@pytest.fixture(params=["memory", "glue", "iceberg sql"])
+def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
     with ExitStack() as stack:
-        if request.param == "memory":
-            yield in_memory()
+        if request.param != "glue":
+            yield in_memory() if request.param == "memory" else in_sql(tmp_path)
             return
         moto, keys = request.getfixturevalue("moto"), request.getfixturevalue("keys")
         catalog = GlueClient().connect({ENDPOINT: moto.url, REGION: MOTO_REGION}, keys)
@@ -110,6 +141,8 @@ def test_what_is_missing_is_none_or_nothing(far: Far) -> None:
 
 
 def test_a_table_comes_as_an_engine_reads_it(far: Far) -> None:
+    if isinstance(far.catalog, IcebergCatalog):
+        pytest.skip("its tables are described by their metadata files, in a test of its own")
     far.database("shop")
     far.put("shop", "orders", PLACE, keyed=True, columns=("x", "y"))
     table = far.catalog.table(NAME)
@@ -146,6 +179,8 @@ def test_a_version_is_another_one_with_each_change_and_only_then(far: Far) -> No
 
 
 def test_many_pages_are_one_answer(far: Far) -> None:
+    if isinstance(far.catalog, IcebergCatalog):
+        pytest.skip("a database of SQL has no pages")
     far.database("shop")
     for number in range(130):
         far.put("shop", f"t{number}", PLACE)
@@ -175,3 +210,43 @@ def test_what_is_wrong_with_glue_is_told(
         GlueCatalog({ENDPOINT: moto.url, REGION: MOTO_REGION}, replace(keys, far_only=True)).databases()
     with pytest.raises(Refused, match="is no address"):
         GlueClient().require({ENDPOINT: "ftp://x"})
+
+
+def test_an_iceberg_table_comes_as_iceberg_registers_it_and_by_its_path_alone(tmp_path: Path) -> None:
+    far = in_sql(tmp_path)
+    far.database("shop")
+    far.put("shop", "orders", PLACE)
+    table = far.catalog.table(NAME)
+    assert table is not None
+    parameters = table.parameters or {}
+    assert parameters["table_type"] == "ICEBERG"
+    assert parameters["metadata_location"] == far.catalog.versions("shop")["orders"]
+    assert table.storage is not None
+    assert [(column.name, column.type) for column in table.storage.columns or ()] == [("x", "int")]
+    place = str(table.storage.location)
+    alone = ICEBERG.connect({PATH: place}, RemoteAccess())
+    by_path = alone.table(TableName("default", "orders"))
+    assert by_path == replace(table, database="default")
+    far.put("shop", "orders", PLACE, columns=("x", "z"))
+    assert (
+        alone.versions("default")["orders"] == far.catalog.versions("shop")["orders"] != parameters["metadata_location"]
+    )
+    assert alone.versions("shop") == {}
+    assert alone.table(TableName("default", "other")) is None
+    missing = ICEBERG.connect({PATH: f"{place}/nowhere"}, RemoteAccess())
+    assert missing.table(TableName("default", "nowhere")) is None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {PATH: "s3://a/t", URI: "https://x"},
+        {URI: "https://x", KIND: "sql"},
+        {URI: "nothing"},
+        {URI: "https://x", KIND: "hive"},
+    ],
+)
+def test_settings_of_iceberg_that_cannot_be_are_refused(settings: dict[str, str]) -> None:
+    with pytest.raises(Refused):
+        ICEBERG.require(settings)

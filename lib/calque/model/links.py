@@ -49,7 +49,8 @@ class LinkDefinition:
 class ClientForm:
     """What a client of remote catalogs calls itself, and which settings it takes. `class_names` are names of Java
     classes that stand for it, without their packages. `addresses` names the setting that says where it connects to,
-    `key_files` those that name files of keys on calque's own machine."""
+    `key_files` those that name files of keys on calque's own machine, or places there. A link with the setting `path`
+    stands for the one table there: `default`, and the path's last word."""
 
     name: str
     class_names: frozenset[str]
@@ -57,6 +58,7 @@ class ClientForm:
     required: frozenset[str]
     addresses: str
     key_files: frozenset[str] = frozenset()
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

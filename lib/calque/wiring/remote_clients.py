@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
-from calque.adapters import glue
+from calque.adapters.remote_catalogs import GLUE, ICEBERG
 from calque.core.link_definitions import CLIENTS
 from calque.model.links import ClientForm
 from calque.ports.remotes import RemoteClient
 
 LOG = logging.getLogger(__name__)
 GROUP = "calque.remotes"
-BUILT_IN: tuple[RemoteClient, ...] = (glue.CLIENT,)
+BUILT_IN: tuple[RemoteClient, ...] = (GLUE, ICEBERG)
 """Besides the one for metastores."""
 
 

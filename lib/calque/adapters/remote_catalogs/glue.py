@@ -6,7 +6,6 @@ the machine's role.
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from calque.adapters.glue.definitions import database_of, partition_of, table_of
+from calque.adapters.remote_catalogs.glue_definitions import database_of, partition_of, table_of
+from calque.adapters.remote_catalogs.near import require_far
 from calque.core.link_definitions import CREDENTIALS
-from calque.core.link_permission import is_near
 from calque.core.log_messages import key_names
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Database, Partition, Table
@@ -61,7 +60,7 @@ class GlueClient:
         return GlueCatalog(settings, access)
 
 
-CLIENT = GlueClient()
+GLUE = GlueClient()
 
 
 @dataclass(slots=True)
@@ -181,16 +180,3 @@ class GlueCatalog:
             raise Refused(f"{where} refused what was asked", f"{code}: {words}", "See the message") from error
         except BotoCoreError as error:
             raise Unavailable(f"{where} does not answer", str(error), "It is tried again") from error
-
-
-def require_far(endpoint: str) -> None:
-    """Raises `AccessRefused` where the endpoint leads to what is near calque itself, `Unavailable` for no name."""
-    parts = urlsplit(endpoint)
-    try:
-        resolved = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise Unavailable(f"{endpoint} is not known", str(error), "Check the name; it is tried again") from error
-    near = next((str(one[4][0]) for one in resolved if is_near(str(one[4][0]))), None)
-    if near is not None:
-        todo = "Write this address out in [remotes] allow, or make the link by CREATE REMOTE in calque sql"
-        raise AccessRefused(f"{endpoint} leads to {near}", "It is near calque itself, and nothing allows that", todo)
