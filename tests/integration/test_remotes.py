@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import IntegerType, NestedField
 
 import support
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.wiring.remote_clients import remote_clients
+from support.services.glues import VARIABLES, MotoServer
 from support.services.linked import Catalog, Linked
 from support.services.servers import Shared
 from support.services.sparksql import SparkSql
@@ -237,6 +241,15 @@ def assert_refused(linked: Linked, text: str, said: str) -> None:
     assert (code, said in told) == (65, True), (text, told)
 
 
+@pytest.fixture
+def moto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoServer]:
+    """Whoever asks AWS has credentials."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    with MotoServer(tmp_path) as server:
+        yield server
+
+
 SHELF = Path(support.__file__).parent / "packages" / "shelf"
 """A package of a third party: installed where its folder is on the path."""
 
@@ -251,9 +264,10 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
     remote_clients.cache_clear()
 
 
-def test_a_client_of_a_third_party_makes_links_into_a_catalog_without_a_log(
-    shared: Shared, tmp_path: Path, shelf: Shelf
+def test_links_into_catalogs_without_a_log_follow_what_looks_find(
+    shared: Shared, tmp_path: Path, shelf: Shelf, moto: MotoServer
 ) -> None:
+    """Glue and Iceberg's catalogs are among them: one process for all."""
     local = shared("target-4")["target-4"].uri
     linked = Linked(tmp_path, local, local)
     linked.config.write_text(linked.config.read_text().replace("[window]", 'interval = "200ms"\n[window]'))
@@ -274,8 +288,37 @@ def test_a_client_of_a_third_party_makes_links_into_a_catalog_without_a_log(
     assert linked.refused(link("rm4_local.orders", "shop.nothing", shelf.path))[0] == 65
     linked.sql(link("rm4_local.orders", "shop.orders", shelf.path, via="org.shelf.ShelfClientFactory"))
     linked.sql(link("rm4_all", "shop", shelf.path, kind="DATABASE"))
+    moto.database("rm4_far")
+    moto.put("rm4_far", "glued", shelf.place("glued"), keyed=True)
+    moto.add("rm4_far", "glued", shelf.place("glued"), "1", "2")
+    linked.sql(
+        "CREATE REMOTE TABLE rm4_local.glued CONNECTED TO rm4_far.glued "
+        "VIA 'com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory' WITH TBLPROPERTIES (\n"
+        f"-- Glue endpoint configuration\n'aws.glue.endpoint' = '{moto.url}')"
+    )
+    lake = SqlCatalog("default", uri=f"sqlite:///{tmp_path}/lake.db", warehouse=f"file://{tmp_path}/lake")
+    lake.create_namespace("shop")
+    cold = lake.create_table(("shop", "cold"), Schema(NestedField(1, "x", IntegerType())))
+    linked.sql(
+        "USE rm4_local; CREATE REMOTE TABLE cold VIA 'xxx.yyy.iceberg.hive.zzz.IcebergTableHiveClientFactory' "
+        f"WITH TBLPROPERTIES ('iceberg.table.path' = '{cold.location()}')"
+    )
+    linked.sql(
+        "CREATE REMOTE TABLE rm4_local.cool CONNECTED TO shop.cold VIA 'iceberg' "
+        f"WITH TBLPROPERTIES ('iceberg.catalog.uri' = 'sqlite:///{tmp_path}/lake.db')"
+    )
     try:
         with linked.running():
+            linked.wait_live("rm4_local.glued", "rm4_local.cold", "rm4_local.cool")
+            assert here.parts("rm4_local.glued") == ["p=1", "p=2"]
+            assert here.location("rm4_local.glued") == shelf.place("glued")
+            moto.add("rm4_far", "glued", shelf.place("glued"), "3")
+            linked.wait_until(lambda: here.parts("rm4_local.glued") == ["p=1", "p=2", "p=3"])
+            with cold.update_schema() as update:
+                update.add_column("y", IntegerType())
+            for name in ("rm4_local.cold", "rm4_local.cool"):
+                linked.wait_until(lambda name=name: columns_of(here, name) == ["x", "y"])  # type: ignore[misc]
+                assert here.parameters(name)["metadata_location"] == cold.metadata_location
             linked.wait_live("rm4_local.orders", "rm4_all.orders", "rm4_all.staff")
             assert here.parts("rm4_local.orders") == here.parts("rm4_all.orders") == ["p=1", "p=2"]
             assert here.location("rm4_local.orders") == shelf.place("orders")
