@@ -53,7 +53,7 @@ class GlueClient:
         endpoint = settings.get(ENDPOINT, "")
         parts = urlsplit(endpoint)
         if endpoint and (parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc):
-            todo = "Write e.g. https://glue.eu-west-1.amazonaws.com, or leave it out"
+            todo = "Write e.g. https://host:443, or leave it out"
             raise Refused(f"'{ENDPOINT}' = '{endpoint}' is no address", "One begins with https:// or http://", todo)
 
     def connect(self, settings: Mapping[str, str], access: RemoteAccess) -> GlueCatalog:
