@@ -65,7 +65,8 @@ def record(folder: Path, events: int) -> None:
             "key_table": np.char.add("t", rank.astype(str)),
         }
         add(journal, filled(rows, SCHEMA), {"journal": int(ids[-1])})
-        last = np.unique(np.stack([epoch, rank]), axis=1, return_index=True)[1]
+        backwards = np.stack([epoch, rank])[:, ::-1]
+        last = len(ids) - 1 - np.unique(backwards, axis=1, return_index=True)[1]
         hops = {
             "epoch": epoch[last],
             "database": rows["key_database"][last],
