@@ -95,7 +95,8 @@ def as_own(error: Exception) -> Refused | Unavailable:
         case duckdb.OutOfMemoryException() | duckdb.IOException() | OSError() | duckdb.InvalidInputException():
             todo = "Ask for less of it, by target, table or time, or try again"
             return Unavailable("The statement was not carried out", text or kind, todo)
-    return Refused("The statement can't be carried out", text or kind, "Look for relations and columns in docs/audit.md")
+    todo = "Look for relations and columns in docs/audit.md"
+    return Refused("The statement can't be carried out", text or kind, todo)
 
 
 def definitions(

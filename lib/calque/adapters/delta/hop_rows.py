@@ -42,7 +42,7 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 def connection() -> duckdb.DuckDBPyConnection:
     """An engine of its own: it opens no file and no address, and knows only what is registered. What exceeds its memory
-    goes to a temporary folder, which it makes when needed and removes when it is closed."""
+    goes to a temporary folder, which it removes when it is closed."""
     spill = str(Path(gettempdir()) / f"calque-audit-{uuid4().hex}")
     engine = duckdb.connect(":memory:", config={**SETTINGS, "temp_directory": spill})
     engine.execute("CREATE SCHEMA calque; SET search_path = 'main,calque'")
