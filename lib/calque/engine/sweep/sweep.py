@@ -63,8 +63,8 @@ def sweep_target(
     """Sweep one target. `noted` is what its last sweep returned; `other_admissions` are the admissions of other targets
     whose warehouse overlaps this one's: what they may have made is left to them. What was shown at `held_ns` or later
     is held by readers, and stays; of `unsent` epochs the rows stay. `keep` is called with the number below which epochs
-    are about to be forgotten. A target without epochs, or whose data stay at the source, keeps all. Raises `Unavailable`
-    and `Refused`; what was removed by then is gone."""
+    are about to be forgotten. A target without epochs, or whose data stay at the source, keeps all.
+    Raises `Unavailable` and `Refused`; what was removed by then is gone."""
     target_position = target_position_of(side.ledger, journal)
     if target_position is None or not side.admission.copies_some:
         return SweepResult(noted=noted)
