@@ -23,6 +23,11 @@ class SourcePlaces:
         return self._below("journal")
 
     @property
+    def history(self) -> str:
+        """The table of events that the journal may have forgotten."""
+        return self._below("history")
+
+    @property
     def evidence(self) -> str:
         """The table of the files that events speak of."""
         return self._below("evidence")

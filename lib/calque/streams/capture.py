@@ -207,6 +207,7 @@ class CapturePart(Part):
 
         def before() -> None:
             retain_keys(side, records, name, self.stream.begin.first(), retention)
+            self.source.keep_history(side.clock.now_ns())
 
         self.go_on("retention", lambda stopping: keep(side, ledgers, retention, limits, stopping, before))
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calque.adapters.delta.history import EventHistory
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.marks import DeltaMarks
 from calque.adapters.delta.scans import DeltaScans
@@ -22,6 +23,7 @@ from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
+from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.remote_reader import RemoteReader
 from calque.engine.sides.sides import SourceSide
 from calque.model.state_places import SourcePlaces
@@ -189,6 +191,18 @@ class SourceWiring:
 
             return KafkaJournal(self.topic(address))
         return DeltaJournal(self.folder.table(self.places.journal), self.folder.table_options)
+
+    def history(self) -> EventHistory:
+        """What is kept of events when the journal forgets them."""
+        return EventHistory(self.folder.table(self.places.history), self.folder.table_options)
+
+    def keep_history(self, now_ns: int) -> None:
+        """As long as the configuration says: of all events that the journal has."""
+        history, seconds = self.history(), self.folder.section.history
+        if seconds:
+            journal = self.journal()
+            history.keep(journal, journal.rows, newest(self.gaps()))
+        history.expire(int(now_ns / 1e9 - seconds))
 
     def open_journal(self, address: JournalAddress | None = None) -> tuple[Journal, EvidenceStore]:
         """The journal (that one, or the one there is) and its evidence, opened anew."""

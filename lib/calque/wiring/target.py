@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from socket import gethostname
 from typing import Any
 from uuid import uuid4
 
+from calque.adapters.delta.history import TargetHistory
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.system import FileSystemSet, OwnLocations
@@ -92,6 +94,17 @@ class TargetWiring:
 
     def ledger(self) -> DeltaLedger:
         return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)
+
+    def history(self) -> TargetHistory:
+        """What is kept of the ledger's epochs when it forgets them."""
+        return TargetHistory(self.folder.table(self.places.ledger), self.folder.table_options)
+
+    def keep_history(self, before: int, now_ns: int) -> None:
+        """As long as the configuration says: of epochs below that number, which are to be forgotten."""
+        history, seconds = self.history(), self.folder.section.history
+        if seconds:
+            history.keep(self.ledger(), before)
+        history.expire(datetime.fromtimestamp(now_ns / 1e9 - seconds, UTC).isoformat())
 
     def partition_events(self) -> PartitionEvents:
         """What the metastore is told of marks, by whoever has the lease on the target."""
