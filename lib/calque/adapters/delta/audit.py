@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
@@ -20,8 +21,7 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.errors import Refused, StatementSyntaxError, Unavailable
 from calque.model.ledger import DatabaseRow, StateRow, shown_event, state_key
-from calque.model.names import Span
-from calque.ports import Journal
+from calque.model.names import EventId, Span
 
 RELATIONS = ("epochs", "hops", "events", "tables", "lag")
 OF_EVENTS = frozenset({"events", "lag"})
@@ -44,12 +44,23 @@ class AuditedTarget:
     history: TargetHistory
 
 
+class JournalOfRows(Protocol):
+    """A journal of any format."""
+
+    def oldest(self) -> EventId | None: ...
+
+    def last(self) -> EventId | None: ...
+
+    def rows(self, span: Span) -> pa.Table:
+        """The rows of the span without their messages."""
+
+
 @dataclass(frozen=True, slots=True)
 class AuditedSource:
     """`gap` is the number of the newest gap in its log."""
 
     name: str
-    journal: Journal
+    journal: JournalOfRows
     history: EventHistory
     gap: int = 0
 
@@ -178,7 +189,7 @@ def rows_of_journal(source: AuditedSource) -> tuple[ds.Dataset | pa.Table, int, 
     first = source.history.begin(oldest, source.gap)
     if isinstance(source.journal, DeltaJournal):
         return source.journal.dataset(), first, last
-    rows = getattr(source.journal, "rows")(Span(first - 1, last)) if first <= last else None  # noqa: B009
+    rows = source.journal.rows(Span(first - 1, last)) if first <= last else None
     return (KEPT_EVENTS.empty_table() if rows is None else kept_events(rows, source.gap)), first, last
 
 
