@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import random
+import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -22,15 +28,18 @@ import pytest
 import calque
 from calque.demo.source import Source
 from calque.errors import Refused, Unavailable
-from calque.model.hive import Column
+from calque.model.hive import Column, Partition, Storage, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
+from calque.statements.dbapi import Cursor
 from support.judges.documents import read_document
+from support.runs.seeds import seed
 from support.services.connect import ConnectServer
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
+from support.worlds.small_warehouses import FIRST_KEPT, REPLICAS, Warehouse, drawn
 
 pytestmark = pytest.mark.timeout(900)
 """Three metastores, a run and two engines start for the first test that needs them."""
@@ -303,6 +312,94 @@ def test_a_statement_runs_on_the_cluster_that_is_chosen_and_its_rows_come_back(w
                 cursor.execute(statement)
 
 
+class Warehouses(Deployment):
+    """A source, which is C1, and a target, which is C2, with what small warehouses keep there."""
+
+    drawn: Sequence[Warehouse] = ()
+
+    def policy(self, name: str, index: int) -> Policy:  # noqa: ARG002
+        include = (f"{self.databases[0]}.*",)
+        return Policy(name, "hq", include=include, warehouse=f"file://{self.root}/wh_{name}")
+
+    def text(self, source: Metastore) -> str:
+        database = self.databases[0]
+        tables = [table for warehouse in self.drawn for table in warehouse.tables]
+        by_replica = {kind: [f"{database}.{one.name}" for one in tables if one.replica == kind] for kind in REPLICAS}
+        renamed = ", ".join(f'"{name}" = "{name}_c2"' for name in by_replica["renamed"])
+        days = ", ".join(f'"{name}" = "ds >= \'{FIRST_KEPT}\'"' for name in by_replica["days"])
+        return "\n".join(
+            [
+                super().text(source).replace("rename = {  }", f"rename = {{ {renamed} }}"),
+                f"exclude = {json.dumps(by_replica['none'])}",
+                f"partitions = {{ {days} }}",
+            ]
+        )
+
+    def make(self, folder: Path) -> None:
+        """Draw 200, and make them at the source."""
+        database, chance = self.databases[0], random.Random(seed())
+        self.drawn = [drawn(chance, number) for number in range(200)]
+        source = Source(self.source.client, folder, seed())
+        source.create_database(database)
+        columns = (*ID, Column("x", "string"))
+        for warehouse in self.drawn:
+            for table in warehouse.tables:
+                name = TableName(database, table.name)
+                source.create_table(name, columns, DS if table.keyed else (), rows=0 if table.keyed else 4)
+                if table.keyed:
+                    source.add_partitions(name, DAYS, rows=3)
+            for view in warehouse.views:
+                source.create_view(TableName(database, view.name), TableName(database, view.base), columns)
+
+
+def test_a_chosen_cluster_gives_the_rows_of_the_primary(
+    shared: Shared, engines: Mapping[str, ConnectServer], tmp_path: Path
+) -> None:
+    servers = shared("source-3", "target-3")
+    deployment = Warehouses(tmp_path, next(NUMBERS), servers["source-3"], {"dr": servers["target-3"]}, 1)
+    deployment.make(tmp_path / "c1")
+    deployment.config.write_text(deployment.text(servers["source-3"]))
+    try:
+        ended = deployment.calque("run", "--until", "head", timeout=280)
+        assert ended.returncode == 0, ended.stderr
+    finally:
+        deployment.close()
+    uris = {"C1": servers["source-3"].uri, "C2": servers["target-3"].uri}
+    config = World(deployment, tmp_path, uris).write(C1=engines["source"].url, C2=engines["target"].url)
+    queries = [warehouse.query for warehouse in deployment.drawn]
+
+    def rows(cursor: Cursor, query: str) -> list[str]:
+        return sorted(map(repr, cursor.execute(query).fetchall()))
+
+    def compared(queries: Sequence[str]) -> list[tuple[list[str] | None, list[str]]]:
+        """The rows of each query at the secondary, None where that can't answer, and then at the primary."""
+        with ExitStack() as stack:
+            primary, secondary = (
+                stack.enter_context(stack.enter_context(calque.connect(config)).cursor()) for _ in range(2)
+            )
+            for cursor, cluster in ((primary, "C1"), (secondary, "C2")):
+                cursor.execute(f"USE {deployment.databases[0]}")
+                cursor.execute(f"USE CLUSTER {cluster}")
+            both = []
+            for query in queries:
+                try:
+                    found = rows(secondary, query)
+                except calque.ProgrammingError as error:
+                    if "is not there" not in str(error) and "partitions" not in str(error):
+                        raise
+                    both.append((None, []))
+                else:
+                    both.append((found, rows(primary, query)))
+            return both
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = [pair for pairs in pool.map(compared, (queries[::2], queries[1::2])) for pair in pairs]
+    answered = [(found, expected) for found, expected in outcomes if found is not None]
+    assert len(queries) // 4 < len(answered) < len(queries) * 3 // 4
+    assert [found for found, _ in answered] == [expected for _, expected in answered]
+    assert sum(bool(found) for found, _ in answered) > len(answered) // 2
+
+
 def test_values_of_an_engine_are_python_s_for_programs_and_json_for_others(world: World, running: Path) -> None:
     with calque.connect(running) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT id, DATE '2024-01-01' d, CAST(1.5 AS DECIMAL(4, 2)) x, ARRAY(1, 2) a FROM range(100000)")
@@ -331,6 +428,32 @@ def test_the_errors_of_an_engine_are_told_as_they_are(world: World, running: Pat
         with pytest.raises(calque.ProgrammingError, match="DIVIDE_BY_ZERO") as raised:
             cursor.fetchall()
         assert isinstance(raised.value.__cause__, Refused)
+
+
+def test_rows_of_an_engine_that_dies_are_never_taken_for_all_and_the_next_one_is_asked(
+    world: World, tmp_path: Path
+) -> None:
+    many = "SELECT id FROM range(20000000)"
+    with ConnectServer(world.uris["C1"], tmp_path / "engine") as engine:
+        config = world.write("dying.toml", C1=engine.url)
+        command = [sys.executable, "-m", "calque.cli", "sql", many, "--csv", "-c", str(config)]
+        with (
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as printing,
+            calque.connect(config) as connection,
+            connection.cursor() as cursor,
+        ):
+            assert printing.stdout is not None
+            assert printing.stderr is not None
+            assert printing.stdout.readline() == "id\n"
+            assert len(cursor.execute(many).fetchmany(10)) == 10
+            engine.stop()
+            with pytest.raises(calque.OperationalError, match="No engine answers"):
+                cursor.fetchall()
+            printed, told = printing.communicate(timeout=120)
+            assert (printing.returncode, "No engine answers" in told) == (75, True)
+            assert printed.count("\n") < 20_000_000
+            with pytest.raises(calque.OperationalError, match="No engine answers"):
+                cursor.execute("SELECT 1")
 
 
 def test_what_calque_did_not_write_does_not_count_and_a_second_original_is_told(world: World) -> None:
@@ -397,6 +520,50 @@ def test_what_is_replicated_to_a_cluster_changes_by_a_statement_while_run_runs(w
         f"{database}.nothing ADD SECONDARY CLUSTER C2": f"There is no table {database}.nothing",
     }.items():
         assert said in world.sql(f"ALTER TABLE {statement}", code=65)
+
+
+def test_partitions_that_somebody_copied_by_hand_are_taken_where_they_are_equal(shared: Shared, tmp_path: Path) -> None:
+    """As with the document's distcp: one partition as it is at the primary, and one with another file."""
+    servers = shared("source-3", "target-3")
+    deployment = Clustered(tmp_path, next(NUMBERS), servers["source-3"], {"dr": servers["target-3"]}, 1)
+    world = World(deployment, tmp_path, {"C1": servers["source-3"].uri, "C2": servers["target-3"].uri})
+    name = TableName(world.database, "part")
+    source = Source(deployment.source.client, tmp_path / "c1")
+    source.create_database(world.database)
+    source.create_table(name, ID, DS)
+    source.add_partitions(name, [[f"2024-01-0{day}"] for day in (1, 2, 3, 4)])
+    world.sql(f"ALTER TABLE {name} DROP SECONDARY CLUSTER C2")
+    world.sql(f"ALTER TABLE {name} ADD SECONDARY CLUSTER C2 WHERE ds >= '2024-01-03'")
+
+    def run() -> None:
+        ended = deployment.calque("run", "--until", "head", timeout=280)
+        assert ended.returncode == 0, ended.stderr
+
+    try:
+        run()
+        assert world.sql(f"SHOW CLUSTERS FOR {name}")[1]["partitions_present"] == 2
+        there = HiveClient(servers["target-3"].uri)
+        table = there.catalog.table(name)
+        assert table is not None
+        for day in ("2024-01-01", "2024-01-02"):
+            copied = Path(str(location_of(table)).removeprefix("file:")) / f"ds={day}"
+            shutil.copytree(source.place(name, f"ds={day}"), copied)
+            if day == "2024-01-02":
+                (copied / "more").write_bytes(b"x")
+            storage = replace(table.storage or Storage(), location=f"file:{copied}")
+            there.add_partitions(name, [Partition((day,), *name, storage=storage, parameters={})])
+        world.sql(f"ALTER TABLE {name} ADD SECONDARY CLUSTER C2")
+        run()
+        assert world.sql(f"SHOW CLUSTERS FOR {name}")[1]["partitions_present"] == 4
+        equal, other = (
+            str(location_of(one)) for one in there.catalog.partitions(name, ["ds=2024-01-01", "ds=2024-01-02"]).values()
+        )
+        assert equal.endswith("/part/ds=2024-01-01")
+        assert "/_calque/" in other
+        ended = deployment.calque("verify", "--data", "checksum", "--target", "dr")
+        assert ended.returncode == 0, ended.stdout
+    finally:
+        deployment.close()
 
 
 def test_a_replica_that_lags_more_than_max_lag_counts_as_absent(world: World) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import IntegerType, NestedField
 
+import support
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
-from support.services.linked import Linked
+from calque.wiring.remote_clients import remote_clients
+from support.services.glues import VARIABLES, MotoServer
+from support.services.linked import Catalog, Linked
 from support.services.servers import Shared
 from support.services.sparksql import SparkSql
+from support.sources.shelf import Shelf
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -47,7 +55,7 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
         assert here.parameters("rm1_local.orders")["colour"] == "red"
         assert here.parameters("rm1_local.orders")["calque.remote.connected_to"] == "rm1_shop.orders"
         # Its files are copied, and not any more, under a reader
-        with linked.reader("rm1_local.orders") as seen:
+        with linked.reader(lambda: here.look("rm1_local.orders")) as seen:
             linked.sql("ALTER REMOTE TABLE rm1_local.orders SET DATA COPY")
             linked.wait_until(lambda: all("/warehouse/" in place for place in here.locations("rm1_local.orders")))
             linked.wait_live("rm1_local.orders")
@@ -231,3 +239,129 @@ def test_engines_read_links_while_the_remote_catalog_is_down(shared: Shared, tmp
 def assert_refused(linked: Linked, text: str, said: str) -> None:
     code, told = linked.refused(text)
     assert (code, said in told) == (65, True), (text, told)
+
+
+@pytest.fixture
+def moto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoServer]:
+    """Whoever asks AWS has credentials."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    with MotoServer(tmp_path) as server:
+        yield server
+
+
+SHELF = Path(support.__file__).parent / "packages" / "shelf"
+"""A package of a third party: installed where its folder is on the path."""
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
+    """A catalog for which this process, and those that it starts, have a client."""
+    monkeypatch.syspath_prepend(str(SHELF))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(SHELF), os.environ.get("PYTHONPATH")])))
+    remote_clients.cache_clear()
+    yield Shelf(tmp_path / "shelf.json", tmp_path / "there")
+    remote_clients.cache_clear()
+
+
+def test_links_into_catalogs_without_a_log_follow_what_looks_find(
+    shared: Shared, tmp_path: Path, shelf: Shelf, moto: MotoServer
+) -> None:
+    """Glue and Iceberg's catalogs are among them: one process for all."""
+    local = shared("target-4")["target-4"].uri
+    linked = Linked(tmp_path, local, local)
+    linked.config.write_text(linked.config.read_text().replace("[window]", 'interval = "200ms"\n[window]'))
+    here = linked.here
+    here.database("rm4_local")
+
+    def link(name: str, to: str, path: object, via: str = "shelf", kind: str = "TABLE") -> str:
+        properties = f"WITH {'TBL' if kind == 'TABLE' else 'DB'}PROPERTIES ('shelf.file' = '{path}')"
+        return f"CREATE REMOTE {kind} {name} CONNECTED TO {to} VIA '{via}' {properties}"
+
+    shelf.put("orders", "1", "2")
+    shelf.put("staff")
+    code, told = linked.refused(link("rm4_local.orders", "shop.orders", "x.txt"))
+    assert (code, "is no shelf" in told) == (65, True)
+    code, told = linked.refused(link("rm4_local.orders", "shop.orders", shelf.path, via="shelff"))
+    assert (code, "shelf" in told) == (65, True)
+    assert linked.refused(link("rm4_local.orders", "shop.orders", tmp_path / "none.json"))[0] == 75
+    assert linked.refused(link("rm4_local.orders", "shop.nothing", shelf.path))[0] == 65
+    linked.sql(link("rm4_local.orders", "shop.orders", shelf.path, via="org.shelf.ShelfClientFactory"))
+    linked.sql(link("rm4_all", "shop", shelf.path, kind="DATABASE"))
+    moto.database("rm4_far")
+    moto.put("rm4_far", "glued", shelf.place("glued"), keyed=True)
+    moto.add("rm4_far", "glued", shelf.place("glued"), "1", "2")
+    linked.sql(
+        "CREATE REMOTE TABLE rm4_local.glued CONNECTED TO rm4_far.glued "
+        "VIA 'com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory' WITH TBLPROPERTIES (\n"
+        f"-- Glue endpoint configuration\n'aws.glue.endpoint' = '{moto.url}')"
+    )
+    lake = SqlCatalog("default", uri=f"sqlite:///{tmp_path}/lake.db", warehouse=f"file://{tmp_path}/lake")
+    lake.create_namespace("shop")
+    cold = lake.create_table(("shop", "cold"), Schema(NestedField(1, "x", IntegerType())))
+    linked.sql(
+        "USE rm4_local; CREATE REMOTE TABLE cold VIA 'xxx.yyy.iceberg.hive.zzz.IcebergTableHiveClientFactory' "
+        f"WITH TBLPROPERTIES ('iceberg.table.path' = '{cold.location()}')"
+    )
+    linked.sql(
+        "CREATE REMOTE TABLE rm4_local.cool CONNECTED TO shop.cold VIA 'iceberg' "
+        f"WITH TBLPROPERTIES ('iceberg.catalog.uri' = 'sqlite:///{tmp_path}/lake.db')"
+    )
+    try:
+        with linked.running():
+            linked.wait_live("rm4_local.glued", "rm4_local.cold", "rm4_local.cool")
+            assert here.parts("rm4_local.glued") == ["p=1", "p=2"]
+            assert here.location("rm4_local.glued") == shelf.place("glued")
+            moto.add("rm4_far", "glued", shelf.place("glued"), "3")
+            linked.wait_until(lambda: here.parts("rm4_local.glued") == ["p=1", "p=2", "p=3"])
+            with cold.update_schema() as update:
+                update.add_column("y", IntegerType())
+            for name in ("rm4_local.cold", "rm4_local.cool"):
+                linked.wait_until(lambda name=name: columns_of(here, name) == ["x", "y"])  # type: ignore[misc]
+                assert here.parameters(name)["metadata_location"] == cold.metadata_location
+            linked.wait_live("rm4_local.orders", "rm4_all.orders", "rm4_all.staff")
+            assert here.parts("rm4_local.orders") == here.parts("rm4_all.orders") == ["p=1", "p=2"]
+            assert here.location("rm4_local.orders") == shelf.place("orders")
+            # Each change of a table is one step: a reader finds the rows of all of it
+            with linked.reader(lambda: here.rows("rm4_local.orders")) as seen:
+                shelf.put("orders", "1", "2", "3", "4", "5")
+                linked.wait_until(lambda: len(here.parts("rm4_local.orders")) == 5)
+                shelf.put("orders", "5")
+                linked.wait_until(lambda: here.parts("rm4_all.orders") == here.parts("rm4_local.orders") == ["p=5"])
+            assert seen == {2, 5, 1}
+            shelf.put("orders", "5", "6", columns=("x", "y"))
+            linked.wait_until(lambda: columns_of(here, "rm4_local.orders") == ["x", "y"])
+            linked.wait_until(lambda: here.parts("rm4_local.orders") == ["p=5", "p=6"])
+            # A link that is new, while others go on
+            linked.sql(link("rm4_local.staff", "shop.staff", shelf.path))
+            linked.wait_live("rm4_local.staff")
+            shelf.put("staff", columns=("a", "b"))
+            linked.wait_until(lambda: columns_of(here, "rm4_local.staff") == ["a", "b"])
+            # Away, and back
+            shelf.hide()
+            linked.wait_until(lambda: linked.state("rm4_local.staff") == "unreachable")
+            assert here.parts("rm4_local.orders") == ["p=5", "p=6"]
+            shelf.show()
+            linked.wait_live("rm4_local.staff")
+            # Gone, and back with other keys
+            shelf.drop("staff")
+            linked.wait_until(lambda: linked.state("rm4_local.staff") == "gone")
+            linked.wait_until(lambda: "staff" not in here.tables("rm4_all"))
+            shelf.put("staff", "a")
+            linked.wait_live("rm4_local.staff", "rm4_all.staff")
+            linked.wait_until(lambda: here.parts("rm4_local.staff") == ["p=a"])
+        # What changes while nothing runs
+        shelf.put("orders", "7")
+        shelf.drop("staff")
+        with linked.running():
+            linked.wait_until(lambda: here.parts("rm4_local.orders") == ["p=7"])
+            linked.wait_until(lambda: linked.state("rm4_local.staff") == "gone")
+    finally:
+        linked.close()
+
+
+def columns_of(catalog: Catalog, name: str) -> list[str]:
+    """None of a table that is not there at this moment."""
+    table = catalog.shown(name)
+    columns = table.storage.columns if table is not None and table.storage is not None else ()
+    return [column.name for column in columns or ()]

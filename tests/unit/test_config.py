@@ -147,7 +147,13 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "allow_weak_log": False,
             "storage": {},
         },
-        "state": {"path": f"{tmp_path}/state", "checkpoints": f"{tmp_path}/checkpoints", "tables": "", "storage": {}},
+        "state": {
+            "path": f"{tmp_path}/state",
+            "checkpoints": f"{tmp_path}/checkpoints",
+            "tables": "",
+            "storage": {},
+            "history": 0.0,
+        },
         "journal": {
             "format": "delta",
             "retention": 604800.0,

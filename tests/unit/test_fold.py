@@ -11,7 +11,8 @@ import pytest
 from calque.core.fold import Step, Unfoldable, defining, fold, groups, same_run
 from calque.core.kinds import obstacle
 from calque.model.hive import Database, Function, SerDe, Storage, Table
-from calque.model.journal import Entry, EventKind, TableShape
+from calque.model.journal import Entry, EventKind, Keys, TableShape
+from calque.model.names import TableName
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
 from support.sources.logs import WITHOUT_EFFECT, Log, name, part, partitioned, plain, told, view, widened
 from support.sources.tjson import tjson
@@ -684,3 +685,17 @@ def test_a_cascade_belongs_to_its_own_table_also_in_a_swap() -> None:
 def test_a_columns_change_is_seen_only_where_partitions_have_columns() -> None:
     found = [entry.keys.columns_changed for entry in Log().alter(P, WIDER).alter(T, widened(T, "b")).entries()]
     assert found == [True, False]
+
+
+def test_what_one_look_finds_of_a_table_is_one_step_and_what_the_next_one_finds_another() -> None:
+    keys = Keys(EventKind.ALTER_TABLE, TableName("d", "t"), shape=TableShape.PARTITIONED)
+    added = replace(keys, kind=EventKind.ADD_PARTITIONS, partitions=("p=1",), locations=("file:/t/p=1",))
+    one = Entry(1, 100, "LOOKED_ALTER_TABLE", keys)
+    two = Entry(2, 100, "LOOKED_ADD_PARTITION", added)
+    assert same_run(one, two)
+    assert not same_run(one, replace(two, event_time=101))
+    assert not same_run(one, replace(two, event_id=3))
+    assert not same_run(one, replace(two, event_type="ADD_PARTITION"))
+    assert not same_run(one, replace(two, keys=replace(added, table=TableName("d", "u"))))
+    assert [step.events for step in fold([one, two]).steps] == [(1, 2)]
+    assert [step.events for step in fold([one, replace(two, event_time=101)]).steps] == [(1,), (2,)]

@@ -22,6 +22,7 @@ def places_of(places: SourcePlaces | TargetPlaces) -> dict[str, str]:
 def test_the_places_of_a_folders_own_source_have_no_name_in_them() -> None:
     assert places_of(SourcePlaces()) == {
         "journal": "journal",
+        "history": "history",
         "evidence": "evidence",
         "scans": "scans",
         "marks": "marks",
@@ -34,6 +35,7 @@ def test_the_places_of_a_folders_own_source_have_no_name_in_them() -> None:
         "role": "capture",
         "query": "capture",
         "news": "wake/news",
+        "looks": "looks.sqlite",
     }
 
 

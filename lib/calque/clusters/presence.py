@@ -129,7 +129,7 @@ class Presence:
 
     def follows(self, stream: Stream, name: TableName, headers: Mapping[str, Table]) -> bool:
         """Whether the target has the table, or is to have it."""
-        admission = stream.target.plug.admission()
+        admission = stream.target.admission()
         original = headers.get(stream.source_cluster or "")
         is_taken = admission.takes(name) and (original is None or admission.subset.has_table(original))
         return is_taken or name in self.view(stream).rows
@@ -142,7 +142,7 @@ class Presence:
             self._views[key] = target_view(
                 target.ledger(),
                 stream.source.gaps(),
-                target.plug.admission(),
+                target.admission(),
                 lambda epoch: position_of(deployment, target.plug.name, epoch),
                 is_paused=is_paused(deployment.control, target.plug.name),
             )
@@ -152,7 +152,7 @@ class Presence:
         self, stream: Stream, name: TableName, names: frozenset[str] | None
     ) -> tuple[Replica, Placement, Table | None]:
         """`names` are the partitions that the primary has; None where there are none, or where they are not known."""
-        cluster, admission, view = stream.target_cluster or "", stream.target.plug.admission(), self.view(stream)
+        cluster, admission, view = stream.target_cluster or "", stream.target.admission(), self.view(stream)
         local_name, shows = admission.name_at_target(name), view.shows(name)
         catalog = self.wiring.clusters[cluster].catalog()
         present: frozenset[str] | None = frozenset()

@@ -36,7 +36,7 @@ class Secondaries:
         """With a predicate the partitions of which it is true, besides those that are replicated already."""
         stream, original = self.stream(name, cluster)
         added = parsed(predicate, name, original)
-        admission = stream.target.plug.admission()
+        admission = stream.target.admission()
         if not admission.subset.has_table(original):
             why = f"where = {stream.target.plug.keys.where!r} of it leaves the table out"
             raise Refused(f"{self.named(stream)} can't take {name}", why, "Change its where, and reload")
@@ -54,7 +54,7 @@ class Secondaries:
         """With a predicate the partitions of which it is true; others stay."""
         stream, original = self.stream(name, cluster)
         dropped = parsed(predicate, name, original)
-        admission = stream.target.plug.admission()
+        admission = stream.target.admission()
         if not admission.takes(name):
             raise Refused(f"{name} is not replicated to {cluster}", f"{self.named(stream)} does not take it", "")
         if dropped is None:
@@ -83,7 +83,7 @@ class Secondaries:
             for stream in self.matching.streams()
             if (stream.source_cluster, stream.target_cluster) == (originals[0], cluster)
         ]
-        streams = [one for one in between if one.target.plug.admission().takes(name)] or between
+        streams = [one for one in between if one.target.admission().takes(name)] or between
         if not streams:
             why = f"No target of a deployment at {cluster} follows a source at {originals[0]}"
             raise Refused(f"{name} can't be replicated to {cluster}", why, "Add a target to a configuration")

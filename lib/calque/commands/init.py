@@ -41,6 +41,7 @@ storage = {}                                # for its files, e.g. { endpoint_url
 path = "state"                              # folder of journal, evidence, ledgers and control records
 tables = ""                                 # where else journal, evidence and ledgers lie, e.g. "s3://bucket/calque"
 storage = {}                                # for tables, e.g. { key_env = "S3_KEY", secret_env = "S3_SECRET" }
+history = "0s"                              # what was shown when, beyond grace and retention, e.g. "90d"
 checkpoints = "checkpoints"                 # Spark's; nothing in it is truth
 
 [journal]

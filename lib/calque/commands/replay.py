@@ -46,7 +46,7 @@ def run(settings: CommandSettings, config: Config, target: str, after: int, tabl
 
     wiring = Wiring(config)
     target_wiring = wiring.target(target)
-    source, admission = target_wiring.followed(), target_wiring.plug.admission()
+    source, admission = target_wiring.followed(), target_wiring.admission()
     entries = touched(source, after, source.journal.last() or 0)
     names = sorted(str(name) for name in tables_of(entries, chosen(tables)) if admission.takes(name))
     leave_request(wiring, target, Action.REPLAY, tables, after)

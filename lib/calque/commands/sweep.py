@@ -74,6 +74,7 @@ def sweep_one(wiring: Wiring, name: str) -> SweepResult:
         neighbours(wiring.config, name),
         held_from,
         unsent(wiring, name, now),
+        lambda before: target.keep_history(before, now),
     )
     if dict(result.noted) != old_notes:
         wiring.control.put(target.places.sweep_record, {"noted": result.noted})
@@ -144,6 +145,7 @@ def forget_of_source(wiring: Wiring, name: str, source: SourceWiring) -> Deleted
     def before() -> None:
         begin = beginning_of(wiring, name).recorded() or 0
         retain_keys(source.side(), wiring.control, source.places.notice_keys_record, begin, retention)
+        source.keep_history(source.side().clock.now_ns())
 
     return let_go(source.side(), ledgers, retention, Limits(keys.pin_bytes, keys.pin_age), before)
 

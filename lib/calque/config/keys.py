@@ -148,6 +148,7 @@ class State(Section):
     checkpoints: Folder = Field(default="checkpoints", validate_default=True)
     tables: OptionalLocation = ""
     storage: OptionTable = {}
+    history: Duration = 0.0
 
     def table_folder(self) -> str:
         """The folder of journals, evidence and ledgers: a path or URI."""

@@ -24,13 +24,28 @@ from calque.model.links import Endpoint
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces
+from calque.ports.remotes import RemoteAccess, RemoteCatalog, RemoteClient
+
+
+@dataclass(frozen=True, slots=True)
+class LookedCatalog:
+    """A catalog without a log, as a client reaches it, and every how many seconds it is looked at."""
+
+    client: RemoteClient
+    settings: Mapping[str, str]
+    access: RemoteAccess
+    interval: float
+
+    def connect(self) -> RemoteCatalog:
+        """Nothing is asked before the catalog is used."""
+        return self.client.connect(self.settings, self.access)
 
 
 @dataclass(frozen=True, slots=True)
 class HiveSource:
     """A Hive metastore whose log is captured into a journal. `places` says where its state lies. One that links made a
     source has an `endpoint`; with `far_only` nothing near is connected to, whatever its names lead to. With a `route`
-    it is reached over SSH."""
+    it is reached over SSH. Where it is a `catalog` without a log, the log is our own."""
 
     name: str
     keys: sections.Source
@@ -39,6 +54,7 @@ class HiveSource:
     endpoint: Endpoint | None = None
     far_only: bool = False
     route: SshRoute | None = None
+    catalog: LookedCatalog | None = None
 
     def access(self) -> MetastoreAccess:
         """As whom, and how, the metastore is called."""

@@ -19,6 +19,7 @@ from calque.core.link_permission import require_pattern
 from calque.core.ssh_routes import ROUTE, route_of
 from calque.errors import Refused
 from calque.model.access import SshRoute
+from calque.ports.remotes import RemoteAccess
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
@@ -72,17 +73,18 @@ NOBODY = Credentials()
 
 
 def remote_source(name: str, uris: str, credentials: Credentials) -> Source:
-    """A remote metastore as a section `[source]` would have it. No file of it is kept, and its log is taken as it is:
-    who links to it can't configure it. Raises `Refused`."""
+    """A remote metastore as a section `[source]` would have it; a catalog that is none has no addresses. No file of it
+    is kept, and its log is taken as it is: who links to it can't configure it. Raises `Refused`."""
     source = Source.model_construct(
         name=name,
-        metastore=metastores(uris),
+        metastore=metastores(uris) if uris else (),
         pin="none",
         allow_weak_log=True,
         **{key: getattr(credentials, key) for key in LOGIN},
     )
-    for _, refused in misfits(source):
-        raise refused
+    if uris:
+        for _, refused in misfits(source):
+            raise refused
     return source
 
 
@@ -95,6 +97,18 @@ def ssh_route(settings: Mapping[str, str], credentials: Credentials) -> SshRoute
         raise Refused("An address by HTTP does not go over SSH", f"'{URIS}' has one", todo)
     passphrase = one_secret("passphrase", credentials.passphrase_env, credentials.passphrase_file)
     return route_of(settings, credentials.private_keys, credentials.known_hosts, passphrase)
+
+
+def remote_access(remotes: Remotes, credentials: Credentials, *, far_only: bool) -> RemoteAccess:
+    """As whom a catalog is called that is no metastore."""
+    return RemoteAccess(
+        credentials.user,
+        one_secret("password", credentials.password_env, credentials.password_file),
+        one_secret("token", credentials.token_env, credentials.token_file),
+        credentials.tls.tls() if credentials.tls.model_fields_set else None,
+        remotes.storage,
+        far_only,
+    )
 
 
 def projection(

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from calque.control.process_locks import holder
 from calque.core.image import SOURCE, source_mark
 from calque.core.link_definitions import (
-    CLIENTS,
     CONNECTED_TO,
     COPY,
     DATA,
@@ -40,6 +39,7 @@ from calque.model.hive import Database, Table, is_view, location_of
 from calque.model.links import LinkDefinition, LinkRecord, LinkRegistry
 from calque.model.names import OURS, EventId, TableName
 from calque.ports import Catalog, Conflict
+from calque.wiring.remote_clients import forms
 from calque.wiring.remotes import ROLE, RemotesWiring, source_of
 
 LOG = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ def record_of(
     parameters = one.parameters or {}
     connected_to, via = parameters.get(CONNECTED_TO, ""), parameters.get(VIA, "")
     try:
-        definition = link_of_parameters(name, parameters, CLIENTS)
+        definition = link_of_parameters(name, parameters, forms())
     except Refused as refused:
         return LinkRecord(connected_to, via, None, str(refused))
     record = LinkRecord(str(definition.remote), definition.endpoint.via, definition)
@@ -164,7 +164,7 @@ def record_of(
 def require_permitted(remotes: RemotesWiring, registry: LinkRegistry, definition: LinkDefinition) -> None:
     """Raises `Refused` where nothing may be connected to."""
     keys, endpoint = remotes.keys, definition.endpoint
-    client = client_of(endpoint.via, CLIENTS)
+    client = client_of(endpoint.via, forms())
     refused = refusal(endpoint, client, registry.granted, keys.allow, keys.credentials, keys.metastore)
     if refused is not None:
         raise refused
@@ -236,7 +236,7 @@ def drop_link(remotes: RemotesWiring, database: TableName, seconds: float = SETT
 def fit(remotes: RemotesWiring, catalog: Catalog, link: LinkDefinition, one: Table | Database) -> None:
     """Empty a link that is filled from elsewhere."""
     mark = (one.parameters or {}).get(SOURCE, "")
-    expected = source_mark(endpoint_name(link.endpoint, client_of(link.endpoint.via, CLIENTS)), link.remote)
+    expected = source_mark(endpoint_name(link.endpoint, client_of(link.endpoint.via, forms())), link.remote)
     if not mark or mark == expected:
         return
     parameters = parameters_of(link)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from calque.model.journal import Entry, EventKind, Keys, TableShape
+from calque.model.journal import LOOKED, Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
 
@@ -131,13 +131,19 @@ RUNS = frozenset({"ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION"})
 """Types of which a contiguous run on one table may be one call of the source: 3.1 writes an event for each partition
 of a bulk call, 4.1 one for each of its batches."""
 
+PART_OF_LOOK = f"{LOOKED}_"
+
 
 def same_run(one: Entry, next_: Entry) -> bool:
-    """Whether two successive events of the log may belong to one call. A call renames only one partition, and names one
-    again only to truncate it (3.1: a truncate and an alteration of each)."""
-    if next_.event_id != one.event_id + 1 or next_.event_type != one.event_type or next_.event_type not in RUNS:
-        return False
+    """Whether two successive events of the log may belong to one call, or are of one look. A call renames only one
+    partition, and names one again only to truncate it (3.1: a truncate and an alteration of each)."""
     before, after = one.keys, next_.keys
+    if next_.event_id != one.event_id + 1:
+        return False
+    if one.event_type.startswith(PART_OF_LOOK) and next_.event_type.startswith(PART_OF_LOOK):
+        return before.table == after.table and one.event_time == next_.event_time
+    if next_.event_type != one.event_type or next_.event_type not in RUNS:
+        return False
     return (
         after.kind is before.kind
         and after.kind is not EventKind.RENAME_PARTITION

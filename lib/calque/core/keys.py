@@ -21,7 +21,7 @@ from calque.core.decode import (
 )
 from calque.core.iceberg import calls_iceberg
 from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table, root_of, says_delta
-from calque.model.journal import Entry, Event, EventKind, Keys, TableShape
+from calque.model.journal import LOOKED, Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import TableName, partition_name, table_name
 
 NOTHING = Keys(EventKind.NOTHING)
@@ -46,7 +46,7 @@ def keys_of(event: Event) -> Keys:
     try:
         if event.event_type in FACETS:
             return Keys(EventKind.FACET, facet_owner(event), partitions=analyzed_partition(event))
-        read = FOLDABLE.get(event.event_type)
+        read = FOLDABLE.get(event.event_type.removeprefix(f"{LOOKED}_"))
         return read(fields(event)) if read is not None else Keys(EventKind.UNKNOWN, named_in_row(event))
     except FieldMissing as error:
         return Keys(EventKind.UNKNOWN, named_in_row(event), defect=error.reason if event.catalog else "")
@@ -57,6 +57,8 @@ def keys_of(event: Event) -> Keys:
 def why_unknown(event: Event) -> str:
     """Why an event is `EventKind.UNKNOWN` though nothing is wrong with its message."""
     read = FOLDABLE.get(event.event_type)
+    if event.event_type == LOOKED:
+        return "the catalog has no log, and was looked at there for the first time"
     if read is None:
         return "calque does not know events of this type"
     try:

@@ -79,9 +79,9 @@ def link_of(
     settings: Mapping[str, str],
     clients: Sequence[ClientForm],
 ) -> LinkDefinition:
-    """The link that a statement asks for. Without `connected_to` the remote name is the local one, without `via` the
-    client is `thrift`. Raises `Refused` for an unknown client, for settings that it does not know or lacks, for
-    secrets, and for what is no name."""
+    """The link that a statement asks for. Without `connected_to` the remote name is the local one, or what the client's
+    path says; without `via` the client is `thrift`. Raises `Refused` for an unknown client, for settings that it does
+    not know or lacks, for secrets, and for what is no name."""
     local = table_name(*local)
     client = client_of(via, clients)
     for key in settings:
@@ -95,8 +95,16 @@ def link_of(
         raise Refused(
             f"'{key}' is missing", f"The client '{client.name}' needs it", f"Write '{key}' among the link's properties"
         )
-    remote = local if not connected_to else _remote_name(connected_to, bool(local.table))
+    if connected_to:
+        remote = _remote_name(connected_to, bool(local.table))
+    else:
+        remote = TableName("default", last_word(given[client.path])) if given.get(client.path) else local
     return LinkDefinition(local, remote, Endpoint(client.name, tuple(sorted(given.items()))))
+
+
+def last_word(path: str) -> str:
+    """The name of what lies at the path."""
+    return path.rstrip("/").rpartition("/")[2].lower()
 
 
 def client_of(via: str | None, clients: Sequence[ClientForm]) -> ClientForm:

@@ -158,7 +158,7 @@ class DoneSets:
 
 def judge_at(wiring: Wiring, target: TargetWiring) -> MarkJudge:
     """What says whether marks are done at the target."""
-    ledger, admission, source = target.ledger(), target.plug.admission(), target.source.side()
+    ledger, admission, source = target.ledger(), target.admission(), target.source.side()
     assert source.marks is not None
 
     def view() -> TargetView:

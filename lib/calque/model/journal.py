@@ -11,6 +11,10 @@ from enum import StrEnum
 
 from calque.model.names import EventId, TableName
 
+LOOKED = "LOOKED"
+"""The type of an event that says of a catalog without a log: the name was looked at for the first time. What else a
+look finds has Hive's types, with `LOOKED_` before them where several events are one step (`core.looks`)."""
+
 
 class EventKind(StrEnum):
     """What an event does, whatever the metastore's version calls it."""

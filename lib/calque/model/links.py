@@ -49,7 +49,8 @@ class LinkDefinition:
 class ClientForm:
     """What a client of remote catalogs calls itself, and which settings it takes. `class_names` are names of Java
     classes that stand for it, without their packages. `addresses` names the setting that says where it connects to,
-    `key_files` those that name files on calque's own machine, `route` the one that says through which hops."""
+    `key_files` those that name files or places on calque's own machine, `route` the one that says through which hops. A
+    link with the setting `path` stands for the one table there: `default`, and the path's last word."""
 
     name: str
     class_names: frozenset[str]
@@ -58,6 +59,7 @@ class ClientForm:
     addresses: str
     key_files: frozenset[str] = frozenset()
     route: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

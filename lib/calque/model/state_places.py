@@ -23,6 +23,11 @@ class SourcePlaces:
         return self._below("journal")
 
     @property
+    def history(self) -> str:
+        """The table of events that the journal may have forgotten."""
+        return self._below("history")
+
+    @property
     def evidence(self) -> str:
         """The table of the files that events speak of."""
         return self._below("evidence")
@@ -41,6 +46,11 @@ class SourcePlaces:
     def pins(self) -> str:
         """The folder of files that are kept."""
         return self._below("pins")
+
+    @property
+    def looks(self) -> str:
+        """The file with the log of our own, of a catalog that has none."""
+        return self._below("looks.sqlite")
 
     @property
     def journal_record(self) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from calque.core.audit_statement import audit_relations
 from calque.errors import NotBuilt, Refused
+from calque.statements.audit import run_audit
 from calque.statements.clusters import (
     alter_secondary,
     explain_cluster,
@@ -147,6 +149,9 @@ def execute(statement: Statement, session: Session) -> AnyResult:
         case Help():
             return help_on(statement)
         case EngineStatement():
+            relations = audit_relations(statement.text, session.database)
+            if relations is not None:
+                return run_audit(statement, relations, session)
             if not session.wiring.config.clusters:
                 raise no_engine(statement)
             return run_on_cluster(statement, session)

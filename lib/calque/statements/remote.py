@@ -15,7 +15,6 @@ from calque.control.links import drop_link, look, objects_of
 from calque.core.image import EVENT, ORIGIN
 from calque.core.kinds import obstacle
 from calque.core.link_definitions import (
-    CLIENTS,
     CONNECTED_TO,
     COPY,
     DATA,
@@ -47,6 +46,7 @@ from calque.statements.statement import (
     SetRemoteData,
     SetTableProperties,
 )
+from calque.wiring.remote_clients import forms
 from calque.wiring.remotes import RemotesWiring, source_of
 
 DEFAULT = "default"
@@ -63,7 +63,7 @@ def create_remote_table(statement: CreateRemoteTable, session: Session) -> Resul
     if statement.connected_to is not None:
         remote = statement.connected_to
         connected_to = str(table_name(remote.database or local.database, remote.table))
-    link = link_of(local, connected_to, statement.via, statement.properties, CLIENTS)
+    link = link_of(local, connected_to, statement.via, statement.properties, forms())
     if is_there(remotes, local, statement.if_not_exists):
         return NO_RESULT
     catalog = remotes.catalog()
@@ -93,7 +93,7 @@ def create_remote_database(statement: CreateRemoteDatabase, session: Session) ->
     """Raises as `create_remote_table`."""
     remotes = session.wiring.remotes()
     local = table_name(statement.database)
-    link = link_of(local, statement.connected_to, statement.via, statement.properties, CLIENTS)
+    link = link_of(local, statement.connected_to, statement.via, statement.properties, forms())
     if is_there(remotes, local, statement.if_not_exists):
         return NO_RESULT
     require_permitted(remotes, link)
@@ -168,11 +168,11 @@ def alter(session: Session, local: TableName, properties: Mapping[str, str]) -> 
     remotes = session.wiring.remotes()
     one = linked_object(remotes, local, False)
     assert one is not None
-    before = link_of_parameters(local, one.parameters or {}, CLIENTS)
+    before = link_of_parameters(local, one.parameters or {}, forms())
     new = {key: value for key, value in properties.items() if key not in (CONNECTED_TO, VIA)}
     via = properties.get(VIA) or before.endpoint.via
     settings = {**dict(before.endpoint.settings), **new}
-    link = link_of(local, properties.get(CONNECTED_TO) or str(before.remote), via, settings, CLIENTS)
+    link = link_of(local, properties.get(CONNECTED_TO) or str(before.remote), via, settings, forms())
     require_permitted(remotes, link)
     require_other(remotes, link)
     grant(remotes, link)
@@ -242,7 +242,7 @@ def linked_object(remotes: RemotesWiring, local: TableName, if_exists: bool) -> 
 def require_permitted(remotes: RemotesWiring, link: LinkDefinition) -> None:
     """Raises `Refused` for what no statement can allow either, and for an address that is none."""
     keys = remotes.keys
-    client = client_of(link.endpoint.via, CLIENTS)
+    client = client_of(link.endpoint.via, forms())
     refused = refusal(link.endpoint, client, {link.endpoint}, keys.allow, keys.credentials, keys.metastore)
     if refused is not None:
         raise refused
@@ -282,5 +282,5 @@ def taken(local: TableName, error: Conflict) -> Refused:
 
 def missing(link: LinkDefinition, kind: Kind) -> Refused:
     settings = dict(link.endpoint.settings)
-    where = settings.get(client_of(link.endpoint.via, CLIENTS).addresses, link.endpoint.via)
+    where = settings.get(client_of(link.endpoint.via, forms()).addresses, link.endpoint.via)
     return Refused(f"There is no {kind} {link.remote} at {where}", "", "Name one that is there with CONNECTED TO")

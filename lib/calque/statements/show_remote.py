@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from calque.control.link_states import LinkStates
-from calque.core.link_definitions import CLIENTS, link_of_parameters, parameters_of
+from calque.core.link_definitions import link_of_parameters, parameters_of
 from calque.core.patterns import chosen
 from calque.errors import Refused
 from calque.model.hive import Column, Database, Table
@@ -21,6 +21,7 @@ from calque.statements.statement import (
     ShowRemoteDatabases,
     ShowRemoteTables,
 )
+from calque.wiring.remote_clients import forms
 
 
 def show_remote_tables(statement: ShowRemoteTables, session: Session) -> Result:
@@ -81,7 +82,7 @@ def link_named(session: Session, local: TableName) -> LinkDefinition:
         raise Refused(f"The link {local} is set aside", record.reason, "Mend that first")
     if record is None:
         raise Refused(f"The link {local} is not known yet", "Nobody has looked at it", "Start `calque run`")
-    return link_of_parameters(local, one.parameters or {}, CLIENTS)
+    return link_of_parameters(local, one.parameters or {}, forms())
 
 
 def of_table(table: Table, is_extended: bool) -> Iterator[Row]:

@@ -21,9 +21,10 @@ from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
 from calque.engine.sides.journal_reads import newest
 from calque.engine.source.evidence import EvidenceGatherer
+from calque.engine.source.looker import Looker
 from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.engine.sweep.retention import Limits, keep, retain_keys
-from calque.errors import CalqueError, Refused
+from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.names import EventId, Span, TableName
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
@@ -129,7 +130,7 @@ class CapturePart(Part):
     def capture(self, seam: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `EventRepeated`."""
         source, after = self.source.side(), self.stream.begin.event()
-        admissions = [target.plug.admission() for target in self.followers() if target.plug.links is None]
+        admissions = [target.admission() for target in self.followers() if target.plug.links is None]
 
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions) or self.copies_link(name)
@@ -169,12 +170,15 @@ class CapturePart(Part):
     def copies_link(self, name: TableName) -> bool:
         """Whether the table's files are copied for a link now: links come and go while a remote catalog is captured,
         and files of all others are nobody's to list."""
+        return any(one.copies_some and one.takes(name) and one.copies(name) for one in self.linked())
+
+    def linked(self) -> Sequence[Admission]:
+        """What links take now."""
         config = self.run.wiring.config
         if config is not self.config_of_links:
             names = config.targets_of(self.stream.name) if self.source.plug.endpoint is not None else ()
-            admissions = [config.targets[target].admission() for target in names]
-            self.links, self.config_of_links = [one for one in admissions if one.copies_some], config
-        return any(admission.takes(name) and admission.copies(name) for admission in self.links)
+            self.links, self.config_of_links = [config.targets[target].admission() for target in names], config
+        return self.links
 
     def go_on(self, name: str, work: Callable[[threading.Event], None]) -> None:
         """Do the work beside capture, until `close`."""
@@ -203,6 +207,7 @@ class CapturePart(Part):
 
         def before() -> None:
             retain_keys(side, records, name, self.stream.begin.first(), retention)
+            self.source.keep_history(side.clock.now_ns())
 
         self.go_on("retention", lambda stopping: keep(side, ledgers, retention, limits, stopping, before))
 
@@ -244,6 +249,12 @@ class RemoteCapturePart(CapturePart):
         super().__init__(run, stream)
         self.over = False
         """This attempt has failed."""
+        self.looker: Looker | None = None
+        self.look_problem: str | None = None
+        """Why a catalog without a log can't be looked at."""
+
+    def problem(self) -> str | None:
+        return super().problem() or self.look_problem
 
     def keep_up(self) -> None:
         """What was refused is tried again: somebody may have mended it."""
@@ -272,4 +283,30 @@ class RemoteCapturePart(CapturePart):
         if identity and identity == self.wiring.remotes().catalog().identity():
             todo = "Name another metastore, or make a view"
             raise Refused("The link leads to the local metastore itself", "Both have one id", todo)
+        catalog = self.source.plug.catalog
+        if catalog is not None:
+            looker = Looker(catalog.connect(), self.source.looks(), self.linked, self.source.side().clock)
+            looker.look(self.stopped)
+            self.looker = looker
         super().once()
+
+    def keep(self, source: SourceSide) -> None:
+        super().keep(source)
+        if self.looker is not None:
+            self.go_on("looks", self.look_again)
+
+    def look_again(self, stopping: threading.Event) -> None:
+        """Look at the catalog at its interval; what does not answer is asked again."""
+        catalog, looks = self.source.plug.catalog, self.source.looks()
+        assert catalog is not None
+        assert self.looker is not None
+        while not stopping.wait(catalog.interval):
+            try:
+                self.looker.look(stopping.is_set)
+                looks.forget(self.last or 0)
+            except (Refused, Unavailable) as error:
+                if self.look_problem != str(error):
+                    LOG.warning("%s can't be looked at: %s", self.name, error)
+                self.look_problem = str(error)
+            else:
+                self.look_problem = None

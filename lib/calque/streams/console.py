@@ -321,7 +321,7 @@ def target_document(look: TargetLook, part: TargetPart) -> Json:
 
 
 def table_document(part: TargetPart, row: TableRow) -> dict[str, Json]:
-    name_at_target = part.target.plug.admission().name_at_target(row.name)
+    name_at_target = part.target.admission().name_at_target(row.name)
     return {
         "table": str(row.name),
         "at_target": None if name_at_target == row.name else str(name_at_target),

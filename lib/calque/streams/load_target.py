@@ -65,7 +65,7 @@ class TargetLoad:
         chosen = load_policy(
             self.target.plug.policy(), self.source_name, self.database, self.local_database, self.external_base
         )
-        admission = self.target.plug.admission()
+        admission = self.target.admission()
         if not chosen.is_own and admission.touches_database(self.database) and self.target.ledger().last_epoch():
             raise Refused(
                 f"{self.target.plug.name} replicates other databases than {self.database}, too",

@@ -179,7 +179,7 @@ class Run:
         for name in names:
             target = target_of(self.wiring.config, name)
             part = parts.get(target.name) if target is not None else None
-            remote = part.target.plug.admission().source_of(name) if part is not None else None
+            remote = part.target.admission().source_of(name) if part is not None else None
             row = part.find_table(remote) if part is not None and remote is not None else None
             if part is not None and row is not None and row.state is TableState.QUARANTINED:
                 leave_request(self.wiring, part.name, Action.RELEASE, [str(row.name)])

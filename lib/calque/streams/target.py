@@ -352,7 +352,13 @@ class TargetPart(Part):
 
     def standing_unless_paused(self, event_id: EventId) -> Standing:
         replica = self.replica
-        if replica is None or not self.stream.looked.is_set() or self.is_behind() or not self.is_mended():
+        if (
+            replica is None
+            or not replica.opened
+            or not self.stream.looked.is_set()
+            or self.is_behind()
+            or not self.is_mended()
+        ):
             return Standing.GOING
         if not replica.comparing.is_done() or replica.tables.in_state(*UNREAD - {State.PARKED}) or self.is_told():
             return Standing.GOING
@@ -484,4 +490,5 @@ def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
     reading = not replica.reading.finished.empty() or replica.comparing.has_news()
     owes = replica.scanned.owes() or replica.positions.is_due()
-    return bool(replica.tables.waiting_for_files or replica.retries.later) or reading or owes
+    waits = bool(replica.tables.waiting_for_files or replica.retries.later) or not replica.opened
+    return waits or reading or owes

@@ -58,7 +58,7 @@ class ChannelWiring:
 
     def channel(self) -> core.Channel:
         keys, source = self.plug.keys, self.source.plug
-        name_at_target = same_name if self.target is None else self.target.plug.admission().name_at_target
+        name_at_target = same_name if self.target is None else self.target.admission().name_at_target
         selection = Selection.of(keys.types, keys.include, keys.exclude)
         return core.Channel(
             self.plug.name,

@@ -15,12 +15,21 @@ from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.config import Config
 from calque.config import load as load_file
-from calque.config.plugs import HiveSource, HiveTarget, Source, Target
-from calque.config.remote_keys import NOBODY, Remotes, journal, projection, remote_source, ssh_route
-from calque.core.link_definitions import CLIENTS, COPY, CREDENTIALS, URIS, client_of, endpoint_name, parameters_of
+from calque.config.plugs import HiveSource, HiveTarget, LookedCatalog, Source, Target
+from calque.config.remote_keys import (
+    NOBODY,
+    Remotes,
+    journal,
+    projection,
+    remote_access,
+    remote_source,
+    ssh_route,
+)
+from calque.core.link_definitions import COPY, CREDENTIALS, URIS, client_of, endpoint_name, parameters_of
 from calque.core.link_permission import is_far_only
 from calque.core.link_records import as_record, by_endpoint, of_record
 from calque.core.links import exactly, layer_policies
+from calque.engine.sides.remote_reader import RemoteReader
 from calque.errors import Refused
 from calque.model.links import Endpoint, LinkRegistry
 from calque.model.names import TableName
@@ -28,6 +37,7 @@ from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import SourcePlaces
 from calque.ports import Catalog, CatalogReader, EventLog, Storage
 from calque.ports.records import Stamp
+from calque.wiring.remote_clients import forms, remote_clients
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
 
@@ -85,6 +95,8 @@ class RemotesWiring:
     def remote_catalog(self, endpoint: Endpoint) -> CatalogReader:
         """The remote one, for somebody who waits. Raises `Refused` for what can't be its address."""
         source = source_of(self.keys, endpoint, far_only=False)
+        if source.catalog is not None:
+            return RemoteReader(source.catalog.connect())
         client = Client(
             ",".join(source.keys.metastore), source.access(), connect_timeout=PATIENCE_SECONDS, connections=1
         )
@@ -119,7 +131,7 @@ def with_links(config: Config) -> Config:
     targets: dict[str, Target] = {name: config.targets[name] for name in config.own_targets()}
     taken = registry.taken()
     for endpoint, found in by_endpoint(registry).items():
-        client = client_of(endpoint.via, CLIENTS)
+        client = client_of(endpoint.via, forms())
         far_only = is_far_only(endpoint, client, registry.granted)
         try:
             source = source_of(config.remotes, endpoint, far_only=far_only)
@@ -147,11 +159,19 @@ def with_links(config: Config) -> Config:
 def source_of(keys: Remotes, endpoint: Endpoint, *, far_only: bool) -> HiveSource:
     """The remote catalog as a source. Raises `Refused`."""
     settings = dict(endpoint.settings)
-    name = endpoint_name(endpoint, client_of(endpoint.via, CLIENTS))
+    name = endpoint_name(endpoint, client_of(endpoint.via, forms()))
     credentials = keys.credentials.get(settings.get(CREDENTIALS, ""), NOBODY)
-    section = remote_source(name, settings[URIS], credentials)
-    route = ssh_route(settings, credentials)
-    return HiveSource(name, section, journal(), SourcePlaces(name), endpoint, far_only, route)
+    places = SourcePlaces(name)
+    client = remote_clients().get(endpoint.via)
+    if client is None:
+        section = remote_source(name, settings[URIS], credentials)
+        return HiveSource(name, section, journal(), places, endpoint, far_only, ssh_route(settings, credentials))
+    client.require(settings)
+    access = remote_access(keys, credentials, far_only=far_only)
+    catalog = LookedCatalog(client, settings, access, keys.interval)
+    return HiveSource(
+        name, remote_source(name, "", credentials), journal(), places, endpoint, far_only, catalog=catalog
+    )
 
 
 def target_of(config: Config, local: TableName) -> HiveTarget | None:

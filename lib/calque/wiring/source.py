@@ -8,12 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calque.adapters.delta.history import EventHistory
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.marks import DeltaMarks
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.system import FileSystemSet
 from calque.adapters.kafka.topic import Topic
+from calque.adapters.looks.log import LooksLog
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
@@ -21,15 +23,29 @@ from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
+from calque.engine.sides.journal_reads import newest
+from calque.engine.sides.remote_reader import RemoteReader
 from calque.engine.sides.sides import SourceSide
 from calque.model.state_places import SourcePlaces
-from calque.ports import EventLog, EvidenceStore, Gaps, Journal, MarkStore, PartitionEvents, Pins, Scans, Storage
+from calque.ports import (
+    CatalogReader,
+    EventLog,
+    EvidenceStore,
+    Gaps,
+    Journal,
+    MarkStore,
+    PartitionEvents,
+    Pins,
+    Scans,
+    Storage,
+)
 from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
 from calque.wiring.worker_openers import (
     open_journal,
     open_log,
+    open_looks,
     open_topic,
 )
 
@@ -53,13 +69,13 @@ class SourceWiring:
     def side(self) -> SourceSide:
         """The source as the engine knows it."""
         if self._side is None:
-            guard, keys = self.runtime.guard, self.plug.keys
-            client = self._client(connections=keys.connections)
+            guard = self.runtime.guard
+            log, catalog = self._log_and_catalog()
             journal, evidence = self.open_journal()
             self._side = SourceSide(
                 self.plug.name,
-                HiveLog(client),
-                HiveReader(client),
+                log,
+                catalog,
                 guard.journal(journal),
                 guard.evidence(evidence),
                 self.runtime.storage(self._systems(), ended=self.runtime.ending.is_set),
@@ -78,12 +94,20 @@ class SourceWiring:
         """What the metastore says of itself."""
         return MetastoreServer(self._client())
 
-    def impatient_log(self, seconds: float) -> HiveLog:
+    def looks(self) -> LooksLog:
+        """The log of our own, over a catalog that has none."""
+        return LooksLog(self.folder.path / self.places.looks)
+
+    def impatient_log(self, seconds: float) -> HiveLog | LooksLog:
         """The log through a connection of its own, on which an answer is waited for no longer than that."""
+        if self.plug.catalog is not None:
+            return self.looks()
         return HiveLog(self._client(connect_timeout=seconds, call_timeout=seconds, connections=1))
 
     def open_log(self) -> Callable[[], EventLog]:
         """Makes the log, also in other processes."""
+        if self.plug.catalog is not None:
+            return partial(open_looks, str(self.folder.path / self.places.looks))
         return partial(open_log, self._uris(), self.plug.access())
 
     def gaps(self) -> Gaps:
@@ -127,6 +151,8 @@ class SourceWiring:
 
     def kept_seconds(self, takes_database: Callable[[str], bool]) -> float | None:
         """How long Hive keeps files of databases that are taken; None where it keeps none, or does not say."""
+        if self.plug.catalog is not None:
+            return None
         return kept_seconds_of_some(self.server(), self.side().catalog, takes_database)
 
     def _pins_root(self) -> str:
@@ -166,6 +192,18 @@ class SourceWiring:
             return KafkaJournal(self.topic(address))
         return DeltaJournal(self.folder.table(self.places.journal), self.folder.table_options)
 
+    def history(self) -> EventHistory:
+        """What is kept of events when the journal forgets them."""
+        return EventHistory(self.folder.table(self.places.history), self.folder.table_options)
+
+    def keep_history(self, now_ns: int) -> None:
+        """As long as the configuration says: of all events that the journal has."""
+        history, seconds = self.history(), self.folder.section.history
+        if seconds:
+            journal = self.journal()
+            history.keep(journal, journal.rows, newest(self.gaps()))
+        history.expire(int(now_ns / 1e9 - seconds))
+
     def open_journal(self, address: JournalAddress | None = None) -> tuple[Journal, EvidenceStore]:
         """The journal (that one, or the one there is) and its evidence, opened anew."""
         address = address or self.journal_location.place()
@@ -182,6 +220,12 @@ class SourceWiring:
 
     def _tables(self) -> tuple[str, str]:
         return self.folder.table(self.places.journal), self.folder.table(self.places.evidence)
+
+    def _log_and_catalog(self) -> tuple[EventLog, CatalogReader]:
+        if self.plug.catalog is not None:
+            return self.looks(), RemoteReader(self.plug.catalog.connect())
+        client = self._client(connections=self.plug.keys.connections)
+        return HiveLog(client), HiveReader(client)
 
     def _client(self, **options: Any) -> Client:
         return Client(self._uris(), self.plug.access(), **options)

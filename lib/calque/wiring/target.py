@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from socket import gethostname
 from typing import Any
 from uuid import uuid4
 
+from calque.adapters.delta.history import TargetHistory
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.system import FileSystemSet, OwnLocations
@@ -19,6 +21,7 @@ from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import State
 from calque.config.plugs import Source, Target
+from calque.core.admit import Admission
 from calque.core.lease import renewed_after
 from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
@@ -48,10 +51,17 @@ class TargetWiring:
     leaves: int = 0
     _side: TargetSide | None = None
     _lease: Lease | None = None
+    _admission: Admission | None = None
 
     @property
     def places(self) -> TargetPlaces:
         return TargetPlaces(self.plug.name)
+
+    def admission(self) -> Admission:
+        """The policy's names, ready to be asked."""
+        if self._admission is None:
+            self._admission = self.plug.admission()
+        return self._admission
 
     def side(self) -> TargetSide:
         """The target as the engine knows it; written to by whoever has the lease on it."""
@@ -61,7 +71,7 @@ class TargetWiring:
 
     def followed(self) -> SourceSide:
         """The source as the target's policy leaves it."""
-        return narrowed_source(self.source.side(), self.plug.admission().subset)
+        return narrowed_source(self.source.side(), self.admission().subset)
 
     def side_behind(self, fence: Fence, policy: Policy | None = None, ledger: DeltaLedger | None = None) -> TargetSide:
         """Written to as the fence permits; under the target's own policy and with its own ledger, where no other is
@@ -70,7 +80,7 @@ class TargetWiring:
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.query, self.leaves)
         catalog: Catalog = guard.catalog(HiveCatalog(self._client(permit=fence.permit), TargetCapabilities()))
         if self.plug.links is not None:
-            admission = self.plug.admission()
+            admission = self.admission()
             catalog = LinkedCatalog(
                 catalog, self.plug.links, lambda name: admission.source_of(name) is not None, storage.make_directories
             )
@@ -84,6 +94,17 @@ class TargetWiring:
 
     def ledger(self) -> DeltaLedger:
         return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)
+
+    def history(self) -> TargetHistory:
+        """What is kept of the ledger's epochs when it forgets them."""
+        return TargetHistory(self.folder.table(self.places.ledger), self.folder.table_options)
+
+    def keep_history(self, before: int, now_ns: int) -> None:
+        """As long as the configuration says: of epochs below that number, which are to be forgotten."""
+        history, seconds = self.history(), self.folder.section.history
+        if seconds:
+            history.keep(self.ledger(), before)
+        history.expire(datetime.fromtimestamp(now_ns / 1e9 - seconds, UTC).isoformat())
 
     def partition_events(self) -> PartitionEvents:
         """What the metastore is told of marks, by whoever has the lease on the target."""
@@ -113,12 +134,12 @@ class TargetWiring:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
         keys = self.plug.keys
         locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
-        own_locations = OwnLocations(locations, keys.storage) if self.plug.admission().copies_some else OwnLocations()
+        own_locations = OwnLocations(locations, keys.storage) if self.admission().copies_some else OwnLocations()
         return FileSystemSet(self.source.plug.keys.storage, own=own_locations)
 
     def spread(self) -> SparkSpread | None:
         """Prepares large windows in Spark's tasks; None without a session, and of a subset of the source."""
-        if self.runtime.session is None or not self.plug.admission().subset.is_all:
+        if self.runtime.session is None or not self.admission().subset.is_all:
             return None
         sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section)
         return SparkSpread(self.runtime.session, WorkerOpening(sides, self.source.journal().rows))

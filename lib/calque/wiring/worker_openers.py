@@ -5,6 +5,7 @@ Arguments are shown in plans. Secrets among them are references, which those pro
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,13 @@ def open_log(uris: str, access: MetastoreAccess) -> EventLog:
     from calque.adapters.metastore.log import HiveLog
 
     return HiveLog(Client(uris, access))
+
+
+def open_looks(path: str) -> EventLog:
+    """The log of our own in the file of that path."""
+    from calque.adapters.looks.log import LooksLog
+
+    return LooksLog(Path(path))
 
 
 def open_topic(topic: Topic) -> tuple[Journal, EvidenceStore]:

@@ -21,7 +21,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.cli import main
@@ -33,6 +33,7 @@ from support.services.deployments import RealFiles
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 KEY = Column("p", "string")
+T = TypeVar("T")
 Outcome = tuple[int, str, str]
 """Exit code, standard output, standard error."""
 
@@ -172,6 +173,10 @@ class Catalog:
         assert locations[0]
         return len(locations) - 1, all(self.files.content(place) == (("one", b"1\n"),) for place in locations[1:])
 
+    def rows(self, name: str) -> int:
+        """How many rows a reader finds in its partitions."""
+        return sum(len(self.files.content(place)) for place in self.locations(name)[1:])
+
     def place_of(self, name: str) -> str:
         return self.place(named(name))
 
@@ -251,14 +256,14 @@ class Linked:
         assert self.end() == 0, self.tail()
 
     @contextmanager
-    def reader(self, name: str) -> Iterator[set[tuple[int, bool]]]:
+    def reader(self, look_once: Callable[[], T]) -> Iterator[set[T]]:
         """What one sees that looks again and again."""
-        seen: set[tuple[int, bool]] = set()
+        seen: set[T] = set()
         over = threading.Event()
 
         def look() -> None:
             while not over.is_set():
-                seen.add(self.here.look(name))
+                seen.add(look_once())
 
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(look)

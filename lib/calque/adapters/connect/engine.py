@@ -21,7 +21,13 @@ CONNECT_SECONDS = 10.0
 RETRIES, LONGEST_RETRY_MS = 5, 2_000
 """Calls that an engine does not answer are tried again for some seconds."""
 STACK_TRACE = "JVM stacktrace:"
-NOT_ANSWERING = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED"})
+NOT_ANSWERING = (
+    "StatusCode.UNAVAILABLE",
+    "StatusCode.DEADLINE_EXCEEDED",
+    "stopped SparkContext",
+    "SparkContext was shut down",
+)
+"""What the words of an engine have that is gone, or going."""
 
 
 class SparkConnectEngine:
@@ -109,13 +115,16 @@ class SparkConnectEngine:
                 yield
         except PySparkException as error:
             words = " ".join(str(error).partition(STACK_TRACE)[0].split())
-            if any(f"StatusCode.{code}" in words for code in NOT_ANSWERING):
-                raise self._unavailable(words) from error
+            if any(sign in words for sign in NOT_ANSWERING):
+                raise self._lost(words) from error
             raise Refused(f"{self.url} refused the statement", words) from error
         except grpc.RpcError as error:
-            raise self._unavailable(
-                " ".join(str(error.details() if hasattr(error, "details") else error).split())
-            ) from error
+            raise self._lost(" ".join(str(error.details() if hasattr(error, "details") else error).split())) from error
+
+    def _lost(self, why: str) -> Unavailable:
+        """The engine is gone, and with it the session: the next statement opens another one."""
+        self._session = self._database = None
+        return self._unavailable(why)
 
     def _unavailable(self, why: str) -> Unavailable:
         return Unavailable(

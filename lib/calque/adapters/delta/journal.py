@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from calque.adapters.delta.snapshot import Change, Keys, Snapshot
 from calque.adapters.delta.table import RangedTable
@@ -53,6 +54,10 @@ class DeltaJournal:
             self._table.discard(files)
             raise
         self._table.compact()
+
+    def dataset(self) -> ds.Dataset:
+        """All that is there now, for an engine to read."""
+        return self._table.dataset(self._table.snapshot())
 
     def rows(self, span: Span) -> pa.Table:
         """The rows of the span without their messages. `Refused` when the span is not all there."""

@@ -23,6 +23,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from calque.adapters.delta.columns import (
     EPOCHS,
@@ -82,6 +83,16 @@ class RowRetention:
     mask: pa.Array
     sparse: bool
     epochs: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """Rows of both tables count from epoch `first` to epoch `last`; there may be others."""
+
+    first: int
+    last: int
+    epochs: ds.Dataset
+    objects: ds.Dataset
 
 
 def passed(failpoint: str) -> None:
@@ -145,6 +156,17 @@ class DeltaLedger:
         if not marks.get(FORGOTTEN, 0) <= epoch <= marks.get(EPOCH, -1):
             return ()
         return in_order([object_of(row) for row in self._objects.read(range(epoch, epoch + 1)).to_pylist()])
+
+    def view(self) -> LedgerView:
+        """What the ledger tells of now, for an engine to read."""
+        epochs = self._epochs.snapshot()
+        objects = self._objects.snapshot()
+        return LedgerView(
+            epochs.marks.get(FORGOTTEN, 1),
+            epochs.marks.get(EPOCH, 0),
+            self._epochs.dataset(epochs),
+            self._objects.dataset(objects),
+        )
 
     def publish(self, epoch: Epoch, objects: Sequence[ObjectRow], tables: Sequence[StateRow]) -> None:
         with self._lock:

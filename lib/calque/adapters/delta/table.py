@@ -28,6 +28,7 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -189,6 +190,14 @@ class RangedTable:
     def read(self, keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows with those keys, files in order of key, rows as written; `columns` begin with the key."""
         return self.consistently(lambda snapshot: self.files.read(snapshot.holding(keys), keys, columns))
+
+    def dataset(self, snapshot: Snapshot) -> ds.Dataset:
+        """The rows of that version, for an engine that reads what it needs of them; columns that an older file lacks
+        are null. Files of a version that was superseded stay for `LINGER_SECONDS`."""
+        if not snapshot.files:
+            return ds.dataset(self.schema.empty_table())
+        paths = [file.path for file in snapshot.files]
+        return ds.dataset(paths, self.schema, format="parquet", filesystem=self.files.file_system())
 
     def consistently(self, read: Callable[[Snapshot], T]) -> T:
         """What `read` returns on the newest version; done again when its files were merged away meanwhile."""

@@ -13,7 +13,7 @@ One goes when four things hold:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from calque.core.admit import Admission
@@ -46,6 +46,10 @@ class SweepResult:
     epochs: int = 0
 
 
+def keep_nothing(_before: int) -> None:
+    """What is kept of epochs below that number where there is no history."""
+
+
 def sweep_target(
     side: TargetSide,
     journal: Journal,
@@ -54,11 +58,13 @@ def sweep_target(
     other_admissions: Sequence[Admission] = (),
     held_ns: int | None = None,
     unsent: Unsent | None = None,
+    keep: Callable[[int], None] = keep_nothing,
 ) -> SweepResult:
     """Sweep one target. `noted` is what its last sweep returned; `other_admissions` are the admissions of other targets
     whose warehouse overlaps this one's: what they may have made is left to them. What was shown at `held_ns` or later
-    is held by readers, and stays; of `unsent` epochs the rows stay. A target without epochs, or whose data stay at the
-    source, keeps all. Raises `Unavailable` and `Refused`; what was removed by then is gone."""
+    is held by readers, and stays; of `unsent` epochs the rows stay. `keep` is called with the number below which epochs
+    are about to be forgotten. A target without epochs, or whose data stay at the source, keeps all.
+    Raises `Unavailable` and `Refused`; what was removed by then is gone."""
     target_position = target_position_of(side.ledger, journal)
     if target_position is None or not side.admission.copies_some:
         return SweepResult(noted=noted)
@@ -68,7 +74,7 @@ def sweep_target(
     leftovers = UnreferencedDirectories(side, target_position, references_of(side), before_ns, other_admissions)
     leftovers.look()
     if not leftovers.directories and not leftovers.staging and not hidden_names:
-        return SweepResult(epochs=forget_epochs(side.ledger, before_ns, unsent))
+        return SweepResult(epochs=forget_epochs(side.ledger, before_ns, unsent, keep))
     # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
     references = references_of(side)
     later_position = target_position_of(side.ledger, journal)
@@ -92,13 +98,16 @@ def sweep_target(
             removed.append(remove_directory(side.storage, node))
         else:
             next_noted[node.key] = first_seen_ns
-    return SweepResult(tuple(removed), next_noted, forget_epochs(side.ledger, before_ns, unsent))
+    return SweepResult(tuple(removed), next_noted, forget_epochs(side.ledger, before_ns, unsent, keep))
 
 
-def forget_epochs(ledger: Ledger, before_ns: int, unsent: Unsent | None = None) -> int:
+def forget_epochs(
+    ledger: Ledger, before_ns: int, unsent: Unsent | None = None, keep: Callable[[int], None] = keep_nothing
+) -> int:
     """Forget epochs that were superseded before then, and that no channel of notices has still to tell of. How many
     went."""
     old = [epoch.epoch for epoch in ledger.epochs() if is_forgotten(epoch, before_ns, unsent)]
+    keep(old[-1] if old else 0)
     return ledger.forget(old[-1]) if old else 0
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
-from calque.adapters.memory.metastore.notices import key_names
 from calque.adapters.memory.metastore.store import MemoryMetastore
 from calque.core.limits import ListOperation, check_commit, check_list, lowered
+from calque.core.log_messages import key_names
 from calque.errors import Refused
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.hive import Database, Function, Partition, Table

@@ -17,7 +17,6 @@ from typing import NoReturn, Protocol
 
 from calque.adapters.memory.metastore import notices
 from calque.adapters.memory.metastore.habits import HIVE_4, ServerHabits
-from calque.adapters.memory.metastore.notices import CATALOG, Notice, key_names
 from calque.adapters.memory.metastore.stored import (
     analyzed,
     dated,
@@ -28,6 +27,8 @@ from calque.adapters.memory.metastore.stored import (
     stored_partition,
     stored_table,
 )
+from calque.core import log_messages
+from calque.core.log_messages import CATALOG, LogMessage, key_names
 from calque.errors import Refused
 from calque.model.facets import Check, ColumnStatistics, Constraint, DefaultValue, ForeignKey, PrimaryKey, UniqueKey
 from calque.model.hive import Column, Database, Function, Partition, Table, is_partitioned, is_view, location_of
@@ -121,14 +122,14 @@ class MemoryMetastore:
             created = stored_database(database, place)
             self.directories.make(place)
             self._databases[created.name] = created
-            self._write(notices.database_created(created))
+            self._write(log_messages.database_created(created))
 
     def alter_database(self, name: str, database: Database) -> None:
         with self._lock:
             before = self.the_database(name)
             after = replace(stored_database(database, database.location or str(before.location)), name=before.name)
             self._databases[before.name] = after
-            self._write(notices.database_altered(before, after))
+            self._write(log_messages.database_altered(before, after))
 
     def drop_database(self, name: str, *, cascade: bool = False, delete_data: bool = True) -> None:
         """With `cascade`, functions are dropped first, materialised views next, then tables as they were made."""
@@ -163,7 +164,7 @@ class MemoryMetastore:
                 self.directories.make(str(location_of(created)))
             self._tables[name] = StoredTable(created, self._tables_made)
             logged = self._as_logged(created, table)
-            self._write(notices.table_created(logged, self._listed(logged, location_of(created))))
+            self._write(log_messages.table_created(logged, self._listed(logged, location_of(created))))
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False) -> None:
         with self._lock:
@@ -190,7 +191,7 @@ class MemoryMetastore:
             )
             self._rename_in_constraints(old_name, new_name)
             as_given = replace(new_table, create_time=table.create_time or 0)
-            self._write(notices.table_altered(before, as_given, self.habits))
+            self._write(log_messages.table_altered(before, as_given, self.habits.write_ids))
 
     def truncate_table(self, name: TableName, partitions: Sequence[str] | None = None) -> None:
         """Empty the table, or the named partitions. Hive logs nothing for an empty list, except 4 for plain tables."""
@@ -206,9 +207,11 @@ class MemoryMetastore:
                 return
             self.directories.remove(str(location_of(stored.table)))
             if partitions is None or self.habits.empty_truncate:
-                self._write(notices.table_altered(stored.table, stored.table, self.habits, truncates=True))
+                self._write(
+                    log_messages.table_altered(stored.table, stored.table, self.habits.write_ids, truncates=True)
+                )
                 if self.habits.truncate_pairs:
-                    self._write(notices.table_altered(stored.table, stored.table, self.habits))
+                    self._write(log_messages.table_altered(stored.table, stored.table, self.habits.write_ids))
 
     def drop_table(self, name: TableName, *, delete_data: bool = True) -> None:
         with self._lock:
@@ -220,7 +223,7 @@ class MemoryMetastore:
                 for partition in stored.partitions.values():
                     self.directories.remove(str(location_of(partition)))
                 self.directories.remove(str(location_of(stored.table)))
-            self._write(notices.table_dropped(stored.table))
+            self._write(log_messages.table_dropped(stored.table))
 
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
         with self._lock:
@@ -252,7 +255,7 @@ class MemoryMetastore:
         with self._lock:
             stored = self.the_table(name)
             before, after = self._replace_partitions(stored, [partition])[0]
-            self._write(notices.partition_altered(stored.table, before, after, self.habits))
+            self._write(log_messages.partition_altered(stored.table, before, after, self.habits.write_ids))
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
         with self._lock:
@@ -278,7 +281,7 @@ class MemoryMetastore:
             stored.partitions[after.values] = after
             if before.values in stored.statistics:
                 stored.statistics[after.values] = stored.statistics.pop(before.values)
-            self._write(notices.partition_altered(stored.table, before, after, self.habits))
+            self._write(log_messages.partition_altered(stored.table, before, after, self.habits.write_ids))
 
     def drop_partitions(self, name: TableName, names: Sequence[str], *, delete_data: bool = True) -> None:
         with self._lock:
@@ -290,7 +293,7 @@ class MemoryMetastore:
                 if delete_data and stored.table.type == "MANAGED_TABLE":
                     self.directories.remove(str(location_of(partition)))
             for group in self._grouped(dropped_partitions):
-                self._write(notices.partitions_dropped(stored.table, group))
+                self._write(log_messages.partitions_dropped(stored.table, group))
 
     def exchange_partitions(
         self, specification: Mapping[str, str], source: TableName, target: TableName
@@ -319,7 +322,7 @@ class MemoryMetastore:
                 destination.partitions[after.values] = after
             self._write_added(destination.table, moved_partitions)
             for partition in matching:
-                self._write(notices.partitions_dropped(origin.table, [partition]))
+                self._write(log_messages.partitions_dropped(origin.table, [partition]))
             return tuple(moved_partitions)
 
     def insert(
@@ -331,7 +334,7 @@ class MemoryMetastore:
             partition = None
             if values is not None:
                 partition = stored.partitions.get(tuple(values)) or missing("partition", str(values))
-            self._write(notices.inserted(stored.table, partition, notices.encoded_files(files), replace))
+            self._write(notices.inserted(stored.table, partition, log_messages.encoded_files(files), replace))
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         """Rows of one kind and one table, each with a name."""
@@ -548,28 +551,35 @@ class MemoryMetastore:
 
     def _write_altered(self, table: Table, changes: Sequence[tuple[Partition, Partition]]) -> None:
         if self.habits.bulk_events:
-            self._write(notices.partitions_altered(table, [after for _, after in changes], self.habits))
+            self._write(log_messages.partitions_altered(table, [after for _, after in changes], self.habits.write_ids))
             return
         for before, after in changes:
-            self._write(notices.partition_altered(table, before, after, self.habits))
+            self._write(log_messages.partition_altered(table, before, after, self.habits.write_ids))
 
     def _write_added(self, table: Table, partitions: Sequence[Partition]) -> None:
-        files = [self._listed(table, location_of(partition)) for partition in partitions]
-        self._write(notices.partitions_added(table, partitions, files, self.habits))
+        files = None
+        if self._lists(table):
+            files = [self._listed(table, location_of(partition)) for partition in partitions]
+        self._write(log_messages.partitions_added(table, partitions, files))
 
     def _listed(self, table: Table, location: str | None) -> Sequence[str]:
         """The files that an event lists of a new directory; 4 lists none of external tables."""
-        lists = table.type == "MANAGED_TABLE" or self.habits.lists_external
-        return self.directories.files(location) if location and lists and not is_view(table) else ()
+        listed = location and self._lists(table) and not is_view(table)
+        return self.directories.files(str(location)) if listed else ()
+
+    def _lists(self, table: Table) -> bool:
+        return table.type == "MANAGED_TABLE" or self.habits.lists_external
 
     def _write_truncated(self, table: Table, partitions: Sequence[Partition]) -> None:
         if not self.habits.truncate_pairs:
             if partitions:
-                self._write(notices.partitions_altered(table, partitions, self.habits, truncates=True))
+                self._write(log_messages.partitions_altered(table, partitions, self.habits.write_ids, truncates=True))
             return
         for partition in partitions:
-            self._write(notices.partition_altered(table, partition, partition, self.habits, truncates=True))
-            self._write(notices.partition_altered(table, partition, partition, self.habits))
+            self._write(
+                log_messages.partition_altered(table, partition, partition, self.habits.write_ids, truncates=True)
+            )
+            self._write(log_messages.partition_altered(table, partition, partition, self.habits.write_ids))
 
     def _grouped(self, partitions: Sequence[Partition]) -> Sequence[Sequence[Partition]]:
         return [partitions] if self.habits.bulk_events else [[partition] for partition in partitions]
@@ -578,9 +588,9 @@ class MemoryMetastore:
         if len(partition.values) != len(stored.table.partition_keys or ()):
             raise Refused(f"{stored.table.name} has other partition keys than {partition.values}")
 
-    def _write(self, notice: Notice) -> None:
+    def _write(self, message: LogMessage) -> None:
         self._last_id += 1
-        self._log.append(notices.logged(notice, self._last_id, self._now()))
+        self._log.append(log_messages.logged(message, self._last_id, self._now()))
 
     def _now(self) -> int:
         return int(self._clock())

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from calque.adapters.memory.metastore.notices import CATALOG, key_names
+from calque.core.log_messages import CATALOG, key_names
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Skew, Storage, Table
 from calque.model.names import partition_name
 

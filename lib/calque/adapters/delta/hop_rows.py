@@ -1,0 +1,60 @@
+"""Which hops do rows of a ledger's `objects` make? One row for each epoch, table and event that a hop ended at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import gettempdir
+from uuid import uuid4
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+HOPS = pa.schema(
+    [
+        pa.field("epoch", pa.int64(), nullable=False),
+        pa.field("event_id", pa.int64()),
+        pa.field("database", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("incarnation", pa.string()),
+        pa.field("changes", pa.string()),
+        pa.field("objects", pa.int64()),
+        pa.field("files", pa.int64()),
+        pa.field("bytes", pa.int64()),
+    ]
+)
+HOPS_OF = """
+    SELECT epoch, event_id, database, "table", any_value(incarnation) AS incarnation,
+           string_agg(DISTINCT change, ', ' ORDER BY change) AS changes, count(*) AS objects,
+           CAST(coalesce(sum(len(files)), 0) AS BIGINT) AS files,
+           CAST(coalesce(sum(list_sum(list_transform(files, lambda file: file.size))), 0) AS BIGINT) AS bytes
+    FROM {objects} WHERE epoch BETWEEN {first} AND {last}
+    GROUP BY epoch, event_id, database, "table"
+"""
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "memory_limit": "1GB",
+    "preserve_insertion_order": "false",
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+
+
+def connection() -> duckdb.DuckDBPyConnection:
+    """An engine of its own: it opens no file and no address, and knows only what is registered. What exceeds its memory
+    goes to a temporary folder, which it removes when it is closed."""
+    spill = str(Path(gettempdir()) / f"calque-audit-{uuid4().hex}")
+    engine = duckdb.connect(":memory:", config={**SETTINGS, "temp_directory": spill})
+    engine.execute("CREATE SCHEMA calque; SET search_path = 'main,calque'")
+    # How many rows an Arrow data set has is not known beforehand; taken for few, they would be compared pair by pair.
+    engine.execute("SET asof_loop_join_threshold = 0")
+    engine.execute("SET TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true")
+    return engine
+
+
+def hop_rows(engine: duckdb.DuckDBPyConnection, objects: ds.Dataset, epochs: range) -> pa.RecordBatchReader:
+    """Of these epochs, in order of table, epoch and event: so they compress best."""
+    engine.register("objects", objects)
+    hops = HOPS_OF.format(objects="objects", first=epochs.start, last=epochs.stop - 1)
+    query = f'SELECT * FROM ({hops}) ORDER BY database, "table", epoch, event_id'
+    return engine.execute(query).to_arrow_reader()

@@ -1,0 +1,241 @@
+"""The client `iceberg` of remote tables: a catalog over REST or in a SQL database, or one table by its path.
+
+A table's version is the metadata file that is current: all that can change of it is in there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from calque.adapters.remote_catalogs.iceberg_definitions import table_of
+from calque.adapters.remote_catalogs.near import require_far
+from calque.core.link_definitions import CREDENTIALS, last_word
+from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
+from calque.model.hive import Database, Partition, Table
+from calque.model.links import ClientForm
+from calque.model.names import TableName
+from calque.ports.remotes import RemoteAccess, RemoteCatalog
+
+KIND, URI, WAREHOUSE, PATH = (
+    "iceberg.catalog.type",
+    "iceberg.catalog.uri",
+    "iceberg.catalog.warehouse",
+    "iceberg.table.path",
+)
+CATALOG = "iceberg.catalog.name"
+"""A SQL database may have several catalogs."""
+FORM = ClientForm(
+    "iceberg",
+    frozenset({"IcebergTableHiveClientFactory"}),
+    frozenset({KIND, CATALOG, URI, WAREHOUSE, PATH, CREDENTIALS}),
+    frozenset(),
+    URI,
+    key_files=frozenset({PATH}),
+    path=PATH,
+)
+REST, SQL = "rest", "sql"
+ONE = "default"
+"""The database of a table that is named by its path."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergClient:
+    """`ports.remotes.RemoteClient`."""
+
+    @property
+    def form(self) -> ClientForm:
+        return FORM
+
+    def require(self, settings: Mapping[str, str]) -> None:
+        uri, path = settings.get(URI, ""), settings.get(PATH, "")
+        if bool(uri) == bool(path):
+            what = f"'{URI}' and '{PATH}' exclude each other" if uri else f"'{URI}' or '{PATH}' is missing"
+            raise Refused(what, "The one names a catalog, the other a single table", "Write one of them")
+        if uri and kind_of(settings) is None:
+            todo = f"Write '{KIND}' = 'rest' or 'sql', with an address such as https://… or sqlite:///…"
+            raise Refused(f"'{URI}' = '{uri}' is no catalog that calque knows", "It is rest or sql", todo)
+
+    def connect(self, settings: Mapping[str, str], access: RemoteAccess) -> RemoteCatalog:
+        if settings.get(PATH):
+            return TableAtPath(settings[PATH].rstrip("/"), access)
+        return IcebergCatalog(settings, access)
+
+
+ICEBERG = IcebergClient()
+
+
+def kind_of(settings: Mapping[str, str]) -> str | None:
+    """`rest` or `sql`, as the settings say or the address tells; None for what is neither."""
+    scheme = urlsplit(settings[URI]).scheme
+    known = REST if scheme in ("http", "https") else SQL if scheme else None
+    kind = settings.get(KIND, known)
+    return kind if kind == known else None
+
+
+@dataclass(slots=True)
+class IcebergCatalog:
+    """`ports.remotes.RemoteCatalog` over pyiceberg's. Of namespaces those of one level are databases."""
+
+    settings: Mapping[str, str]
+    access: RemoteAccess
+    _catalog: Any = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def identity(self) -> str:
+        return ""
+
+    def databases(self) -> Sequence[str]:
+        return sorted(one[0].lower() for one in self._asked(lambda catalog: catalog.list_namespaces()) if len(one) == 1)
+
+    def database(self, name: str) -> Database | None:
+        properties = self._found(lambda catalog: catalog.load_namespace_properties((name,)))
+        if properties is None:
+            return None
+        return Database(name, properties.get("comment"), properties.get("location"), dict(properties))
+
+    def versions(self, database: str) -> Mapping[str, str]:
+        names = self._found(lambda catalog: [*catalog.list_tables((database,))]) or []
+        tables = {str(name[-1]).lower(): self._loaded(name) for name in names}
+        return {name: table.metadata_location for name, table in tables.items() if table is not None}
+
+    def table(self, name: TableName) -> Table | None:
+        table = self._loaded(tuple(name))
+        return None if table is None else table_of(name, table.metadata, table.metadata_location)
+
+    def partitions(self, table: Table) -> Mapping[str, Partition]:  # noqa: ARG002
+        return {}
+
+    def close(self) -> None:
+        with self._lock:
+            if self._catalog is not None:
+                self._catalog.close()
+                self._catalog = None
+
+    def _loaded(self, name: tuple[str, ...]) -> Any:
+        return self._found(lambda catalog: catalog.load_table(name))
+
+    def _found(self, ask: Callable[[Any], T]) -> T | None:
+        """The answer; None for what is missing."""
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
+
+        try:
+            return self._asked(ask, NoSuchNamespaceError, NoSuchTableError, NoSuchViewError)
+        except (NoSuchNamespaceError, NoSuchTableError, NoSuchViewError):
+            return None
+
+    def _asked(self, ask: Callable[[Any], T], *expected: type[Exception]) -> T:
+        with own_errors(self.settings[URI], *expected):
+            return ask(self._connected())
+
+    def _connected(self) -> Any:
+        with self._lock:
+            if self._catalog is None:
+                load_catalog = pyiceberg_catalogs()
+                uri, access = self.settings[URI], self.access
+                if access.far_only:
+                    require_far(uri)
+                login = {}
+                if access.token is not None:
+                    login["token"] = access.token.read()
+                if access.password is not None:
+                    login["credential"] = f"{access.user}:{access.password.read()}"
+                place = {"warehouse": self.settings[WAREHOUSE]} if self.settings.get(WAREHOUSE) else {}
+                name = self.settings.get(CATALOG, ONE)
+                self._catalog = load_catalog(name, type=kind_of(self.settings), uri=uri, **place, **login)
+            return self._catalog
+
+
+@dataclass(frozen=True, slots=True)
+class TableAtPath:
+    """One table, named by where it lies: its current metadata file is what `version-hint.text` says, or the newest."""
+
+    path: str
+    access: RemoteAccess
+
+    def identity(self) -> str:
+        return ""
+
+    def databases(self) -> Sequence[str]:
+        return (ONE,)
+
+    def database(self, name: str) -> Database | None:
+        return Database(name, parameters={}) if name == ONE else None
+
+    def versions(self, database: str) -> Mapping[str, str]:
+        if database != ONE:
+            return {}
+        location = self._newest()
+        return {last_word(self.path): location} if location is not None else {}
+
+    def table(self, name: TableName) -> Table | None:
+        if name != TableName(ONE, last_word(self.path)):
+            return None
+        location = self._newest()
+        if location is None:
+            return None
+        pyiceberg_catalogs()
+        from pyiceberg.table import StaticTable
+
+        with own_errors(self.path):
+            return table_of(name, StaticTable.from_metadata(location).metadata, location)
+
+    def partitions(self, table: Table) -> Mapping[str, Partition]:  # noqa: ARG002
+        return {}
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _newest(self) -> str | None:
+        """The current metadata file; None where there is no table."""
+        from fsspec.core import url_to_fs
+
+        with own_errors(self.path):
+            files, folder = url_to_fs(f"{self.path}/metadata")
+            files.invalidate_cache()
+            try:
+                names = {str(path).rpartition("/")[2] for path in files.ls(folder, detail=False)}
+            except FileNotFoundError:
+                return None
+            named = [name for name in names if name.endswith(".metadata.json")]
+            if "version-hint.text" in names:
+                hint = files.cat_file(f"{folder}/version-hint.text").decode().strip()
+                named = [name for name in named if name in (f"v{hint}.metadata.json", f"{hint}.metadata.json", hint)]
+        newest = max(named, key=number_of, default=None)
+        return f"{self.path}/metadata/{newest}" if newest is not None else None
+
+
+def number_of(name: str) -> tuple[int, str]:
+    """Of a metadata file: `v3.metadata.json`, or `00003-….metadata.json`."""
+    digits = name.removeprefix("v").partition("-")[0].partition(".")[0]
+    return (int(digits) if digits.isdecimal() else -1), name
+
+
+def pyiceberg_catalogs() -> Callable[..., Any]:
+    """pyiceberg's `load_catalog`. Raises `Refused` where it is not installed."""
+    try:
+        from pyiceberg.catalog import load_catalog
+    except ImportError as error:
+        why = f"It is read with pyiceberg: {error}"
+        raise Refused("Iceberg's catalogs can't be read", why, "Say pip install 'calque[iceberg]'") from error
+    return load_catalog
+
+
+@contextmanager
+def own_errors(where: str, *expected: type[Exception]) -> Iterator[None]:
+    """What libraries raise as calque's errors, but for what is expected."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (CalqueError, *expected)):
+            raise
+        kind, words = type(error).__name__, " ".join(str(error).split())
+        if kind in ("UnauthorizedError", "ForbiddenError", "AuthorizationExpiredError", "OAuthError"):
+            todo = f"Name [remotes.credentials.NAME] by '{CREDENTIALS}', with a token, or user and password"
+            raise AccessRefused(f"{where} refuses calque", words, todo) from error
+        raise Unavailable(f"{where} can't be read", f"{kind}: {words}", "It is tried again") from error
