@@ -165,6 +165,15 @@ REGISTRY_DISTRIBUTION = Artifact.parse("io.apicurio:apicurio-registry-app:2.6.13
 DIRECTORY_JARS = _artifacts("com.unboundid:unboundid-ldapsdk:7.0.3")
 """An LDAP directory in memory."""
 
+SSH_JARS = _artifacts("""
+    org.apache.sshd:sshd-core:2.20.0
+    org.apache.sshd:sshd-common:2.20.0
+    net.i2p.crypto:eddsa:0.3.0
+    org.slf4j:slf4j-api:2.0.17
+    org.slf4j:slf4j-simple:2.0.17
+""")
+"""A server of SSH."""
+
 ACTIVEMQ_JARS = _artifacts("""
     org.apache.activemq:activemq-broker:6.1.8
     org.apache.activemq:activemq-client:6.1.8
@@ -238,7 +247,7 @@ HIVE_JARS = _artifacts("""
 OF_THE_DEMO = (HIVE_3_DISTRIBUTION, *HIVE_3_JARS, *DELTA_JARS, *KAFKA_JARS)
 """What `calque run` and `calque demo` need."""
 
-OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS, *HDFS_JARS, *ACTIVEMQ_JARS, *DIRECTORY_JARS, REGISTRY_DISTRIBUTION)
+OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS, *HDFS_JARS, *ACTIVEMQ_JARS, *DIRECTORY_JARS, *SSH_JARS, REGISTRY_DISTRIBUTION)
 """What tests need beside it: four times as much."""
 
 OF_INTEROP = HIVE_JARS

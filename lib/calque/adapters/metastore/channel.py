@@ -9,6 +9,7 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Protocol
 
@@ -19,11 +20,13 @@ from calque.adapters.metastore.addresses import Address
 from calque.adapters.metastore.logins import LONGEST_REASON, bearer_headers, log_in, note_refused_token, printable
 from calque.adapters.metastore.weighed import LimitedTransport
 from calque.core.link_permission import is_near
-from calque.errors import AccessRefused
-from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
+from calque.errors import AccessRefused, Refused
+from calque.model.access import MetastoreAccess, PasswordLogin, SshRoute, TokenLogin
 from calque.model.secrets import refusals_of_access
 from calque.model.tls import Tls, reason
 
+Connect = Callable[[str, int, float], socket.socket]
+"""To a host and a port, within seconds."""
 HTTP_REFUSALS = frozenset({401, 403})
 HTTP_ELSEWHERE = frozenset({301, 302, 307, 308, 404, 405})
 
@@ -100,7 +103,7 @@ class HttpChannel:
 
     def __init__(self, address: Address, access: MetastoreAccess, seconds: float) -> None:
         self.address, self._access = address, access
-        require_far(address, access, address.host)
+        require_far(address.host, address.port, access)
         self._connection = HTTPConnection(address.host, address.port, timeout=seconds)
         if address.scheme == "https":
             context = (access.tls or Tls()).context()
@@ -109,7 +112,7 @@ class HttpChannel:
             self._connection.connect()
         except ssl.SSLError as error:
             raise distrust(address, error) or error from error
-        require_far_peer(address, access, self._connection.sock)
+        require_far_peer(address.host, address.port, access, self._connection.sock)
         self._connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._request = bytearray()
         self._response: HTTPResponse | None = None
@@ -182,35 +185,43 @@ class HttpChannel:
         return ServerProblem(f"{status}: {text}" if text else status, breaks=True)
 
 
-def require_far(address: Address, access: MetastoreAccess, host: str) -> None:
-    """Raise `AccessRefused` where the host, or what its name leads to, is near calque itself and that is forbidden."""
+def require_far(host: str, port: int, access: MetastoreAccess, peer: str = "") -> None:
+    """Raise `AccessRefused` where the host, or what its name leads to, or the peer, is near calque itself and that is
+    forbidden."""
     if not access.far_only:
         return
-    resolved = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM)
+    resolved = socket.getaddrinfo(peer or host, port, type=socket.SOCK_STREAM)
     near = next((str(one[4][0]) for one in resolved if is_near(str(one[4][0]))), None)
     if near is not None:
         todo = "Write this address out in [remotes] allow, or make the link by CREATE REMOTE in calque sql"
-        raise AccessRefused(f"{address} leads to {near}", "It is near calque itself, and nothing allows that", todo)
+        raise AccessRefused(f"{host}:{port} leads to {near}", "It is near calque itself, and nothing allows that", todo)
 
 
-def require_far_peer(address: Address, access: MetastoreAccess, connection: socket.socket) -> None:
+def require_far_peer(host: str, port: int, access: MetastoreAccess, connection: socket.socket) -> None:
     """The same of what was connected to, before anything is sent: names may lead elsewhere at each look."""
-    if access.far_only:
-        try:
-            require_far(address, access, connection.getpeername()[0])
-        except BaseException:
-            connection.close()
-            raise
+    try:
+        require_far(host, port, access, connection.getpeername()[0])
+    except BaseException:
+        connection.close()
+        raise
 
 
 def connected(address: Address, access: MetastoreAccess, seconds: float) -> socket.socket:
-    """A socket, within TLS where it is to be."""
+    """A socket, over SSH and within TLS where it is to be."""
     context = access.tls.context() if access.tls is not None else None
-    require_far(address, access, address.host)
-    plain = socket.create_connection((address.host, address.port), timeout=seconds)
-    require_far_peer(address, access, plain)
-    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def connect(host: str, port: int, seconds: float) -> socket.socket:
+        require_far(host, port, access)
+        made = socket.create_connection((host, port), timeout=seconds)
+        require_far_peer(host, port, access, made)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return made
+
+    if access.route is None:
+        plain = connect(address.host, address.port, seconds)
+    else:
+        plain = _through(access.route, address, seconds, connect)
     if context is None:
         return plain
     try:
@@ -221,6 +232,18 @@ def connected(address: Address, access: MetastoreAccess, seconds: float) -> sock
     except OSError:
         plain.close()
         raise
+
+
+def _through(route: SshRoute, address: Address, seconds: float, connect: Connect) -> socket.socket:
+    """Raises `Refused` where the extra `ssh` is not installed, too."""
+    try:
+        from calque.adapters.metastore.tunnel import through  # noqa: PLC0415: an extra has what it needs
+    except ModuleNotFoundError as error:
+        what, todo = "SSH needs a package that is not installed", "pip install 'calque[ssh]'"
+        raise Refused(what, str(error), todo) from error
+    made = through(route, address.host, address.port, seconds, connect)
+    made.settimeout(seconds)
+    return made
 
 
 CERTIFICATE_PROBLEMS = {
