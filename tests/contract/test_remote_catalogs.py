@@ -237,6 +237,20 @@ def test_an_iceberg_table_comes_as_iceberg_registers_it_and_by_its_path_alone(tm
     assert missing.table(TableName("default", "nowhere")) is None
 
 
+def test_a_table_of_iceberg_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
+    unknown = ICEBERG.connect({PATH: "an-atomic-store://tables/tbl_name"}, RemoteAccess())
+    with pytest.raises(Refused, match="an-atomic-store"):
+        unknown.table(TableName("default", "tbl_name"))
+    (tmp_path / "t" / "metadata").mkdir(parents=True)
+    (tmp_path / "t" / "metadata" / "v1.metadata.json").write_text('{"format-version": 2}')
+    torn = ICEBERG.connect({PATH: f"{tmp_path}/t"}, RemoteAccess())
+    with pytest.raises(Unavailable, match="can't be read"):
+        torn.table(TableName("default", "t"))
+    away = ICEBERG.connect({URI: f"sqlite:///{tmp_path}/no/folder/catalog.db"}, RemoteAccess())
+    with pytest.raises(Unavailable, match="can't be read"):
+        away.databases()
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -356,6 +358,12 @@ def test_links_into_catalogs_without_a_log_follow_what_looks_find(
         with linked.running():
             linked.wait_until(lambda: here.parts("rm4_local.orders") == ["p=7"])
             linked.wait_until(lambda: linked.state("rm4_local.staff") == "gone")
+        # Nobody waits for a catalog that is away
+        shelf.hide()
+        command = [sys.executable, "-m", "calque.cli", "run", "--until", "head", "-c", str(linked.config)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert ended.returncode == 0, ended.stderr
+        assert here.parts("rm4_local.orders") == ["p=7"]
     finally:
         linked.close()
 

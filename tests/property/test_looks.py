@@ -134,7 +134,12 @@ def test_the_log_says_of_each_table_the_states_that_looks_found_and_no_others(se
             catalog.answers = 1_000_000
             looks.append((log.current(), there))
             clock.sleep(writer.choice([0, 1]))
+        calls = catalog.calls
         assert Looker(catalog, log, lambda: [admission], clock).look() == log.current()  # Nothing is new.
+        if has_versions:
+            databases = {name.database for name, table in looks[-1][1].items() if table is not None}
+            keyed = [name for name, table in looks[-1][1].items() if table is not None and name.table in KEYED]
+            assert catalog.calls - calls <= 1 + 2 * len({*databases, *catalog.databases()}) + len(keyed)
         events = log.read(0, 1_000_000)
         assert [event.event_id for event in events] == list(range(1, log.current() + 1))
         for name in names:

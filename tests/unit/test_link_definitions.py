@@ -6,7 +6,9 @@ import pytest
 
 from calque.core.link_definitions import (
     CONNECTED_TO,
+    CLIENTS,
     CREDENTIALS,
+    SSH,
     THRIFT,
     URIS,
     VIA,
@@ -16,22 +18,13 @@ from calque.core.link_definitions import (
     link_of_parameters,
     parameters_of,
 )
-from calque.core.link_permission import is_allowed, is_near, refusal
+from calque.core.link_permission import is_allowed, is_far_only, is_near, refusal
+from calque.core.ssh_routes import KEYS, ROUTE
 from calque.errors import Refused
-from calque.model.links import ClientForm, Endpoint, LinkDefinition
+from calque.model.links import Endpoint, LinkDefinition
 from calque.model.names import TableName
 
 FAR = "thrift://remote-hms:9083"
-ROUTE, KEYS = "ssh.tunnel.route", "ssh.tunnel.private.keys"
-SSH = ClientForm(
-    "ssh",
-    frozenset({"SSHThriftHiveMetastoreClientFactory"}),
-    frozenset({URIS, ROUTE, KEYS}),
-    frozenset({URIS, ROUTE}),
-    URIS,
-    frozenset({KEYS}),
-)
-CLIENTS = (THRIFT, SSH)
 LOCAL, REMOTE = TableName("local_db", "local_tbl"), TableName("remote_db", "remote_tbl")
 THRIFT_FACTORY = "org.apache.hadoop.hive.metastore.ThriftHiveMetastoreClientFactory"
 
@@ -179,3 +172,32 @@ def test_key_files_are_a_statements_alone_to_name() -> None:
     asked = Endpoint("ssh", tuple(sorted({URIS: FAR, ROUTE: "a@b", KEYS: "/root/.ssh/id"}.items())))
     assert str(refusal(asked, SSH, [], [FAR], [], OWN)).startswith(f"'{KEYS}' names a file of calque's machine.")
     assert refusal(asked, SSH, [asked], [], [], OWN) is None
+
+
+def over(route: str) -> Endpoint:
+    return Endpoint("ssh", tuple(sorted({URIS: "thrift://localhost:9083", ROUTE: route}.items())))
+
+
+@pytest.mark.parametrize(
+    ("route", "allow", "said"),
+    [
+        ("a@bastion", ["ssh://bastion:22", "thrift://*:9083"], None),
+        ("a@Bastion:2222 -> b@127.0.0.1", ["ssh://bastion:2222", "ssh://*:22", "thrift://localhost:9083"], None),
+        ("a@bastion", ["thrift://localhost:9083"], "Nothing allows links to ssh://bastion:22."),
+        ("a@bastion -> b@node", ["ssh://bastion:22", "thrift://*:*"], "Nothing allows links to ssh://node:22."),
+        ("a@bastion", ["ssh://*:22"], "Nothing allows links to thrift://localhost:9083."),
+        ("a@localhost", ["ssh://*:22", "thrift://*:*"], "Nothing allows links to ssh://localhost:22."),
+        ("a@localhost", ["ssh://localhost:22", "thrift://*:*"], None),
+        ("bastion", ["ssh://*:*", "thrift://*:*"], "'bastion' is no route."),
+    ],
+)
+def test_each_hop_and_what_is_behind_the_last_one_has_to_be_allowed(
+    route: str, allow: list[str], said: str | None
+) -> None:
+    refused = refusal(over(route), SSH, [], allow, [], ["thrift://localhost:9083"])
+    assert (refused is None) if said is None else str(refused).startswith(said)
+
+
+def test_what_is_behind_a_hop_is_not_near() -> None:
+    assert is_far_only(over("a@bastion -> b@localhost"), SSH, [])
+    assert not is_far_only(over("a@localhost"), SSH, [])

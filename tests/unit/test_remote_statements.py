@@ -53,6 +53,25 @@ DOCUMENT = {
         "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory",
         {},
     ),
+    """CREATE REMOTE TABLE tbl_name
+    VIA 'org.apache.hadoop.hive.metastore.SSHThriftHiveMetastoreClientFactory'
+    WITH TBLPROPERTIES (
+      'hive.metastore.uris' = 'thrift://metastore.domain:9083'
+      'ssh.tunnel.route' = 'bastionuser@bastion-host.domain -> user@cluster-node.domain'
+      'ssh.tunnel.private.keys' = '/home/user/.ssh/bastionuser-key-pair.pem,/home/user/.ssh/user-key-pair.pem'
+      'ssh.tunnel.known.hosts' = '/home/user/.ssh/known_hosts'
+    );""": CreateRemoteTable(
+        False,
+        QualifiedTable(None, "tbl_name"),
+        None,
+        "org.apache.hadoop.hive.metastore.SSHThriftHiveMetastoreClientFactory",
+        {
+            "hive.metastore.uris": "thrift://metastore.domain:9083",
+            "ssh.tunnel.route": "bastionuser@bastion-host.domain -> user@cluster-node.domain",
+            "ssh.tunnel.private.keys": "/home/user/.ssh/bastionuser-key-pair.pem,/home/user/.ssh/user-key-pair.pem",
+            "ssh.tunnel.known.hosts": "/home/user/.ssh/known_hosts",
+        },
+    ),
 }
 
 

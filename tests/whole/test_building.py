@@ -20,6 +20,7 @@ from calque.core.image import EVENT, INCARNATION
 from calque.core.lifecycle import State
 from calque.engine.exact_reads.pool import LandingRecorder, ReadOutcome
 from calque.engine.sides.sides import SystemClock
+from calque.engine.source.stable_listings import MOVING_NS
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableRow
@@ -71,6 +72,7 @@ def begun(partitions: int = PARTITIONS, **more: Any) -> tuple[World, Counting]:
     world.replica = world.new_replica()
     world.writer.source.create_database(Database("d1"))
     create(world, partitions)
+    world.clock.now += MOVING_NS
     world.begin = world.capture.after = world.source.current()
     world.gatherer.resume(world.begin, world.begin)
     world.open()
@@ -170,6 +172,7 @@ def test_what_changed_while_nobody_built_is_read_again_and_nothing_else() -> Non
     source.alter_partitions(ORDERS, [changed])
     source.drop_partitions(ORDERS, ["p=002"])
     source.add_partitions(ORDERS, [Partition(("new",), *ORDERS, storage=STORAGE, parameters={})])
+    world.clock.now += MOVING_NS
     counting.read.clear()
     finished(world)
     assert sum(counting.read) == (PARTITIONS - 3 * BATCH + 1) + 2

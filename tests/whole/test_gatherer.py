@@ -100,6 +100,54 @@ def test_a_directory_that_stays_away_is_empty() -> None:
     assert read_exact(world.source_side, GOOD).listings[""].missing
 
 
+def test_a_directory_whose_files_an_overwrite_removed_is_not_taken_for_empty_before_its_event() -> None:
+    world = with_tables()
+    place = place_of(world, GOOD)
+    world.storage.write(f"{place}/f", b"1")
+    world.source.insert(GOOD, [f"{place}/f"])
+    world.settle()
+    before = world.target_states()[GOOD]
+    world.source.alter_table(GOOD, replace(world.source.the_table(GOOD).table, parameters={"v": "2"}))
+    world.storage.remove([f"{place}/f"])
+    world.capture_all()
+    world.work()
+    assert world.target_states()[GOOD] == before
+    world.storage.write(f"{place}/g", b"2")
+    world.source.insert(GOOD, [f"{place}/g"], replace=True)
+    world.settle()
+    assert world.target_states()[GOOD] == world.source_states()[GOOD]
+
+
+def test_an_exact_read_waits_for_the_overwrite_that_removed_the_files() -> None:
+    world = with_tables()
+    place = place_of(world, GOOD)
+    world.storage.write(f"{place}/f", b"1")
+    world.source.insert(GOOD, [f"{place}/f"])
+    world.storage.remove([f"{place}/f"])
+    rounds = iter(range(9))
+
+    def finish(method: str) -> None:
+        if method == "current" and next(rounds, 0) == 3:
+            world.storage.write(f"{place}/g", b"2")
+            world.source.insert(GOOD, [f"{place}/g"], replace=True)
+
+    world.between = finish
+    assert [file.path for file in read_exact(world.source_side, GOOD).listings[""].files] == ["g"]
+
+
+def test_a_directory_that_stays_empty_is_empty() -> None:
+    world = with_tables()
+    place = place_of(world, GOOD)
+    world.storage.write(f"{place}/f", b"1")
+    world.source.insert(GOOD, [f"{place}/f"])
+    world.settle()
+    world.storage.remove([f"{place}/f"])
+    world.source.alter_table(GOOD, replace(world.source.the_table(GOOD).table, parameters={"v": "2"}))
+    world.settle()
+    assert world.target_states()[GOOD] == world.source_states()[GOOD]
+    assert read_exact(world.source_side, GOOD).listings[""].files == ()
+
+
 def test_how_long_a_directory_was_missing_is_counted_anew_for_another_event() -> None:
     world = with_tables()
     place = place_of(world, GOOD)

@@ -158,7 +158,7 @@ def test_the_next_window_makes_the_hops_that_were_foreseen_and_looking_changed_n
     seed: int, atomicity: str
 ) -> None:
     policy = Policy("dr", "hq", ("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target", atomicity=atomicity)
-    world = World(seed, policy=policy)
+    world = World(seed, policy=policy, pins=True)
     world.write(30)
     world.begin = world.capture.after = world.source.current()
     world.gatherer.resume(world.begin, world.begin)

@@ -99,14 +99,13 @@ def ssh_route(settings: Mapping[str, str], credentials: Credentials) -> SshRoute
     return route_of(settings, credentials.private_keys, credentials.known_hosts, passphrase)
 
 
-def remote_access(remotes: Remotes, credentials: Credentials, *, far_only: bool) -> RemoteAccess:
+def remote_access(credentials: Credentials, *, far_only: bool) -> RemoteAccess:
     """As whom a catalog is called that is no metastore."""
     return RemoteAccess(
         credentials.user,
         one_secret("password", credentials.password_env, credentials.password_file),
         one_secret("token", credentials.token_env, credentials.token_file),
         credentials.tls.tls() if credentials.tls.model_fields_set else None,
-        remotes.storage,
         far_only,
     )
 

@@ -49,7 +49,7 @@ SECRET = re.compile(r"(password|passwd|pwd|passphrase|secret|token|(access|accou
 """What a parameter's name has whose value is a secret."""
 OF_CLIENTS = (PREFIX, "hive.metastore.", "ssh.", "aws.", "glue.", "iceberg.", "fs.")
 """How settings of clients begin: what a table has of its own may be called a secret."""
-CLIENTS = (THRIFT,)
+CLIENTS = (THRIFT, SSH)
 """Those that are built in."""
 
 

@@ -9,7 +9,7 @@ A package adds a client by an entry point of the group `calque.remotes` that nam
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from calque.core.log_messages import LogMessage
@@ -25,14 +25,13 @@ from calque.ports.source import EventLog
 @dataclass(frozen=True, slots=True)
 class RemoteAccess:
     """As whom a catalog is called: what the section [remotes.credentials.NAME] says that a link names, nothing where it
-    names none. Secrets are references, read when they are needed. `storage` are the options of `[remotes] storage`.
-    With `far_only` nothing near calque itself is connected to, whatever its name (`core.link_permission.is_near`)."""
+    names none. Secrets are references, read when they are needed. With `far_only` nothing near calque itself is
+    connected to, whatever its name (`core.link_permission.is_near`)."""
 
     user: str = ""
     password: Secret | None = None
     token: Secret | None = None
     tls: Tls | None = None
-    storage: Mapping[str, Secret | str] = field(default_factory=dict)
     far_only: bool = False
 
 

@@ -259,14 +259,18 @@ class RemoteCapturePart(CapturePart):
     def keep_up(self) -> None:
         """What was refused is tried again: somebody may have mended it."""
         delay = AGAIN_SECONDS
-        while True:
-            super().keep_up()
-            if super().stopped() or not self.over:
-                return
-            self.sleep(delay)
-            if super().stopped():
-                return
-            delay, self.over = min(2 * delay, LONGEST_SECONDS), False
+        try:
+            while True:
+                super().keep_up()
+                if super().stopped() or not self.over:
+                    return
+                self.sleep(delay)
+                if super().stopped():
+                    return
+                delay, self.over = min(2 * delay, LONGEST_SECONDS), False
+        finally:
+            if self.looker is not None:
+                self.looker.catalog.close()
 
     def stopped(self) -> bool:
         return super().stopped() or self.over
@@ -278,17 +282,25 @@ class RemoteCapturePart(CapturePart):
             self.stream.looked.set()
 
     def once(self) -> None:
-        """Raises `Refused` where the remote catalog is the local one, whatever its address."""
+        try:
+            self.look_first()
+        except CalqueError:
+            # Links show what they showed: nobody waits for a catalog that is away.
+            self.stream.looked.set()
+            raise
+        super().once()
+
+    def look_first(self) -> None:
+        """Raises `Refused` where the remote catalog is the local one, whatever its address, and what a look raises."""
         identity = self.source.side().catalog.identity()
         if identity and identity == self.wiring.remotes().catalog().identity():
             todo = "Name another metastore, or make a view"
             raise Refused("The link leads to the local metastore itself", "Both have one id", todo)
         catalog = self.source.plug.catalog
         if catalog is not None:
-            looker = Looker(catalog.connect(), self.source.looks(), self.linked, self.source.side().clock)
-            looker.look(self.stopped)
-            self.looker = looker
-        super().once()
+            source = self.source.side()
+            self.looker = self.looker or Looker(catalog.connect(), self.source.looks(), self.linked, source.clock)
+            self.looker.look(self.stopped)
 
     def keep(self, source: SourceSide) -> None:
         super().keep(source)

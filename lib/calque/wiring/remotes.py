@@ -167,7 +167,7 @@ def source_of(keys: Remotes, endpoint: Endpoint, *, far_only: bool) -> HiveSourc
         section = remote_source(name, settings[URIS], credentials)
         return HiveSource(name, section, journal(), places, endpoint, far_only, ssh_route(settings, credentials))
     client.require(settings)
-    access = remote_access(keys, credentials, far_only=far_only)
+    access = remote_access(credentials, far_only=far_only)
     catalog = LookedCatalog(client, settings, access, keys.interval)
     return HiveSource(
         name, remote_source(name, "", credentials), journal(), places, endpoint, far_only, catalog=catalog

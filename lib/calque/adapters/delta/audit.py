@@ -122,6 +122,13 @@ def definitions(
         yield TABLES
     if relations == {"tables"}:
         return
+    yield from of_ledgers(engine, targets)
+    if OF_EVENTS & set(relations):
+        yield from of_journals(engine, targets, sources)
+
+
+def of_ledgers(engine: duckdb.DuckDBPyConnection, targets: Sequence[AuditedTarget]) -> Iterator[str]:
+    """Epochs and hops: those that the ledgers have, and older ones that were kept."""
     epochs, hops = [], []
     for number, target in enumerate(targets):
         rows = target.ledger.view()
@@ -155,8 +162,12 @@ def definitions(
     yield f"CREATE VIEW every_hop AS {' UNION ALL '.join(hops)}"
     yield EPOCHS
     yield HOPS_VIEW
-    if not OF_EVENTS & set(relations):
-        return
+
+
+def of_journals(
+    engine: duckdb.DuckDBPyConnection, targets: Sequence[AuditedTarget], sources: Sequence[AuditedSource]
+) -> Iterator[str]:
+    """Events and lags: those that the journals have, and older ones that were kept."""
     events = []
     for number, source in enumerate(sources):
         fresh_rows, first, last = rows_of_journal(source)

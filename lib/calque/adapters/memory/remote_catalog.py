@@ -9,11 +9,7 @@ from dataclasses import dataclass, field, replace
 from calque.core.log_messages import key_names
 from calque.errors import Unavailable
 from calque.model.hive import Database, Partition, Table
-from calque.model.links import ClientForm
 from calque.model.names import TableName, partition_name
-from calque.ports.remotes import RemoteAccess
-
-FORM = ClientForm("memory", frozenset(), frozenset({"memory.name"}), frozenset({"memory.name"}), "memory.name")
 
 
 @dataclass(slots=True)
@@ -114,20 +110,3 @@ class MemoryCatalog:
         with self._lock:
             for one in names:
                 self._partitions[name].pop(one, None)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryClient:
-    """`ports.remotes.RemoteClient` over worlds in memory, by their names."""
-
-    worlds: Mapping[str, MemoryCatalog]
-
-    @property
-    def form(self) -> ClientForm:
-        return FORM
-
-    def require(self, settings: Mapping[str, str]) -> None:
-        """Any settings can be."""
-
-    def connect(self, settings: Mapping[str, str], access: RemoteAccess) -> MemoryCatalog:  # noqa: ARG002
-        return self.worlds[settings["memory.name"]]

@@ -31,12 +31,16 @@ REVOKED, AUTHORITY = "@revoked", "@cert-authority"
 
 def private_key(path: str, passphrase: Secret | None) -> PKey:
     """The key in a file of OpenSSH's or of PEM's form. Raises `Refused`."""
-    password = passphrase.read() if passphrase is not None else None
+    password = passphrase.read().encode() if passphrase is not None else None
     try:
         if Path(path).stat().st_mode & OTHERS:
             why = "A key that others can read is no secret"
             raise Refused(f"Others may read the private key {path}", why, f"Write chmod 600 {path}")
-        return PKey.from_path(path, password)
+        try:
+            return PKey.from_path(path)
+        except TypeError:
+            # It is encrypted.
+            return PKey.from_path(path, password)
     except OSError as error:
         raise Refused(f"The private key {path} can't be read", str(error.strerror)) from None
     except (TypeError, ValueError, SSHException, UnknownKeyType, UnsupportedAlgorithm) as error:

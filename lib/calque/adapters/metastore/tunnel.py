@@ -113,7 +113,7 @@ def sessions(route: SshRoute, connect: Connect) -> list[Transport]:
             if made:
                 under = forwarded(made[-1], route.hops[number - 1], (hop.host, hop.port), route.seconds)
             else:
-                under = connect(hop.host, hop.port, route.seconds)
+                under = first(hop, route.seconds, connect)
                 under.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_MILLISECONDS)
             made.append(session(under, route, number))
     except BaseException:
@@ -121,6 +121,14 @@ def sessions(route: SshRoute, connect: Connect) -> list[Transport]:
             one.close()
         raise
     return made
+
+
+def first(hop: SshHop, seconds: float, connect: Connect) -> socket.socket:
+    """The connection to the first hop. Raises `OSError`, which names it."""
+    try:
+        return connect(hop.host, hop.port, seconds)
+    except OSError as error:
+        raise ConnectionError(f"{hop}: {error.strerror or error}") from error
 
 
 def session(under: socket.socket | Channel, route: SshRoute, number: int) -> Transport:

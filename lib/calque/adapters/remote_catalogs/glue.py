@@ -84,7 +84,7 @@ class GlueCatalog:
 
     def versions(self, database: str) -> Mapping[str, str]:
         tables = self._pages("get_tables", "TableList", DatabaseName=database)
-        return {one["Name"].lower(): f"{one.get('VersionId', '')} {one.get('UpdateTime', '')}" for one in tables}
+        return {one["Name"].lower(): version_of(one) for one in tables}
 
     def table(self, name: TableName) -> Table | None:
         found = self._call("get_table", DatabaseName=name.database, Name=name.table)
@@ -180,3 +180,8 @@ class GlueCatalog:
             raise Refused(f"{where} refused what was asked", f"{code}: {words}", "See the message") from error
         except BotoCoreError as error:
             raise Unavailable(f"{where} does not answer", str(error), "It is tried again") from error
+
+
+def version_of(table: Mapping[str, Any]) -> str:
+    """Empty where Glue says neither a version nor a time."""
+    return " ".join(str(table[key]) for key in ("VersionId", "UpdateTime") if table.get(key))

@@ -41,6 +41,9 @@ FORM = ClientForm(
 REST, SQL = "rest", "sql"
 ONE = "default"
 """The database of a table that is named by its path."""
+LIBRARIES = frozenset({"aiohttp", "botocore", "fsspec", "pyiceberg", "requests", "sqlalchemy", "urllib3"})
+"""Whose errors say that a catalog, or a storage, does not answer. What else they raise is a defect, but for values that
+they do not take, and packages that they miss."""
 T = TypeVar("T")
 
 
@@ -63,7 +66,7 @@ class IcebergClient:
 
     def connect(self, settings: Mapping[str, str], access: RemoteAccess) -> RemoteCatalog:
         if settings.get(PATH):
-            return TableAtPath(settings[PATH].rstrip("/"), access)
+            return TableAtPath(settings[PATH].rstrip("/"))
         return IcebergCatalog(settings, access)
 
 
@@ -156,7 +159,6 @@ class TableAtPath:
     """One table, named by where it lies: its current metadata file is what `version-hint.text` says, or the newest."""
 
     path: str
-    access: RemoteAccess
 
     def identity(self) -> str:
         return ""
@@ -232,10 +234,15 @@ def own_errors(where: str, *expected: type[Exception]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, (CalqueError, *expected)):
+        library = type(error).__module__.partition(".")[0]
+        is_setting = isinstance(error, (ValueError, ImportError))
+        is_known = is_setting or isinstance(error, OSError) or library in LIBRARIES
+        if isinstance(error, (CalqueError, *expected)) or not is_known:
             raise
         kind, words = type(error).__name__, " ".join(str(error).split())
         if kind in ("UnauthorizedError", "ForbiddenError", "AuthorizationExpiredError", "OAuthError"):
             todo = f"Name [remotes.credentials.NAME] by '{CREDENTIALS}', with a token, or user and password"
             raise AccessRefused(f"{where} refuses calque", words, todo) from error
+        if is_setting:
+            raise Refused(f"{where} can't be read", words, "Check the link's settings, and what is there") from error
         raise Unavailable(f"{where} can't be read", f"{kind}: {words}", "It is tried again") from error

@@ -10,29 +10,34 @@ from dataclasses import dataclass, replace
 from calque.core.moves import may_move, move_of
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.stable_listings import UnsureDirectories, list_what_can_be
+from calque.engine.source.stable_listings import UnsureDirectories, emptied_lately, list_what_can_be
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import Evidence, Listing, agree
-from calque.model.journal import Entry, EventKind, TableShape
+from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import OURS, EventId, Span, TableName
 
 LOG = logging.getLogger(__name__)
 ObjectKey = tuple[TableName, str]
 """A table and a partition (empty: the plain table)."""
 RETRY_SECONDS = 0.25
+MOST_EMPTY = 100_000
+"""Objects of which is known that they were empty. One more costs `MOVING_NS` when its definition changes."""
 ENDS_TABLE = frozenset({EventKind.DROP_TABLE, EventKind.RENAME_TABLE, EventKind.CREATE_TABLE})
+MAKES = frozenset({EventKind.CREATE_TABLE, EventKind.ADD_PARTITIONS})
 ENDS_PARTITIONS = frozenset({EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITION})
 
 
 @dataclass(frozen=True, slots=True)
 class PendingListing:
     """What event `event_id` names at `named`, and where it lies after the renames since: under the name that it left
-    there may be another content of the same event."""
+    there may be another content of the same event. `may_be_empty`: the event made the object or removed its files, or
+    the object had none before."""
 
     event_id: EventId
     named: str
     location: str
     read_ns: int
+    may_be_empty: bool
 
 
 class EvidenceGatherer:
@@ -47,6 +52,8 @@ class EvidenceGatherer:
         self.unsure = UnsureDirectories()
         self.pinned: dict[tuple[EventId, str], Listing] = {}
         """What is kept of pending events, by the directories that they name."""
+        self.empty: set[ObjectKey] = set()
+        """Some of the objects that had no files when they were listed last."""
         self.upto: EventId = 0
         self.considered: EventId = 0
         self.changed = threading.Condition()
@@ -93,7 +100,18 @@ class EvidenceGatherer:
             return
         for partition, location in zip(keys.partitions or ("",), keys.locations, strict=False):
             if location:
-                self.pending[table, partition] = PendingListing(entry.event_id, location, location, read_ns)
+                may_be_empty = self.may_be_empty((table, partition), keys)
+                self.pending[table, partition] = PendingListing(
+                    entry.event_id, location, location, read_ns, may_be_empty
+                )
+
+    def may_be_empty(self, key: ObjectKey, keys: Keys) -> bool:
+        """Whether the object has no files after the event, if none are found."""
+        if keys.kind is EventKind.INSERT:
+            self.empty.discard(key)
+            return False
+        before = self.pending.get(key)
+        return keys.kind in MAKES or keys.replaces or (before.may_be_empty if before is not None else key in self.empty)
 
     def carry(self, entry: Entry, table: TableName) -> bool:
         """Whether the rename keeps contents: then what is pending goes on under the new name, where it lies now."""
@@ -153,6 +171,10 @@ class EvidenceGatherer:
         self.pin(todo.values(), first)
         second, more = list_what_can_be(self.source.storage, sorted(first)) if first else ({}, {})
         self.give_up(todo, refused | more)
+        filled = {item.location for item in todo.values() if not item.may_be_empty}
+        emptied = emptied_lately(
+            self.source.storage, [second[each] for each in filled & second.keys()], self.source.clock.now_ns()
+        )
         now_ns = self.source.clock.elapsed_ns()
         settled = {
             key: Evidence(item.event_id, replace(second[item.location], location=item.named))
@@ -160,14 +182,17 @@ class EvidenceGatherer:
             if item.location in second
             and agree(first[item.location], second[item.location])
             and second[item.location].is_settled(item.read_ns)
-            and self.unsure.is_certain(second[item.location], now_ns)
+            and self.unsure.is_certain(second[item.location], now_ns, just_emptied=item.location in emptied)
         }
         if not settled or not self.wait_for(self.source.log.current()):
             return []
         with self.changed:
             proven = {key: value for key, value in settled.items() if self.pending.get(key) == todo[key]}
-            for key in proven:
+            for key, value in proven.items():
                 del self.pending[key]
+                self.empty.discard(key)
+                if not value.listing.files and len(self.empty) < MOST_EMPTY:
+                    self.empty.add(key)
         return list(proven.values())
 
     def give_up(self, todo: Mapping[ObjectKey, PendingListing], refused: Mapping[str, Refused]) -> None:

@@ -14,7 +14,7 @@ from calque.core.kinds import HUDI_TIMELINE, is_plain
 from calque.core.layout import join
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.stable_listings import UnsureDirectories
+from calque.engine.source.stable_listings import UnsureDirectories, emptied_lately
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing, agree
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
@@ -149,14 +149,15 @@ def listed(
     source: SourceSide, places: Mapping[str, str], started_ns: int, unsure: UnsureDirectories
 ) -> tuple[dict[str, Listing], set[str]]:
     """List directories, by partition, twice; those that do not agree, hold files younger than the reading and changed a
-    moment ago, or went missing then, are unsettled."""
+    moment ago, or went missing or lost all files then, are unsettled."""
     locations = sorted(set(places.values()))
     first, second = source.storage.list(locations), source.storage.list(locations)
     limit, now_ns = started_ns - PATIENCE_NS, source.clock.elapsed_ns()
+    emptied = emptied_lately(source.storage, second.values(), source.clock.now_ns())
     listings, unsettled = {}, set()
     for partition, location in places.items():
         listing = listings[partition] = second[location]
-        certain = unsure.is_certain(listing, now_ns)
+        certain = unsure.is_certain(listing, now_ns, just_emptied=location in emptied)
         if not certain or not agree(first[location], listing) or not unsure.is_at_rest(listing, limit, now_ns):
             unsettled.add(partition)
     return listings, unsettled
