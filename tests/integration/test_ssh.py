@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,10 +73,10 @@ def databases(uri: str, route: SshRoute) -> list[str]:
 def test_calls_go_over_all_hops_and_share_their_sessions(way: Way, shared: Shared) -> None:
     uri = shared("source-3")["source-3"].uri
     assert "default" in databases(uri, way.route)
-    before = tunnel._tunnel(way.route)._sessions
+    before = tunnel._tunnel(way.route, False)._sessions
     clients = [HiveReader(Client(uri.replace("127.0.0.1", "localhost"), MetastoreAccess(route=way.route)))] * 4
     assert all("default" in client.databases() for client in clients)
-    assert tunnel._tunnel(way.route)._sessions is before
+    assert tunnel._tunnel(way.route, False)._sessions is before
     assert len(before) == 2
     clients[0].client.close()
 
@@ -88,7 +89,7 @@ def test_sessions_that_nobody_uses_are_closed_and_made_anew(
     tunnel._tunnel.cache_clear()
     assert "default" in HiveReader(client).databases()
     client.close()
-    until(lambda: not tunnel._tunnel(way.route)._sessions)
+    until(lambda: not tunnel._tunnel(way.route, False)._sessions)
     assert "default" in HiveReader(client).databases()
     client.close()
 
@@ -162,6 +163,20 @@ def test_what_does_not_answer_is_unavailable(way: Way) -> None:
         databases("thrift://localhost:1", route)
 
 
+def test_a_session_that_answers_no_more_is_made_anew(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    tunnel._tunnel.cache_clear()
+    route = way.route
+    with Echoing() as port:
+        tunnel.through(route, "localhost", port, 20, direct).close()
+        before = tunnel._tunnel(route, False)._sessions
+        with monkeypatch.context() as silent:
+            silent.setattr(before[-1], "_send_user_message", lambda _: None)
+            with pytest.raises(ConnectionError, match=r"bob@127\.0\.0\.1:\d+: Timeout"):
+                tunnel.through(route, "localhost", port, 0.2, direct)
+        tunnel.through(route, "localhost", port, 20, direct).close()
+        assert tunnel._tunnel(route, False)._sessions is not before
+
+
 def test_near_calque_itself_is_what_the_first_hop_is(way: Way, shared: Shared) -> None:
     access = MetastoreAccess(route=way.route, far_only=True)
     with pytest.raises(AccessRefused, match=r"localhost:\d+ leads to 127\.0\.0\.1\. It is near calque itself"):
@@ -171,31 +186,22 @@ def test_near_calque_itself_is_what_the_first_hop_is(way: Way, shared: Shared) -
 def test_many_threads_share_a_way_and_close_theirs(way: Way) -> None:
     tunnel._tunnel.cache_clear()
     route = way.route
-    with echoing() as port:
+    with Echoing() as port:
         before = threading.active_count()
-        problems: list[BaseException] = []
 
-        def talk(number: int) -> None:
-            try:
-                with tunnel.through(route, "localhost", port, 20, direct) as made:
-                    content = bytes([number]) * 300_000
-                    sender = threading.Thread(target=made.sendall, args=(content,))
-                    sender.start()
-                    got = bytearray()
-                    while len(got) < len(content):
-                        got += made.recv(1 << 16)
-                    sender.join()
-                    assert bytes(got) == content
-            except BaseException as error:
-                problems.append(error)
+        def talk(number: int) -> bool:
+            content, got = bytes([number]) * 300_000, bytearray()
+            with tunnel.through(route, "localhost", port, 20, direct) as made:
+                sender = threading.Thread(target=made.sendall, args=(content,))
+                sender.start()
+                while len(got) < len(content):
+                    got += made.recv(1 << 16)
+                sender.join()
+            return bytes(got) == content
 
-        threads = [threading.Thread(target=talk, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert problems == []
-        until(lambda: tunnel._tunnel(route)._users == 0)
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(talk, range(8)))
+        until(lambda: tunnel._tunnel(route, False)._users == 0)
         until(lambda: sum(thread.name == "ssh" for thread in threading.enumerate()) == 0)
         assert threading.active_count() <= before + 3
 
@@ -204,7 +210,7 @@ def direct(host: str, port: int, seconds: float) -> socket.socket:
     return socket.create_connection((host, port), timeout=seconds)
 
 
-class echoing:
+class Echoing:
     """A server that answers with what it hears, and closes when its client does."""
 
     def __enter__(self) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from calque.core.link_definitions import (
-    CONNECTED_TO,
     CLIENTS,
+    CONNECTED_TO,
     CREDENTIALS,
     SSH,
     THRIFT,

@@ -108,6 +108,7 @@ def test_what_is_no_key_is_refused(content: str, tmp_path: Path) -> None:
         (HostKeys.hash_host("other"), SshHop("a", "node"), False),
         ("|1|no|hash", SshHop("a", "node"), False),
     ],
+    ids=range(11),
 )
 def test_known_hosts_name_hosts_in_all_of_opensshs_ways(names: str, hop: SshHop, found: bool, tmp_path: Path) -> None:
     key = make_key(tmp_path / "key", "ed25519")

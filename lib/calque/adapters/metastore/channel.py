@@ -221,7 +221,7 @@ def connected(address: Address, access: MetastoreAccess, seconds: float) -> sock
     if access.route is None:
         plain = connect(address.host, address.port, seconds)
     else:
-        plain = _through(access.route, address, seconds, connect)
+        plain = _through(access.route, address, seconds, connect, access.far_only)
     if context is None:
         return plain
     try:
@@ -234,14 +234,14 @@ def connected(address: Address, access: MetastoreAccess, seconds: float) -> sock
         raise
 
 
-def _through(route: SshRoute, address: Address, seconds: float, connect: Connect) -> socket.socket:
+def _through(route: SshRoute, address: Address, seconds: float, connect: Connect, far_only: bool) -> socket.socket:
     """Raises `Refused` where the extra `ssh` is not installed, too."""
     try:
-        from calque.adapters.metastore.tunnel import through  # noqa: PLC0415: an extra has what it needs
+        from calque.adapters.metastore.tunnel import through
     except ModuleNotFoundError as error:
         what, todo = "SSH needs a package that is not installed", "pip install 'calque[ssh]'"
         raise Refused(what, str(error), todo) from error
-    made = through(route, address.host, address.port, seconds, connect)
+    made = through(route, address.host, address.port, seconds, connect, far_only=far_only)
     made.settimeout(seconds)
     return made
 

@@ -1,4 +1,4 @@
-"""The files that SSH needs: private keys, and `known_hosts` as OpenSSH writes it (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
+"""The files that SSH needs: private keys, and `known_hosts` as OpenSSH writes it (sshd(8)).
 
 What is wrong with a file concerns all that goes over it, so that it is `Refused` here; `channel` makes `AccessRefused`
 of it.
@@ -104,7 +104,7 @@ def _is_for(names: str, hop: SshHop) -> bool:
     name = hop.host if hop.port == 22 else f"[{hop.host}]:{hop.port}"
     if names.startswith(HASHED):
         try:
-            return HostKeys.hash_host(name, names) == names
+            return bool(HostKeys.hash_host(name, names) == names)
         except (NotBase64, AssertionError, IndexError):
             return False
     patterns = names.lower().split(",")

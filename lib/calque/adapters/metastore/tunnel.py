@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 
-from paramiko import AuthenticationException, Channel, ChannelException, SSHException, Transport
+from paramiko import AuthenticationException, Channel, ChannelException, PKey, SSHException, Transport
 
 from calque.adapters.metastore.ssh_files import KeysOfHost, fingerprint, keys_of_host, private_key
 from calque.errors import AccessRefused
@@ -38,12 +39,19 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 Connect = Callable[[str, int, float], socket.socket]
 
 
-def through(route: SshRoute, host: str, port: int, seconds: float, connect: Connect) -> socket.socket:
-    """A socket to what the last hop calls so; `connect` makes the one to the first hop.
+def through(
+    route: SshRoute, host: str, port: int, seconds: float, connect: Connect, *, far_only: bool = False
+) -> socket.socket:
+    """A socket to what the last hop calls so; `connect` makes the one to the first hop. With `far_only` it forbids near
+    ones: what was connected to without that is not shared.
 
     Raises `OSError` where a hop does not answer, or the last one does not get there, `AccessRefused` where one refuses
     calque, or can't be trusted, and `Refused` for files that can't be used."""
-    return _tunnel(route).open((host, port), seconds, connect)
+    return _tunnel(route, far_only).open((host, port), seconds, connect)
+
+
+class SessionLost(ConnectionError):
+    """A session does not answer any more, whatever it looks like."""
 
 
 class Tunnel:
@@ -66,7 +74,9 @@ class Tunnel:
             self._users += 1
         try:
             return as_socket(forwarded(last, self.route.hops[-1], place, seconds), self._leave)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, SessionLost):
+                self._give_up(last)
             self._leave()
             raise
 
@@ -79,6 +89,11 @@ class Tunnel:
         except AccessRefused as refusal:
             self._refused = (time.monotonic() + REFUSED_SECONDS, refusal)
             raise
+
+    def _give_up(self, last: Transport) -> None:
+        with self._lock:
+            if self._sessions[-1:] == [last]:
+                self._close()
 
     def _close(self) -> None:
         for session in reversed(self._sessions):
@@ -101,26 +116,46 @@ class Tunnel:
 
 
 @cache
-def _tunnel(route: SshRoute) -> Tunnel:
+def _tunnel(route: SshRoute, _far_only: bool) -> Tunnel:
     return Tunnel(route)
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What is to be known of a hop before anything is sent there: its keys, and calque's own."""
+
+    hosts: KeysOfHost
+    own: PKey
 
 
 def sessions(route: SshRoute, connect: Connect) -> list[Transport]:
     """A session with each hop, within the one before."""
+    trusts = [trust_of(route, number) for number in range(len(route.hops))]
     made: list[Transport] = []
     try:
         for number, hop in enumerate(route.hops):
+            under: socket.socket | Channel
             if made:
                 under = forwarded(made[-1], route.hops[number - 1], (hop.host, hop.port), route.seconds)
             else:
                 under = first(hop, route.seconds, connect)
                 under.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_MILLISECONDS)
-            made.append(session(under, route, number))
+            made.append(session(under, route, number, trusts[number]))
     except BaseException:
         for one in reversed(made):
             one.close()
         raise
     return made
+
+
+def trust_of(route: SshRoute, number: int) -> Trust:
+    """Raises `Refused` for files that can't be used, and `AccessRefused` for a hop that nobody knows."""
+    hop = route.hops[number]
+    hosts = keys_of_host(route.known_hosts, hop)
+    if not hosts.trusted:
+        todo = f"Put its key there: ssh-keyscan -p {hop.port} {hop.host}, and compare it with what its people say"
+        raise AccessRefused(f"{route.known_hosts} has no key of {hop.place()}", "No other is trusted", todo)
+    return Trust(hosts, private_key(route.key(number), route.passphrase))
 
 
 def first(hop: SshHop, seconds: float, connect: Connect) -> socket.socket:
@@ -131,30 +166,25 @@ def first(hop: SshHop, seconds: float, connect: Connect) -> socket.socket:
         raise ConnectionError(f"{hop}: {error.strerror or error}") from error
 
 
-def session(under: socket.socket | Channel, route: SshRoute, number: int) -> Transport:
+def session(under: socket.socket | Channel, route: SshRoute, number: int, trust: Trust) -> Transport:
     """Logged in to the hop of that number. The server's key is looked at before anything secret is sent."""
     hop = route.hops[number]
-    known, key = keys_of_host(route.known_hosts, hop), private_key(route.key(number), route.passphrase)
-    if not known.trusted:
-        todo = f"Put its key there: ssh-keyscan -p {hop.port} {hop.host}, and compare it with what its people say"
-        under.close()
-        raise AccessRefused(f"{route.known_hosts} has no key of {hop.place()}", "No other is trusted", todo)
     made = Transport(under)
     made.daemon = True
     try:
-        made.get_security_options().key_types = kinds(known)
+        made.get_security_options().key_types = kinds(trust.hosts)
         negotiate(made, hop, route.seconds)
-        require_known(made, hop, known, route.known_hosts)
+        require_known(made, hop, trust.hosts, route.known_hosts)
         made.auth_timeout = route.seconds
         try:
-            left = made.auth_publickey(hop.user, key)
+            left = made.auth_publickey(hop.user, trust.own)
         except AuthenticationException as error:
             if not made.is_active():
                 raise ConnectionError(f"{hop} ended the session: {error}") from error
             left = ["another key"]
         if left:
             todo = "Add its public key to authorized_keys there, or name another key"
-            raise AccessRefused(f"{hop} does not take the key {route.key(number)}", fingerprint(key), todo)
+            raise AccessRefused(f"{hop} does not take the key {route.key(number)}", fingerprint(trust.own), todo)
         made.set_keepalive(KEEPALIVE_SECONDS)
     except SSHException as error:
         made.close()
@@ -200,7 +230,7 @@ def forwarded(within: Transport, hop: SshHop, place: tuple[str, int], seconds: f
             raise AccessRefused(f"{hop} does not connect to {place[0]}:{place[1]}", why, todo) from error
         raise ConnectionError(f"{hop} can't connect to {place[0]}:{place[1]}: {error.text}") from error
     except SSHException as error:
-        raise ConnectionError(f"{hop}: {error}") from error
+        raise SessionLost(f"{hop}: {error}") from error
 
 
 def as_socket(channel: Channel, closed: Callable[[], None]) -> socket.socket:
