@@ -261,6 +261,17 @@ def test_a_link_over_two_hops_follows_and_lives_on_when_a_hop_is_back(way: Way, 
         )
         settings = f"'hive.metastore.uris' = '{linked.remote_uri}' 'ssh.tunnel.route' = '{route}'"
         properties = f"VIA 'ssh' WITH TBLPROPERTIES ({settings} 'calque.remote.credentials' = 'far')"
+        for wrong, said in (
+            ("'ssh.tunnel.route' = 'bastion'", "'bastion' is no route. 'bastion' is not user@host"),
+            ("'ssh.tunnel.route' = 'a@b'", "'ssh.tunnel.private.keys' is missing"),
+            (
+                "'ssh.tunnel.route' = 'a@b' 'ssh.tunnel.private.keys' = '/none' 'ssh.tunnel.known.hosts' = '/none'",
+                "/none",
+            ),
+        ):
+            with_it = f"VIA 'ssh' WITH TBLPROPERTIES ('hive.metastore.uris' = '{linked.remote_uri}' {wrong})"
+            code, told = linked.refused(f"CREATE REMOTE TABLE ssh_near.orders CONNECTED TO ssh_far.orders {with_it}")
+            assert (code, said in told) == (65, True), told
         linked.sql(f"CREATE REMOTE TABLE ssh_near.orders CONNECTED TO ssh_far.orders {properties}")
         with linked.running():
             linked.wait_live("ssh_near.orders")
