@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -284,6 +286,13 @@ def test_a_link_over_two_hops_follows_and_lives_on_when_a_hop_is_back(way: Way, 
             hop = Bastion([way.hosts[0].path], way.root / "authorized_keys", way.root / "log-mortal", port=hop.port)
             linked.wait_until(lambda: here.parts("ssh_near.orders") == ["p=1", "p=2", "p=3"])
             linked.wait_live("ssh_near.orders")
+        # Nobody waits for a catalog that is away
+        hop.stop()
+        command = [sys.executable, "-m", "calque.cli", "run", "--until", "head", "-c", str(linked.config)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert ended.returncode == 0, ended.stderr
+        assert "is not waited for" in ended.stderr
+        assert here.parts("ssh_near.orders") == ["p=1", "p=2", "p=3"]
     finally:
         linked.close()
         hop.stop()

@@ -20,7 +20,7 @@ from calque.control.process_locks import Roles, roles
 from calque.control.status import snapshot
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
-from calque.errors import CalqueError, Refused, Unavailable
+from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
 from calque.logs.setup import log_to_stderr, report_error
 from calque.model.names import EventId
 from calque.serve.guard import Tokens
@@ -123,7 +123,9 @@ def require_known_ledgers(wiring: Wiring, targets: Sequence[str]) -> None:
 def missing(run: Run, goals: Mapping[str, EventId]) -> Unavailable:
     """Why not every target shows the event of its source that was waited for, though nothing more comes of itself."""
     for name in run.targets:
-        ledger, goal = run.wiring.ledger(name), goals[run.wiring.config.source_of(name).name]
+        ledger, goal = run.wiring.ledger(name), goals.get(run.wiring.config.source_of(name).name)
+        if goal is None:
+            continue
         epoch = ledger.last_epoch()
         reached = standing(epoch.event_id if epoch else None, ledger.tables().values(), goal)
         if reached.missing:
@@ -180,13 +182,21 @@ def run_file(
 
 
 def goals_of(wiring: Wiring, until: str | int | None) -> Mapping[str, EventId] | None:
-    """The event to wait for, by source: the newest of each for `head`. Raises `Refused` for an event id where there are
-    several sources."""
+    """The event to wait for, by source: the newest of each for `head`, but for remote catalogs that do not answer.
+    Raises `Refused` for an event id where there are several sources."""
     if until is None:
         return None
-    if isinstance(until, str):
-        return {name: source.side().log.current() for name, source in wiring.sources.items()}
-    return {wiring.only_source().plug.name: until}
+    if not isinstance(until, str):
+        return {wiring.only_source().plug.name: until}
+    goals = {}
+    for name, source in wiring.sources.items():
+        try:
+            goals[name] = source.side().log.current()
+        except (AccessRefused, Unavailable) as error:
+            if source.plug.endpoint is None:
+                raise
+            LOG.warning("%s is not waited for: %s", name, error)
+    return goals
 
 
 @contextmanager
