@@ -35,7 +35,7 @@ from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.statements.dbapi import Cursor
 from support.judges.documents import read_document
-from support.runs.seeds import seed
+from support.runs.seeds import history_seeds, seed
 from support.services.connect import ConnectServer
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
@@ -336,9 +336,9 @@ class Warehouses(Deployment):
         )
 
     def make(self, folder: Path) -> None:
-        """Draw 200, and make them at the source."""
+        """Draw 80, in proofs 200, and make them at the source."""
         database, chance = self.databases[0], random.Random(seed())
-        self.drawn = [drawn(chance, number) for number in range(200)]
+        self.drawn = [drawn(chance, number) for number in range(len(history_seeds(80, most=200)))]
         source = Source(self.source.client, folder, seed())
         source.create_database(database)
         columns = (*ID, Column("x", "string"))
@@ -395,7 +395,7 @@ def test_a_chosen_cluster_gives_the_rows_of_the_primary(
     with ThreadPoolExecutor(2) as pool:
         outcomes = [pair for pairs in pool.map(compared, (queries[::2], queries[1::2])) for pair in pairs]
     answered = [(found, expected) for found, expected in outcomes if found is not None]
-    assert len(queries) // 4 < len(answered) < len(queries) * 3 // 4
+    assert len(queries) // 4 < len(answered) < len(queries) * 9 // 10
     assert [found for found, _ in answered] == [expected for _, expected in answered]
     assert sum(bool(found) for found, _ in answered) > len(answered) // 2
 
