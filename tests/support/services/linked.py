@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
@@ -303,4 +303,8 @@ class Linked:
             time.sleep(0.1)
 
     def wait_live(self, *names: str, seconds: float = 120) -> None:
-        self.wait_until(lambda: all(self.rows().get(name, {}).get("state") == "live" for name in names), seconds)
+        self.wait_until(lambda: self.are_live(names), seconds)
+
+    def are_live(self, names: Sequence[str]) -> bool:
+        rows = self.rows()
+        return all(rows.get(name, {}).get("state") == "live" for name in names)

@@ -63,6 +63,8 @@ class Tunnel:
         self._sessions: list[Transport] = []
         self._users = 0
         self._used_at = 0.0
+        self._is_timed = False
+        """Somebody will look whether it is used still."""
         self._refused: tuple[float, AccessRefused] | None = None
 
     def open(self, place: tuple[str, int], seconds: float, connect: Connect) -> socket.socket:
@@ -104,14 +106,22 @@ class Tunnel:
         with self._lock:
             self._users -= 1
             self._used_at = time.monotonic()
-            if self._users == 0:
-                timer = threading.Timer(IDLE_SECONDS, self._close_unused)
-                timer.daemon = True
-                timer.start()
+            if self._users == 0 and not self._is_timed:
+                self._look_later(IDLE_SECONDS)
+
+    def _look_later(self, seconds: float) -> None:
+        self._is_timed = True
+        timer = threading.Timer(seconds, self._close_unused)
+        timer.daemon = True
+        timer.start()
 
     def _close_unused(self) -> None:
         with self._lock:
-            if self._users == 0 and time.monotonic() - self._used_at >= IDLE_SECONDS:
+            self._is_timed = False
+            left = self._used_at + IDLE_SECONDS - time.monotonic()
+            if self._users == 0 and left > 0:
+                self._look_later(left)
+            elif self._users == 0:
                 self._close()
 
 
