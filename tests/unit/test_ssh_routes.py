@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from paramiko import HostKeys
 
+from calque.adapters.metastore.catalog import HiveReader
+from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.ssh_files import fingerprint, keys_of_host, private_key
+from calque.config.remote_keys import Credentials, ssh_route
 from calque.core.ssh_routes import KEYS, KNOWN_HOSTS, ROUTE, TIMEOUT, hops_of, route_of
-from calque.errors import Refused
-from calque.model.access import SshHop, SshRoute
+from calque.errors import AccessRefused, Refused
+from calque.model.access import MetastoreAccess, SshHop, SshRoute
 from calque.model.secrets import FileSecret, VariableSecret
 from support.sources.sshkeys import make_key
 
@@ -62,6 +66,19 @@ def test_what_a_route_lacks_is_said(settings: Mapping[str, str], said: str) -> N
     assert str(refused.value).startswith(said)
 
 
+def test_http_does_not_go_over_ssh() -> None:
+    settings = {ROUTE: "a@b", **FILES, KEYS: "/key", "hive.metastore.uris": "http://far:9083/metastore"}
+    with pytest.raises(Refused, match=r"An address by HTTP does not go over SSH"):
+        ssh_route(settings, Credentials())
+
+
+def test_without_its_package_ssh_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "calque.adapters.metastore.tunnel", None)
+    route = SshRoute((SshHop("a", "b"),), ("/key",), "/known_hosts")
+    with pytest.raises(AccessRefused, match=r"pip install 'calque\[ssh\]'"):
+        HiveReader(Client("thrift://far:9083", MetastoreAccess(route=route))).databases()
+
+
 @pytest.mark.parametrize("kind", ["ecdsa", "ed25519", "rsa"])
 def test_keys_are_read_with_their_passphrase(kind: str, tmp_path: Path) -> None:
     plain, encrypted = make_key(tmp_path / "plain", kind), make_key(tmp_path / "encrypted", kind, "open")
@@ -69,7 +86,7 @@ def test_keys_are_read_with_their_passphrase(kind: str, tmp_path: Path) -> None:
     assert private_key(str(plain.path), None).get_base64() == plain.public.split()[1]
     found = private_key(str(encrypted.path), FileSecret(str(tmp_path / "pass")))
     assert found.get_base64() == encrypted.public.split()[1]
-    with pytest.raises(Refused, match=r"can't be used\. It is encrypted, or is no key"):
+    with pytest.raises(Refused, match=r"can't be used\. It is encrypted, or it is no key"):
         private_key(str(encrypted.path), None)
     (tmp_path / "pass").write_text("shut")
     with pytest.raises(Refused, match=r"can't be used\. Its passphrase does not fit"):

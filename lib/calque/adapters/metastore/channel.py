@@ -199,11 +199,12 @@ def require_far(host: str, port: int, access: MetastoreAccess, peer: str = "") -
 
 def require_far_peer(host: str, port: int, access: MetastoreAccess, connection: socket.socket) -> None:
     """The same of what was connected to, before anything is sent: names may lead elsewhere at each look."""
-    try:
-        require_far(host, port, access, connection.getpeername()[0])
-    except BaseException:
-        connection.close()
-        raise
+    if access.far_only:
+        try:
+            require_far(host, port, access, connection.getpeername()[0])
+        except BaseException:
+            connection.close()
+            raise
 
 
 def connected(address: Address, access: MetastoreAccess, seconds: float) -> socket.socket:

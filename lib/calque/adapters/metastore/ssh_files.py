@@ -44,9 +44,11 @@ def private_key(path: str, passphrase: Secret | None) -> PKey:
     except OSError as error:
         raise Refused(f"The private key {path} can't be read", str(error.strerror)) from None
     except (TypeError, ValueError, SSHException, UnknownKeyType, UnsupportedAlgorithm) as error:
-        why = "It is encrypted, or is no key of OpenSSH or PEM" if password is None else "Its passphrase does not fit"
+        why = "It is encrypted" if password is None else "Its passphrase does not fit"
         todo = "Name the variable or the file that has its passphrase in passphrase_env or passphrase_file"
-        raise Refused(f"The private key {path} can't be used", why, todo) from error
+        raise Refused(
+            f"The private key {path} can't be used", f"{why}, or it is no key of OpenSSH or PEM", todo
+        ) from error
 
 
 def fingerprint(key: PKey) -> str:

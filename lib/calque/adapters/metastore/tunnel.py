@@ -18,6 +18,7 @@ from functools import cache
 
 from paramiko import AuthenticationException, Channel, ChannelException, PKey, SSHException, Transport
 
+from calque.adapters.metastore.channel import Connect
 from calque.adapters.metastore.ssh_files import KeysOfHost, fingerprint, keys_of_host, private_key
 from calque.errors import AccessRefused
 from calque.model.access import SshHop, SshRoute
@@ -36,7 +37,6 @@ NOWHERE = ("127.0.0.1", 0)
 RSA = ("rsa-sha2-512", "rsa-sha2-256")
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 """What it logs as errors is raised, too."""
-Connect = Callable[[str, int, float], socket.socket]
 
 
 def through(
