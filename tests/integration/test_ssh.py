@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from calque.adapters.metastore import tunnel
+from calque.adapters.metastore.addresses import addresses
 from calque.adapters.metastore.catalog import HiveReader
+from calque.adapters.metastore.channel import connected
 from calque.adapters.metastore.client import Client
 from calque.errors import AccessRefused, Unavailable
 from calque.model.access import MetastoreAccess, SshHop, SshRoute
 from calque.model.secrets import VariableSecret
+from calque.model.tls import Tls
 from calque.sandbox.bastion import Bastion
+from support.services.certificates import certified
 from support.services.linked import Linked
 from support.services.servers import Shared
 from support.sources.sshkeys import SshKey, make_key
@@ -208,12 +213,28 @@ def test_many_threads_share_a_way_and_close_theirs(way: Way) -> None:
         until(lambda: threading.active_count() <= before + 3)
 
 
+def test_tls_goes_over_ssh_and_is_as_strict(way: Way, tmp_path: Path) -> None:
+    made = certified("127.0.0.1", tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(made.certificate, made.key)
+    with Echoing(context) as port:
+        access = MetastoreAccess(tls=Tls(ca=made.certificate), route=way.route)
+        with connected(*addresses(f"thrift://127.0.0.1:{port}"), access, 20) as over:
+            over.sendall(b"secret")
+            assert over.recv(6) == b"secret"
+        with pytest.raises(AccessRefused, match=r"The certificate of the metastore at .* is for other names"):
+            connected(*addresses(f"thrift://localhost:{port}"), access, 20)
+
+
 def direct(host: str, port: int, seconds: float) -> socket.socket:
     return socket.create_connection((host, port), timeout=seconds)
 
 
 class Echoing:
-    """A server that answers with what it hears, and closes when its client does."""
+    """A server that answers with what it hears, and closes when its client does; within TLS with a context."""
+
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
+        self.context = context
 
     def __enter__(self) -> int:
         self.server = socket.create_server(("127.0.0.1", 0))
@@ -233,9 +254,11 @@ class Echoing:
             threading.Thread(target=self.answer, args=(connection,), daemon=True).start()
 
     def answer(self, connection: socket.socket) -> None:
-        with connection:
-            while heard := connection.recv(1 << 16):
-                connection.sendall(heard)
+        with suppress(OSError):
+            within = self.context.wrap_socket(connection, server_side=True) if self.context is not None else connection
+            with within:
+                while heard := within.recv(1 << 16):
+                    within.sendall(heard)
 
 
 def until(reached: Callable[[], object], seconds: float = 30) -> None:
