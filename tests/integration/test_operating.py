@@ -203,8 +203,7 @@ def test_a_process_that_copies_a_large_file_ends_in_time_and_the_next_one_has_it
     assert time.monotonic() - began < STOP_SECONDS
     copy()
     assert deployment.process is not None
-    deployment.process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
+    deployment.process.send_signal(signal.SIGINT)
     began = time.monotonic()
     assert deployment.end(signal.SIGTERM) == 128 + signal.SIGTERM
     assert time.monotonic() - began < AT_ONCE_SECONDS

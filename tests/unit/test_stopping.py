@@ -269,6 +269,20 @@ with {context} as stopping:
     assert done.returncode == 0
 
 
+def test_a_second_signal_says_so_in_the_exit_code_also_after_what_it_would_stop() -> None:
+    code = """
+import os, signal
+from calque.streams.signals import ended_by_signals
+
+with ended_by_signals() as stopping:
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert stopping.wait(30)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
+
+
 def test_where_each_thread_is_can_be_asked_of_a_process_that_goes_on() -> None:
     code = """
 import os, signal

@@ -14,8 +14,8 @@ from types import FrameType
 
 @contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """The event is set by SIGTERM and SIGINT; a second one ends the process at once. SIGUSR1 writes to standard error
-    where each thread is."""
+    """The event is set by SIGTERM and SIGINT; a second one ends the process at once, also while it ends after this
+    context. SIGUSR1 writes to standard error where each thread is."""
     stopping, is_asked = threading.Event(), False
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -31,8 +31,9 @@ def ended_by_signals() -> Iterator[threading.Event]:
         yield stopping
     finally:
         faulthandler.unregister(signal.SIGUSR1)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if not is_asked:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def set_by_handler(event: threading.Event) -> None:
