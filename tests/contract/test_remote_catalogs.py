@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.schema import Schema
@@ -23,6 +25,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.secrets import VariableSecret
 from calque.ports.remotes import RemoteAccess, RemoteCatalog
+from calque.sandbox.iceberg_rest import IcebergRest
 from support.services.glues import REGION as MOTO_REGION
 from support.services.glues import MotoServer
 
@@ -82,11 +85,25 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> RemoteAccess:
 
 
 def in_sql(folder: Path) -> Far:
-    """Iceberg tables have no partitions that a metastore knows."""
     uri = f"sqlite:///{folder}/catalog.db"
     lake = SqlCatalog("lake", uri=uri, warehouse=f"file://{folder}/lake")
     lake.create_namespace("to_have_tables_made")
     lake.drop_namespace("to_have_tables_made")
+    return in_iceberg(lake, {URI: uri, WAREHOUSE: f"file://{folder}/lake", CATALOG: "lake"})
+
+
+def over_rest(server: IcebergRest) -> Far:
+    """Whatever it had before is gone."""
+    lake = RestCatalog("lake", uri=server.uri)
+    for namespace in lake.list_namespaces():
+        for name in lake.list_tables(namespace):
+            lake.drop_table(name)
+        lake.drop_namespace(namespace)
+    return in_iceberg(lake, {URI: server.uri})
+
+
+def in_iceberg(lake: Catalog, settings: dict[str, str]) -> Far:
+    """Iceberg tables have no partitions that a metastore knows."""
 
     def put(database: str, name: str, location: str, *, columns: tuple[str, ...] = ("x",), **_: Any) -> None:  # noqa: ARG001
         try:
@@ -98,7 +115,7 @@ def in_sql(folder: Path) -> Far:
                 update.add_column(columns[-1], IntegerType())
 
     return Far(
-        ICEBERG.connect({URI: uri, WAREHOUSE: f"file://{folder}/lake", CATALOG: "lake"}, RemoteAccess()),
+        ICEBERG.connect(settings, RemoteAccess()),
         lake.create_namespace,
         put,
         lambda *_: None,
@@ -106,11 +123,33 @@ def in_sql(folder: Path) -> Far:
     )
 
 
-@pytest.fixture(params=["memory", "glue", "iceberg sql"])
+@pytest.fixture(scope="module")
+def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergRest]:
+    with IcebergRest(tmp_path_factory.mktemp("rest")) as server:
+        yield server
+
+
+@pytest.fixture(params=["sql", "rest"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
+    """One of Iceberg's catalogs."""
+    far = in_sql(tmp_path) if request.param == "sql" else over_rest(request.getfixturevalue("rest"))
+    yield far
+    far.catalog.close()
+
+
+@pytest.fixture(params=["memory", "glue", "iceberg sql", "iceberg rest"])
 def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
     with ExitStack() as stack:
         if request.param != "glue":
-            yield in_memory() if request.param == "memory" else in_sql(tmp_path)
+            match request.param:
+                case "memory":
+                    found = in_memory()
+                case "iceberg sql":
+                    found = in_sql(tmp_path)
+                case _:
+                    found = over_rest(request.getfixturevalue("rest"))
+            stack.callback(found.catalog.close)
+            yield found
             return
         moto, keys = request.getfixturevalue("moto"), request.getfixturevalue("keys")
         catalog = GlueClient().connect({ENDPOINT: moto.url, REGION: MOTO_REGION}, keys)
@@ -212,8 +251,8 @@ def test_what_is_wrong_with_glue_is_told(
         GlueClient().require({ENDPOINT: "ftp://x"})
 
 
-def test_an_iceberg_table_comes_as_iceberg_registers_it_and_by_its_path_alone(tmp_path: Path) -> None:
-    far = in_sql(tmp_path)
+def test_an_iceberg_table_comes_as_iceberg_registers_it_and_by_its_path_alone(lake: Far) -> None:
+    far = lake
     far.database("shop")
     far.put("shop", "orders", PLACE)
     table = far.catalog.table(NAME)
@@ -237,6 +276,24 @@ def test_an_iceberg_table_comes_as_iceberg_registers_it_and_by_its_path_alone(tm
     assert missing.table(TableName("default", "nowhere")) is None
 
 
+def test_names_of_iceberg_in_upper_case_are_found_where_one_alone_is_meant(lake: Far) -> None:
+    for database in ("Shop", "one", "ONE", "Two", "TWO"):
+        lake.database(database)
+    for name in ("Orders", "staff", "STAFF", "Lost", "LOST"):
+        lake.put("Shop", name, PLACE)
+    assert {"shop", "one"} <= set(lake.catalog.databases())
+    assert lake.catalog.database("shop") is not None
+    assert lake.catalog.database("two") is None
+    assert lake.catalog.versions("shop").keys() == {"orders", "staff"}
+    for name in ("orders", "staff"):
+        table = lake.catalog.table(TableName("shop", name))
+        assert table is not None
+        assert (table.database, table.name) == ("shop", name)
+        assert (table.parameters or {})["metadata_location"] == lake.catalog.versions("shop")[name]
+    assert lake.catalog.table(TableName("shop", "lost")) is None
+    assert lake.catalog.table(TableName("two", "orders")) is None
+
+
 def test_a_table_of_iceberg_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
     unknown = ICEBERG.connect({PATH: "an-atomic-store://tables/tbl_name"}, RemoteAccess())
     with pytest.raises(Refused, match="an-atomic-store"):
@@ -249,6 +306,8 @@ def test_a_table_of_iceberg_that_cannot_be_read_is_told_of(tmp_path: Path) -> No
     away = ICEBERG.connect({URI: f"sqlite:///{tmp_path}/no/folder/catalog.db"}, RemoteAccess())
     with pytest.raises(Unavailable, match="can't be read"):
         away.databases()
+    with pytest.raises(Unavailable, match="can't be read"):
+        ICEBERG.connect({URI: "http://127.0.0.1:9"}, RemoteAccess()).databases()
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, NestedField
@@ -18,6 +19,7 @@ from pyiceberg.types import IntegerType, NestedField
 import support
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
+from calque.sandbox.iceberg_rest import IcebergRest
 from calque.wiring.remote_clients import remote_clients
 from support.services.glues import VARIABLES, MotoServer
 from support.services.linked import Catalog, Linked
@@ -244,6 +246,12 @@ def assert_refused(linked: Linked, text: str, said: str) -> None:
 
 
 @pytest.fixture
+def iceberg_rest(tmp_path: Path) -> Iterator[IcebergRest]:
+    with IcebergRest(tmp_path / "rest") as server:
+        yield server
+
+
+@pytest.fixture
 def moto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoServer]:
     """Whoever asks AWS has credentials."""
     for name, value in VARIABLES.items():
@@ -267,7 +275,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
 
 
 def test_links_into_catalogs_without_a_log_follow_what_looks_find(
-    shared: Shared, tmp_path: Path, shelf: Shelf, moto: MotoServer
+    shared: Shared, tmp_path: Path, shelf: Shelf, moto: MotoServer, iceberg_rest: IcebergRest
 ) -> None:
     """Glue and Iceberg's catalogs are among them: one process for all."""
     local = shared("target-4")["target-4"].uri
@@ -309,9 +317,16 @@ def test_links_into_catalogs_without_a_log_follow_what_looks_find(
         "CREATE REMOTE TABLE rm4_local.cool CONNECTED TO shop.cold VIA 'iceberg' "
         f"WITH TBLPROPERTIES ('iceberg.catalog.uri' = 'sqlite:///{tmp_path}/lake.db')"
     )
+    rested = RestCatalog("default", uri=iceberg_rest.uri)
+    rested.create_namespace("Far")
+    warm = rested.create_table(("Far", "Warm"), cold.schema())
+    linked.sql(
+        "CREATE REMOTE TABLE rm4_local.warm CONNECTED TO far.warm VIA 'iceberg' "
+        f"WITH TBLPROPERTIES ('iceberg.catalog.uri' = '{iceberg_rest.uri}')"
+    )
     try:
         with linked.running():
-            linked.wait_live("rm4_local.glued", "rm4_local.cold", "rm4_local.cool")
+            linked.wait_live("rm4_local.glued", "rm4_local.cold", "rm4_local.cool", "rm4_local.warm")
             assert here.parts("rm4_local.glued") == ["p=1", "p=2"]
             assert here.location("rm4_local.glued") == shelf.place("glued")
             moto.add("rm4_far", "glued", shelf.place("glued"), "3")
@@ -321,6 +336,10 @@ def test_links_into_catalogs_without_a_log_follow_what_looks_find(
             for name in ("rm4_local.cold", "rm4_local.cool"):
                 linked.wait_until(lambda name=name: columns_of(here, name) == ["x", "y"])  # type: ignore[misc]
                 assert here.parameters(name)["metadata_location"] == cold.metadata_location
+            with warm.update_schema() as update:
+                update.add_column("z", IntegerType())
+            linked.wait_until(lambda: columns_of(here, "rm4_local.warm") == ["x", "z"])
+            assert here.parameters("rm4_local.warm")["metadata_location"] == warm.metadata_location
             linked.wait_live("rm4_local.orders", "rm4_all.orders", "rm4_all.staff")
             assert here.parts("rm4_local.orders") == here.parts("rm4_all.orders") == ["p=1", "p=2"]
             assert here.location("rm4_local.orders") == shelf.place("orders")

@@ -174,6 +174,18 @@ SSH_JARS = _artifacts("""
 """)
 """A server of SSH."""
 
+ICEBERG_REST_JARS = _artifacts("""
+    org.apache.iceberg:iceberg-core:1.10.1
+    org.apache.iceberg:iceberg-core:1.10.1:jar:tests
+    org.apache.iceberg:iceberg-api:1.10.1
+    org.apache.iceberg:iceberg-common:1.10.1
+    org.apache.iceberg:iceberg-bundled-guava:1.10.1
+    org.apache.httpcomponents.core5:httpcore5:5.3.6
+    com.github.ben-manes.caffeine:caffeine:2.9.3
+    org.xerial:sqlite-jdbc:3.50.3.0
+""")
+"""Iceberg's REST catalog, whose servlet is among its tests, beside the HTTP server and Hadoop that pyspark ships."""
+
 ACTIVEMQ_JARS = _artifacts("""
     org.apache.activemq:activemq-broker:6.1.8
     org.apache.activemq:activemq-client:6.1.8
@@ -247,7 +259,16 @@ HIVE_JARS = _artifacts("""
 OF_THE_DEMO = (HIVE_3_DISTRIBUTION, *HIVE_3_JARS, *DELTA_JARS, *KAFKA_JARS)
 """What `calque run` and `calque demo` need."""
 
-OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS, *HDFS_JARS, *ACTIVEMQ_JARS, *DIRECTORY_JARS, *SSH_JARS, REGISTRY_DISTRIBUTION)
+OF_TESTS = (
+    HIVE_4_SCHEMAS,
+    *HIVE_4_JARS,
+    *HDFS_JARS,
+    *ACTIVEMQ_JARS,
+    *DIRECTORY_JARS,
+    *SSH_JARS,
+    *ICEBERG_REST_JARS,
+    REGISTRY_DISTRIBUTION,
+)
 """What tests need beside it: four times as much."""
 
 OF_INTEROP = HIVE_JARS

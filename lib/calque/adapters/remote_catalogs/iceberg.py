@@ -6,10 +6,10 @@ A table's version is the metadata file that is current: all that can change of i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from calque.adapters.remote_catalogs.iceberg_definitions import table_of
@@ -44,6 +44,7 @@ ONE = "default"
 LIBRARIES = frozenset({"aiohttp", "botocore", "fsspec", "pyiceberg", "requests", "sqlalchemy", "urllib3"})
 """Whose errors say that a catalog, or a storage, does not answer. What else they raise is a defect, but for values that
 they do not take, and packages that they miss."""
+Identifier: TypeAlias = tuple[str, ...]
 T = TypeVar("T")
 
 
@@ -83,7 +84,9 @@ def kind_of(settings: Mapping[str, str]) -> str | None:
 
 @dataclass(slots=True)
 class IcebergCatalog:
-    """`ports.remotes.RemoteCatalog` over pyiceberg's. Of namespaces those of one level are databases."""
+    """`ports.remotes.RemoteCatalog` over pyiceberg's. Of namespaces those of one level are databases. Names differ by
+    case in such catalogs, and never in Hive: a name stands for the one that is written in another case too, where
+    there is a single one."""
 
     settings: Mapping[str, str]
     access: RemoteAccess
@@ -97,18 +100,20 @@ class IcebergCatalog:
         return sorted(one[0].lower() for one in self._asked(lambda catalog: catalog.list_namespaces()) if len(one) == 1)
 
     def database(self, name: str) -> Database | None:
-        properties = self._found(lambda catalog: catalog.load_namespace_properties((name,)))
+        namespace = self._namespace(name)
+        properties = self._found(lambda catalog: catalog.load_namespace_properties(namespace)) if namespace else None
         if properties is None:
             return None
         return Database(name, properties.get("comment"), properties.get("location"), dict(properties))
 
     def versions(self, database: str) -> Mapping[str, str]:
-        names = self._found(lambda catalog: [*catalog.list_tables((database,))]) or []
-        tables = {str(name[-1]).lower(): self._loaded(name) for name in names}
+        tables = {name: self._loaded(identifier) for name, identifier in self._tables(database).items()}
         return {name: table.metadata_location for name, table in tables.items() if table is not None}
 
     def table(self, name: TableName) -> Table | None:
         table = self._loaded(tuple(name))
+        if table is None and (identifier := self._tables(name.database).get(name.table)) is not None:
+            table = self._loaded(identifier)
         return None if table is None else table_of(name, table.metadata, table.metadata_location)
 
     def partitions(self, table: Table) -> Mapping[str, Partition]:  # noqa: ARG002
@@ -120,7 +125,17 @@ class IcebergCatalog:
                 self._catalog.close()
                 self._catalog = None
 
-    def _loaded(self, name: tuple[str, ...]) -> Any:
+    def _namespace(self, database: str) -> Identifier | None:
+        """The database's as the catalog writes it; None where there is none."""
+        namespaces = self._asked(lambda catalog: [one for one in catalog.list_namespaces() if len(one) == 1])
+        return by_hive_name(namespaces).get(database)
+
+    def _tables(self, database: str) -> Mapping[str, Identifier]:
+        """Each as the catalog writes it, by its name in Hive."""
+        namespace = self._namespace(database)
+        return by_hive_name(self._found(lambda catalog: catalog.list_tables(namespace)) or () if namespace else ())
+
+    def _loaded(self, name: Identifier) -> Any:
         return self._found(lambda catalog: catalog.load_table(name))
 
     def _found(self, ask: Callable[[Any], T]) -> T | None:
@@ -152,6 +167,16 @@ class IcebergCatalog:
                 name = self.settings.get(CATALOG, ONE)
                 self._catalog = load_catalog(name, type=kind_of(self.settings), uri=uri, **place, **login)
             return self._catalog
+
+
+def by_hive_name(identifiers: Iterable[Identifier]) -> Mapping[str, Identifier]:
+    """Each by the last of its words in lower case. Of several that differ by case alone it is the one that is written
+    in lower case; without such a one none is meant."""
+    found: dict[str, list[Identifier]] = {}
+    for identifier in identifiers:
+        found.setdefault(identifier[-1].lower(), []).append(identifier)
+    exact = {name: [one for one in ones if one[-1] == name] or ones for name, ones in found.items()}
+    return {name: ones[0] for name, ones in exact.items() if len(ones) == 1}
 
 
 @dataclass(frozen=True, slots=True)
