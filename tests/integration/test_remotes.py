@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -49,6 +50,11 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
     assert here.parts("rm1_local.orders") == []
     linked.link_database("rm1_all", "rm1_shop")
     here.table("rm1_all.taken", own="yes")
+    # A process that dies where a link is missing for a moment loses none
+    linked.start(CALQUE_FAILPOINT="catalog.drop_table.after")
+    assert linked.process is not None
+    assert linked.process.wait(120) == -signal.SIGKILL, linked.tail()
+    assert here.shown("rm1_local.orders") is None
     with linked.running():
         linked.wait_live("rm1_local.orders", "rm1_all", "rm1_all.orders", "rm1_all.staff")
         assert here.parts("rm1_local.orders") == here.parts("rm1_all.orders") == ["p=1", "p=2"]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from calque.adapters.control import ControlStore
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.core.image import EVENT, INCARNATION, SOURCE
 from calque.core.link_definitions import CONNECTED_TO, URIS, VIA
 from calque.core.link_objects import unfilled_table
-from calque.engine.sides.linked_catalog import LinkedCatalog
+from calque.engine.failpoints import FailpointGuard
+from calque.engine.sides.linked_catalog import LinkedCatalog, put_back
 from calque.errors import Refused
 from calque.model.hive import Column, Database, Partition, Storage, Table
 from calque.model.names import TableName
-from calque.ports import Conflict
+from calque.ports import Catalog, Conflict
+from calque.wiring.links_in_hand import RecordedLinksInHand
 
 LINK = {CONNECTED_TO: "shop.t", VIA: "thrift", URIS: "thrift://far:9083"}
 OTHER = {CONNECTED_TO: "shop.u", VIA: "thrift", URIS: "thrift://far:9083"}
@@ -39,10 +43,16 @@ def view(name: TableName, text: str) -> Table:
     return replace(replica(name), type="VIRTUAL_VIEW", view_original_text=text, view_expanded_text=text)
 
 
-class World:
-    """A local catalog with two links and a linked database, none of them filled; `made` are directories."""
+class Died(BaseException):
+    """Nobody catches it, as no process survives its death."""
 
-    def __init__(self, habits: object = HIVE_3) -> None:
+
+class World:
+    """A local catalog with two links and a linked database, none of them filled; `made` are directories. Who writes
+    dies before the call with the number `dies_at`, from 0."""
+
+    def __init__(self, folder: Path, habits: object = HIVE_3) -> None:
+        self.dies_at, self.calls = -1, 0
         self.plain = MemoryCatalog(MemoryMetastore(habits, "file:/warehouse"))  # type: ignore[arg-type]
         self.made: list[str] = []
         self.plain.create_database(Database("here", location="file:/warehouse/here.db", parameters={}))
@@ -50,7 +60,15 @@ class World:
         for name, link in ((T, LINK), (U, OTHER)):
             self.plain.create_table(unfilled_table(name, replica(name), link, f"file:/warehouse/empty/{name.table}"))
         links = {T: LINK, U: OTHER, TableName("all"): DATABASE}
-        self.linked = LinkedCatalog(self.plain, links, lambda name: name in (T, U, V), self.made.extend)
+        self.in_hand = RecordedLinksInHand(ControlStore(folder))
+        guarded = FailpointGuard(self.hit).catalog(self.plain)
+        self.linked = LinkedCatalog(guarded, links, lambda name: name in (T, U, V), self.made.extend, self.in_hand)
+
+    def hit(self, name: str) -> None:
+        if name.endswith(".before"):
+            if self.calls == self.dies_at:
+                raise Died
+            self.calls += 1
 
     def parameters(self, name: TableName) -> dict[str, str]:
         table = self.plain.table(name)
@@ -65,8 +83,8 @@ class World:
 
 
 @pytest.fixture(params=[HIVE_3, HIVE_4], ids=["3", "4"])
-def world(request: pytest.FixtureRequest) -> World:
-    return World(request.param)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    return World(tmp_path, request.param)
 
 
 def test_a_link_that_is_not_filled_is_missing_and_a_filled_one_has_no_parameters_of_a_link(world: World) -> None:
@@ -120,8 +138,77 @@ def test_a_link_that_somebody_dropped_is_not_made_again(world: World) -> None:
         world.linked.drop_table(T)
 
 
+@pytest.mark.parametrize("starts_anew", [True, False])
+@pytest.mark.parametrize("what", ["other keys", "dropped", "renamed in", "renamed between"])
+def test_whoever_dies_between_two_calls_loses_no_link(world: World, what: str, *, starts_anew: bool) -> None:
+    """Whether the links are looked after at a start, or only by who fills them: the local catalog may be away then."""
+    hidden = TableName("all", "hidden")
+
+    def prepare() -> None:
+        if what == "renamed in":
+            world.plain.create_table(replica(hidden, KEY))
+        if what in ("dropped", "renamed between"):
+            world.linked.create_table(replica(T, KEY) if what == "dropped" else replica(T))
+        if what == "dropped":
+            world.plain.alter_table(T, replace(present(world.plain, T), type="VIRTUAL_VIEW"))
+
+    def act() -> None:
+        if what == "other keys":
+            world.linked.create_table(replica(T, KEY))
+        elif what == "dropped":
+            world.linked.drop_table(T)
+        elif what == "renamed in":
+            world.linked.alter_table(hidden, replace(present(world.plain, hidden), database=T.database, name=T.table))
+        else:
+            world.linked.alter_table(T, replace(present(world.linked, T), name="u"))
+
+    prepare()
+    act()
+    calls, deaths = world.calls, 0
+    for death in range(calls):
+        for name in (T, U, hidden):
+            if world.plain.table(name) is not None:
+                world.plain.drop_table(name)
+        for name, link in ((T, LINK), (U, OTHER)):
+            world.plain.create_table(unfilled_table(name, replica(name), link, "file:/warehouse/empty"))
+            world.in_hand.remove(name)
+        prepare()
+        world.calls, world.dies_at = 0, death
+        try:
+            act()
+        except Died:
+            deaths += 1
+        world.dies_at = -1
+        if starts_anew:
+            put_back(world.plain, world.in_hand)
+            for name, link in ((T, LINK), (U, OTHER)):
+                assert world.parameters(name).items() >= link.items()
+        for name in (T, U):
+            if world.linked.table(name) is None:
+                world.linked.create_table(replica(name, event=11))
+        assert world.parameters(T).items() >= LINK.items()
+        assert world.parameters(U).items() >= OTHER.items()
+        put_back(world.plain, world.in_hand)
+        assert not list(world.in_hand)
+    assert deaths
+
+
+def test_a_record_of_a_link_that_is_there_makes_none_later(world: World) -> None:
+    world.in_hand.put(present(world.plain, T))
+    put_back(world.plain, world.in_hand)
+    world.plain.drop_table(T)
+    put_back(world.plain, world.in_hand)
+    assert world.plain.table(T) is None
+
+
+def present(catalog: Catalog, name: TableName) -> Table:
+    table = catalog.table(name)
+    assert table is not None
+    return table
+
+
 def test_links_of_others_are_neither_dropped_nor_moved(world: World) -> None:
-    others = LinkedCatalog(world.plain, {U: OTHER}, lambda _: True, world.made.extend)
+    others = LinkedCatalog(world.plain, {U: OTHER}, lambda _: True, world.made.extend, world.in_hand)
     world.linked.create_table(replica(T))
     with pytest.raises(Conflict):
         others.drop_table(T)

@@ -64,11 +64,15 @@ def look(remotes: RemotesWiring, names: Iterable[TableName] | None, position: in
         links, leaving = dict(before.links), dict(before.leaving)
         if names is None:
             objects = {**objects_of(catalog, links.keys() - objects.keys()), **objects}
+        absent, in_hand = [name for name, one in objects.items() if one is None and name in links], remotes.in_hand()
+        held = {name for name in absent if name in in_hand}
+        # Who is not in hand now may have been when it was looked at.
+        objects = {**objects, **objects_of(catalog, [name for name in absent if name not in held])}
         for name, one in objects.items():
             if one is not None and is_link(one.parameters) and leaving.get(name) != DROP:
                 links[name] = record_of(remotes, before, name, one, owners)
                 leaving.pop(name, None)
-            elif name in links:
+            elif name in links and name not in held:
                 was = links.pop(name)
                 if one is not None and not was.reason:
                     leaving.setdefault(name, UNMARK)
@@ -246,7 +250,7 @@ def fit(remotes: RemotesWiring, catalog: Catalog, link: LinkDefinition, one: Tab
         return
     database = catalog.database(link.local.database) or Database(link.local.database)
     location = empty_location(database, link.local.table)
-    empty(catalog, link.local, one, parameters, location, remotes.storage().make_directories)
+    empty(catalog, link.local, one, parameters, location, remotes.storage().make_directories, remotes.in_hand())
 
 
 def leave(catalog: Catalog, registry: LinkRegistry, name: TableName) -> bool:

@@ -20,6 +20,7 @@ from calque.control.process_locks import Roles, roles
 from calque.control.status import snapshot
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
+from calque.engine.sides.linked_catalog import put_back
 from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
 from calque.logs.setup import log_to_stderr, report_error
 from calque.model.names import EventId
@@ -105,6 +106,7 @@ def following_links(
     if not held_roles.take({LINKS: remotes.lease}, stopping):
         return wiring, targets
     try:
+        put_back(wiring.remotes().catalog(), wiring.remotes().in_hand())
         look_anew(wiring.remotes())
         settle(wiring.remotes())
     except Unavailable as error:

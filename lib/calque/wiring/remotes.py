@@ -37,6 +37,7 @@ from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import SourcePlaces
 from calque.ports import Catalog, CatalogReader, EventLog, Storage
 from calque.ports.records import Stamp
+from calque.wiring.links_in_hand import RecordedLinksInHand
 from calque.wiring.remote_clients import forms, remote_clients
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
@@ -81,6 +82,10 @@ class RemotesWiring:
 
     def put(self, registry: LinkRegistry) -> None:
         self.folder.control.put(RECORD, as_record(registry))
+
+    def in_hand(self) -> RecordedLinksInHand:
+        """Links that are missing for a moment."""
+        return RecordedLinksInHand(self.folder.control)
 
     def stamp(self) -> Stamp:
         """Changes with the registry."""

@@ -33,6 +33,7 @@ from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
 from calque.ports import Catalog, Leases, PartitionEvents, Storage
+from calque.wiring.links_in_hand import RecordedLinksInHand
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
@@ -82,7 +83,11 @@ class TargetWiring:
         if self.plug.links is not None:
             admission = self.admission()
             catalog = LinkedCatalog(
-                catalog, self.plug.links, lambda name: admission.source_of(name) is not None, storage.make_directories
+                catalog,
+                self.plug.links,
+                lambda name: admission.source_of(name) is not None,
+                storage.make_directories,
+                RecordedLinksInHand(self.folder.control),
             )
         return TargetSide.of(
             policy or self.plug.policy(),

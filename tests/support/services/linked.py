@@ -10,6 +10,7 @@ linked.close()                          # in a fixture, or in `finally`
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -244,10 +245,12 @@ class Linked:
 
     # The process
 
-    def start(self) -> None:
+    def start(self, **environment: str) -> None:
         command = [sys.executable, "-m", "calque.cli", "run", "-c", str(self.config)]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.root)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self.root, env={**os.environ, **environment}
+            )
 
     @contextmanager
     def running(self) -> Iterator[None]:

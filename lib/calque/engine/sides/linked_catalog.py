@@ -4,14 +4,17 @@ remote one that it stands for.
 The engine knows nothing of links. It drops, makes and renames what the remote catalog drops, makes and renames; here a
 link that would be dropped is emptied, one that would be made is filled, and a rename leaves an empty one behind. A link
 that is not filled is missing for the engine. Nothing here makes a link that is not there: whoever drops one has ended
-it.
+it. Where the catalog can't bring a link from one state to another in one call, the link is missing in between; it is
+told to `LinksInHand` before, so that nobody takes that for its end.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Protocol
 
 from calque.core.limits import batches
 from calque.core.link_definitions import is_link
@@ -37,6 +40,18 @@ AT_ONCE = 1000
 """Partitions that one call drops."""
 
 
+class LinksInHand(Protocol):
+    """Which links are missing for a moment, each as it is when it is not filled; kept over a death."""
+
+    def put(self, link: Table) -> None: ...
+
+    def remove(self, name: TableName) -> None: ...
+
+    def __contains__(self, name: TableName) -> bool: ...
+
+    def __iter__(self) -> Iterator[Table]: ...
+
+
 class LinkedCatalog(ForwardingCatalog):
     """`links` are the projection's, by their local names, each with its parameters. `is_linked` says whether the
     projection has something under a local name. `make_directories` makes places where nothing lies."""
@@ -47,9 +62,11 @@ class LinkedCatalog(ForwardingCatalog):
         links: Mapping[TableName, Parameters],
         is_linked: Callable[[TableName], bool],
         make_directories: Callable[[Sequence[str]], None],
+        in_hand: LinksInHand,
     ) -> None:
         super().__init__(catalog)
         self._links, self._is_linked, self._make_directories = links, is_linked, make_directories
+        self._in_hand = in_hand
 
     # What the engine sees
 
@@ -130,15 +147,14 @@ class LinkedCatalog(ForwardingCatalog):
         if link is None:
             super().create_table(table)
             return
-        at_target = super().table(name)
-        if at_target is None or not is_unfilled_link(at_target.parameters, link):
-            raise Conflict(f"{name} is no link that could be filled")
+        at_target = self._to_fill(name, link)
         filled = replace(table, parameters=as_link(table.parameters, link))
-        if can_become(at_target, filled):
+        if at_target is not None and can_become(at_target, filled):
             super().alter_table(name, filled)
         else:
-            super().drop_table(name)
+            self._make_room(name, at_target)
             super().create_table(filled)
+        self._in_hand.remove(name)
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
         new_name = TableName(table.database.lower(), table.name.lower())
@@ -148,14 +164,20 @@ class LinkedCatalog(ForwardingCatalog):
             table = replace(table, parameters=as_link(table.parameters, new_link))
         if new_name != name and link is None:
             require_no_link(name, super().table(name))
-        if new_name != name and new_link is not None:
-            at_target = super().table(new_name)
-            if at_target is None or not is_unfilled_link(at_target.parameters, new_link):
-                raise Conflict(f"{new_name} is no link that could be filled")
-            super().drop_table(new_name)
+        if new_name == name:
+            super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
+            return
+        left = unfilled_table(name, table, link, self._place(name)) if link is not None else None
+        if left is not None:
+            self._in_hand.put(left)
+        if new_link is not None:
+            self._make_room(new_name, self._to_fill(new_name, new_link))
         super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
-        if new_name != name and link is not None:
-            super().create_table(unfilled_table(name, table, link, self._place(name)))
+        if new_link is not None:
+            self._in_hand.remove(new_name)
+        if left is not None:
+            super().create_table(left)
+            self._in_hand.remove(name)
 
     def drop_table(self, name: TableName) -> None:
         link = self._links.get(name)
@@ -166,7 +188,21 @@ class LinkedCatalog(ForwardingCatalog):
         else:
             if table is None:
                 raise Conflict(f"{name} does not exist")
-            empty(self._catalog, name, table, link, self._place(name), self._make_directories)
+            empty(self._catalog, name, table, link, self._place(name), self._make_directories, self._in_hand)
+
+    def _to_fill(self, name: TableName, link: Parameters) -> Table | None:
+        """The link as it stands there; None where a death has left it in hand. Raises `Conflict` for all else."""
+        at_target = super().table(name)
+        if at_target is None and name in self._in_hand:
+            return None
+        if at_target is None or not is_unfilled_link(at_target.parameters, link):
+            raise Conflict(f"{name} is no link that could be filled")
+        return at_target
+
+    def _make_room(self, name: TableName, at_target: Table | None) -> None:
+        if at_target is not None:
+            self._in_hand.put(at_target)
+            super().drop_table(name)
 
     def _require_bases(self, table: Table) -> None:
         """Raises `Refused` for a view that would read local tables in place of remote ones."""
@@ -194,6 +230,7 @@ def empty(
     link: Parameters,
     location: str,
     make_directories: Callable[[Sequence[str]], None],
+    in_hand: LinksInHand,
 ) -> None:
     """Make a filled link one that is not: its partitions go, then its definition shows a place where nothing lies."""
     if is_partitioned(table):
@@ -201,14 +238,27 @@ def empty(
             catalog.drop_partitions(name, batch)
     bare = unfilled_table(name, table, link, location)
     if not can_become(table, bare):
+        in_hand.put(bare)
         catalog.drop_table(name)
         catalog.create_table(bare)
+        in_hand.remove(name)
         return
     try:
         make_directories([location])
     except CalqueError as error:
         LOG.warning("%s is not made, where the link %s shows nothing: %s", location, name, error)
     catalog.alter_table(name, bare)
+
+
+def put_back(catalog: Catalog, in_hand: LinksInHand) -> None:
+    """Make links again that a death has left in hand. Nobody changes any meanwhile. Raises `Unavailable`, `Broken`."""
+    for link in in_hand:
+        name = TableName(link.database, link.name)
+        with suppress(Conflict):
+            if catalog.table(name) is None:
+                catalog.create_table(link)
+                LOG.warning("%s is made again: a process ended while it changed the link", name)
+        in_hand.remove(name)
 
 
 def require_no_link(name: object, one: Table | Database | None) -> None:
