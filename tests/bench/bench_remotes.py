@@ -25,7 +25,9 @@ IDLE_SECONDS = 20.0
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    options = arguments(__doc__, partitions=1000, reads=50, changes=30, tables=1000, links=100).parse_args(given)
+    options = arguments(__doc__, partitions=1000, reads=50, changes=30, engines=10, tables=1000, links=100).parse_args(
+        given
+    )
     tell_machine()
     with metastores(2) as (root, (local, remote)):
         linked = Linked(root, local.uri, remote.uri)
@@ -43,6 +45,7 @@ def main(given: Sequence[str] | None = None) -> None:
             with asked(remote.uri) as forwarder:
                 reads(linked, forwarder.uri, values, options.reads)
             lag(linked, options.changes)
+            engines(linked, options.engines)
             for links, endpoints in ((1, 1), (options.links // 10, 3), (options.links, 1), (options.links, 3)):
                 idle(linked, links, endpoints)
             bootstrap(linked, options.tables)
@@ -86,6 +89,20 @@ def lag(linked: Linked, count: int) -> None:
         linked.there.set("shop.orders", {"change": str(change)})
         seconds.append(wait_until(partial(has_change, linked, str(change))) - begin)
     print(f"lag of {count} changes: p50 {percentile(seconds, 0.5):.2f} s, p95 {percentile(seconds, 0.95):.2f} s")
+
+
+def engines(linked: Linked, count: int) -> None:
+    """Links that parameters alone make, as an engine does."""
+    seconds = []
+    for number in range(count):
+        there, here = f"shop.engine{number}", f"here.engine{number}"
+        linked.there.table(there)
+        settings = {"calque.remote.connected_to": there, "hive.metastore.uris": linked.remote_uri}
+        begin = time.perf_counter()
+        linked.here.bare(here, settings)
+        place = linked.there.location(there)
+        seconds.append(wait_until(lambda name=here, place=place: linked.here.location(name) == place) - begin)  # type: ignore[misc]
+    print(f"{count} links of engines: live after p50 {percentile(seconds, 0.5):.2f} s, most {max(seconds):.2f} s")
 
 
 def has_change(linked: Linked, change: str) -> bool:
@@ -144,7 +161,7 @@ def bootstrap(linked: Linked, tables: int) -> None:
 
 
 def test_links_are_read_like_local_tables() -> None:
-    main(["--partitions", "20", "--reads", "2", "--changes", "2", "--links", "10", "--tables", "3"])
+    main(["--partitions", "20", "--reads", "2", "--changes", "2", "--engines", "2", "--links", "10", "--tables", "3"])
 
 
 if __name__ == "__main__":

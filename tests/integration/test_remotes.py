@@ -18,6 +18,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, NestedField
 
 import support
+from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts
+from calque.model.hive import Function
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.iceberg_rest import IcebergRest
@@ -29,6 +31,18 @@ from support.services.sparksql import SparkSql
 from support.sources.shelf import Shelf
 
 pytestmark = pytest.mark.timeout(900)
+
+
+LENGTH = "org.apache.hadoop.hive.ql.udf.generic.GenericUDFLength"
+"""A function that Hive has, and Spark with it."""
+FILLED = {
+    "calque.remote.connected_to": "far.chained",
+    "calque.remote.via": "thrift",
+    "hive.metastore.uris": "thrift://elsewhere:9083",
+    "calque.source": "remote.thrift.elsewhere.12345678:far.chained",
+    "calque.event": "7",
+}
+"""Parameters of a link in another catalog."""
 
 
 @pytest.fixture
@@ -45,6 +59,9 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
     there.database("rm1_shop")
     there.table("rm1_shop.orders", "1", "2", colour="red")
     there.table("rm1_shop.staff")
+    there.transactional("rm1_shop.bank")
+    # A link of the remote catalog, as that one's calque has filled it
+    there.table("rm1_shop.chained", "1", colour="blue", **FILLED)
     here.database("rm1_local")
     linked.link("rm1_local.orders", "rm1_shop.orders")
     assert here.parts("rm1_local.orders") == []
@@ -64,6 +81,15 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
         assert shown.storage.location == there.place_of("rm1_shop.orders")
         assert here.parameters("rm1_local.orders")["colour"] == "red"
         assert here.parameters("rm1_local.orders")["calque.remote.connected_to"] == "rm1_shop.orders"
+        # A link to what a link shows; rows that only their own catalog can tell are of no use here
+        linked.wait_live("rm1_all.chained")
+        chained = here.parameters("rm1_all.chained")
+        assert (chained["colour"], here.location("rm1_all.chained")) == ("blue", there.location("rm1_shop.chained"))
+        assert "calque.remote.connected_to" not in chained
+        assert chained["calque.source"].endswith(":rm1_shop.chained")
+        linked.wait_until(lambda: linked.state("rm1_all.bank") == "set_aside")
+        assert "transactional" in linked.reason("rm1_all.bank")
+        assert "bank" not in here.tables("rm1_all")
         # Its files are copied, and not any more, under a reader
         with linked.reader(lambda: here.look("rm1_local.orders")) as seen:
             linked.sql("ALTER REMOTE TABLE rm1_local.orders SET DATA COPY")
@@ -195,12 +221,19 @@ def test_links_of_engines_need_leave_and_hostile_ones_are_not_connected_to(share
 
 def test_engines_read_links_while_the_remote_catalog_is_down(shared: Shared, tmp_path: Path) -> None:
     """`run` begins without any link; the last one that goes ends what was for its catalog."""
-    local = shared("target-3")["target-3"]
+    servers = shared("target-3", "source-4")
+    local, third = servers["target-3"], Catalog(servers["source-4"].uri, tmp_path / "third")
+    third.database("rm3_shop")
+    third.table("rm3_shop.orders", "1", "2", "3")
     with Metastore.start(MetastoreSettings(version="3.1.3"), tmp_path / "remote") as remote:
         linked, engine = Linked(tmp_path, local.uri, remote.uri, f'"{remote.uri}"'), None
         here, there = linked.here, linked.there
         there.database("rm3_shop")
         there.table("rm3_shop.orders", "1", "2")
+        counted = {"": {"x": ColumnStatistics("x", "int", StatisticsCounts(longs=Longs(1, 9, 2, 3)))}}
+        there.table("rm3_shop.staff")
+        there.catalog.put_statistics(TableName("rm3_shop", "staff"), counted)
+        there.client.create_function(Function("size", "rm3_shop", LENGTH, "me", 1, type=1))
         there.view("rm3_shop.seen", "SELECT `orders`.`x` FROM `rm3_shop`.`orders`")
         there.view("rm3_shop.blind", "SELECT `own`.`x` FROM `rm3_private`.`own`")
         here.database("rm3_local")
@@ -218,11 +251,25 @@ def test_engines_read_links_while_the_remote_catalog_is_down(shared: Shared, tmp
             linked.wait_live("rm3_local.orders", "rm3_shop.seen")
             linked.wait_until(lambda: linked.state("rm3_shop.blind") == "set_aside")
             assert "rm3_private.own is not linked" in linked.reason("rm3_shop.blind")
+            linked.sql(
+                "CREATE REMOTE TABLE rm3_local.others CONNECTED TO rm3_shop.orders "
+                f"WITH TBLPROPERTIES ('hive.metastore.uris' = '{third.uri}')"
+            )
+            linked.wait_live("rm3_local.others", "rm3_shop.staff")
+            staff = TableName("rm3_shop", "staff")
+            linked.wait_until(lambda: here.client.catalog.table_statistics(staff, ["x"]) == counted[""])
             remote.kill()
             linked.wait_until(lambda: linked.state("rm3_local.orders") == "unreachable")
             joined = "SELECT count(*) FROM rm3_local.orders a JOIN rm3_local.own b ON a.x = b.x WHERE a.p = '2'"
             assert engine.sql(joined) == [[1]]
             assert engine.sql("SELECT count(*) FROM rm3_shop.seen") == [[2]]
+            assert engine.sql("SELECT rm3_shop.size('four')") == [[4]]
+            [[plan]] = engine.sql("EXPLAIN SELECT x FROM rm3_local.orders WHERE p = '2'")
+            assert "Pruned Partitions: [(p=2)]" in plan
+            joined = (
+                "SELECT a.p, b.p FROM rm3_local.orders a FULL OUTER JOIN rm3_local.others b ON a.p = b.p ORDER BY 2"
+            )
+            assert engine.sql(joined) == [["1", "1"], ["2", "2"], [None, "3"]]
             assert linked.refused("DESCRIBE REMOTE TABLE rm3_local.orders")[0] == 75
             remote.restart()
             there.partitions("rm3_shop.orders", "3")
@@ -234,11 +281,13 @@ def test_engines_read_links_while_the_remote_catalog_is_down(shared: Shared, tmp
             linked.wait_until(lambda: "localhost" in here.parameters("rm3_local.orders").get("calque.source", ""))
             linked.wait_until(lambda: here.parts("rm3_local.orders") == ["p=1", "p=2", "p=3"])
             engine.sql("DROP TABLE rm3_local.orders")
+            engine.sql("DROP TABLE rm3_local.others")
             linked.sql("DROP REMOTE DATABASE rm3_shop")
             linked.wait_until(lambda: "remote.thrift" not in linked.calque("status")[1])
             assert here.tables("rm3_local") == ["own"]
             assert "rm3_shop" not in here.client.catalog.databases()
             assert there.has_file("rm3_shop.orders", "1")
+            assert third.has_file("rm3_shop.orders", "3")
             assert linked.end() == 0
         finally:
             linked.close()

@@ -213,7 +213,7 @@ def settle(remotes: RemotesWiring, names: Collection[TableName] | None = None) -
             with suppress(Conflict):
                 fit(remotes, catalog, taken[name], one)
     leaving = [name for name in registry.leaving if names is None or name in names]
-    done = [name for name in leaving if leave(catalog, registry, name)]
+    done = [name for name in leaving if leave(remotes, registry, name)]
     if done:
         with remotes.lock():
             now = remotes.registry()
@@ -253,10 +253,11 @@ def fit(remotes: RemotesWiring, catalog: Catalog, link: LinkDefinition, one: Tab
     empty(catalog, link.local, one, parameters, location, remotes.storage().make_directories, remotes.in_hand())
 
 
-def leave(catalog: Catalog, registry: LinkRegistry, name: TableName) -> bool:
+def leave(remotes: RemotesWiring, registry: LinkRegistry, name: TableName) -> bool:
     """Whether nothing is left to be done for an object that was a link."""
     if name in registry.links:
         return True
+    catalog = remotes.catalog()
     what, one = registry.leaving[name], objects_of(catalog, [name])[name]
     if one is None:
         return True
@@ -272,6 +273,9 @@ def leave(catalog: Catalog, registry: LinkRegistry, name: TableName) -> bool:
             (drop_tables if what == DROP else unmark_tables)(catalog, name.database, source)
         if what == DROP:
             parameters = without_link(parameters)
+            for function in remotes.functions(source, name.database) if is_filled else ():
+                with suppress(Conflict):
+                    catalog.drop_function(function)
             with suppress(Conflict):
                 catalog.drop_database(name.database)
                 return True

@@ -6,9 +6,11 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.system import FileSystemSet
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
@@ -28,13 +30,14 @@ from calque.config.remote_keys import (
 from calque.core.link_definitions import COPY, CREDENTIALS, URIS, client_of, endpoint_name, parameters_of
 from calque.core.link_permission import is_far_only
 from calque.core.link_records import as_record, by_endpoint, of_record
-from calque.core.links import exactly, layer_policies
+from calque.core.links import exactly, layer_name, layer_policies
 from calque.engine.sides.remote_reader import RemoteReader
 from calque.errors import Refused
+from calque.model.ledger import FunctionRow
 from calque.model.links import Endpoint, LinkRegistry
 from calque.model.names import TableName
 from calque.model.policy import Policy, TargetCapabilities
-from calque.model.state_places import SourcePlaces
+from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.ports import Catalog, CatalogReader, EventLog, Storage
 from calque.ports.records import Stamp
 from calque.wiring.links_in_hand import RecordedLinksInHand
@@ -106,6 +109,20 @@ class RemotesWiring:
             ",".join(source.keys.metastore), source.access(), connect_timeout=PATIENCE_SECONDS, connections=1
         )
         return HiveReader(client)
+
+    def functions(self, source: str, database: str) -> Iterator[TableName]:
+        """Those that projections of the source have made in the local database: they carry no marks. Raises
+        `Unavailable`."""
+        for number in count():
+            ledger = DeltaLedger(
+                self.folder.table(TargetPlaces(layer_name(source, number)).ledger), self.folder.table_options
+            )
+            rows = ledger.tables().values()
+            if not rows:
+                return
+            for row in rows:
+                if isinstance(row, FunctionRow) and row.at_target is not None and row.at_target.database == database:
+                    yield row.at_target
 
     def _client(self, **options: Any) -> Client:
         return Client(",".join(self.keys.metastore), self.keys.access(), **options)
