@@ -379,6 +379,10 @@ def test_links_into_catalogs_without_a_log_follow_what_looks_find(
         "CREATE REMOTE TABLE rm4_local.warm CONNECTED TO far.warm VIA 'iceberg' "
         f"WITH TBLPROPERTIES ('iceberg.catalog.uri' = '{iceberg_rest.uri}')"
     )
+    linked.sql(
+        "CREATE REMOTE DATABASE rm4_lake CONNECTED TO far VIA 'iceberg' "
+        f"WITH DBPROPERTIES ('iceberg.catalog.uri' = '{iceberg_rest.uri}')"
+    )
     try:
         with linked.running():
             linked.wait_live("rm4_local.glued", "rm4_local.cold", "rm4_local.cool", "rm4_local.warm")
@@ -395,9 +399,18 @@ def test_links_into_catalogs_without_a_log_follow_what_looks_find(
                 update.add_column("z", IntegerType())
             linked.wait_until(lambda: columns_of(here, "rm4_local.warm") == ["x", "z"])
             assert here.parameters("rm4_local.warm")["metadata_location"] == warm.metadata_location
+            linked.wait_live("rm4_lake.warm")
+            code, said, told = linked.calque("check")
+            assert (code, "read the source's files, not write them" in said) == (0, True), (said, told)
             linked.wait_live("rm4_local.orders", "rm4_all.orders", "rm4_all.staff")
             assert here.parts("rm4_local.orders") == here.parts("rm4_all.orders") == ["p=1", "p=2"]
             assert here.location("rm4_local.orders") == shelf.place("orders")
+            # One that the catalog itself can't tell of
+            shelf.put("odd", place="nowhere")
+            linked.wait_until(lambda: linked.state("rm4_all.odd") == "set_aside")
+            assert "'nowhere' is no place" in linked.reason("rm4_all.odd")
+            shelf.put("odd")
+            linked.wait_live("rm4_all.odd")
             # Each change of a table is one step: a reader finds the rows of all of it
             with linked.reader(lambda: here.rows("rm4_local.orders")) as seen:
                 shelf.put("orders", "1", "2", "3", "4", "5")

@@ -55,9 +55,10 @@ def told(
     store = MemoryMetastore(HIVE_3, "file:/warehouse")
     for name, parameters in databases.items():
         store.create_database(Database(name, parameters=parameters))
-    source = Source(Server(settings), MemoryLog(store), MemoryReader(store), storage or MemoryStorage())
+    server = Server(settings)
+    source = Source(server, MemoryLog(store), MemoryReader(store), storage or MemoryStorage())
     findings = Findings()
-    check_kept_files(source, {TableName(name, "t"): table(f"hdfs://n/{name}") for name in databases}, findings)
+    check_kept_files(source, server, {TableName(name, "t"): table(f"hdfs://n/{name}") for name in databases}, findings)
     return [(each.severity.value, each.what, each.why) for each in findings.entries]
 
 
@@ -77,8 +78,9 @@ def test_databases_where_events_have_no_checksums_are_not_told_of() -> None:
     store = MemoryMetastore(HIVE_3, "file:/warehouse")
     store.create_database(Database("a", parameters=REPLICATED))
     findings = Findings()
-    source = Source(Server(ON), MemoryLog(store), MemoryReader(store), MemoryStorage())
-    check_kept_files(source, {TableName("a", "t"): table("file:/a"), TableName("a", "v"): Table("v")}, findings)
+    server = Server(ON)
+    source = Source(server, MemoryLog(store), MemoryReader(store), MemoryStorage())
+    check_kept_files(source, server, {TableName("a", "t"): table("file:/a"), TableName("a", "v"): Table("v")}, findings)
     assert findings.entries == []
 
 

@@ -70,7 +70,7 @@ def look(config: Config) -> Findings:
     for name, source_wiring in wiring.sources.items():
         side, keys = source_wiring.side(), source_wiring.plug.keys
         source = Source(
-            source_wiring.server(),
+            source_wiring.server() if source_wiring.plug.catalog is None else None,
             side.log,
             side.catalog,
             side.storage,

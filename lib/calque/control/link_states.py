@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calque.config.plugs import HiveTarget
-from calque.control.status_records import FAILED, capture_record, position_of, target_record
+from calque.control.status_records import FAILED, UNREAD, capture_record, position_of, target_record
 from calque.core.admit import Admission
 from calque.core.link_definitions import CONNECTED_TO
 from calque.errors import Unavailable
@@ -24,13 +24,15 @@ Row = Mapping[str, object]
 
 @dataclass(slots=True)
 class ProjectionState:
-    """Of one projection: its ledger's rows, its position, and what is wrong with its remote catalog."""
+    """Of one projection: its ledger's rows, its position, what is wrong with its remote catalog. `unread` are tables
+    that can't be looked at there, with the reason."""
 
     admission: Admission
     rows: Mapping[TableName, StateRow]
     position: EventId | None
     state: str
     problem: str
+    unread: Mapping[TableName, str]
 
 
 @dataclass(slots=True)
@@ -72,9 +74,9 @@ class LinkStates:
     def tables_of(self, name: TableName, record: LinkRecord, target: HiveTarget) -> Iterator[Row]:
         projection = self.projection(target)
         assert record.definition is not None
-        for remote in sorted(projection.rows):
-            row = projection.rows[remote]
-            if isinstance(row, TableRow) and remote.database == record.definition.remote.database:
+        for remote in sorted({*projection.rows, *projection.unread}):
+            row = projection.rows.get(remote)
+            if (row is None or isinstance(row, TableRow)) and remote.database == record.definition.remote.database:
                 local = projection.admission.name_at_target(remote)
                 if local.database == name.database and projection.admission.takes(remote):
                     yield row_of(local, str(remote), record.via, *of_table(projection, remote))
@@ -99,7 +101,9 @@ class LinkStates:
             rows = {row.name: row for row in ledger.tables().values() if isinstance(row, TableRow | DatabaseRow)}
         except Unavailable as error:
             state, problem = state or UNREACHABLE, problem or str(error)
-        return ProjectionState(target.admission(), rows, position, state, problem)
+        unread: Mapping[str, str] = capture.get(UNREAD) or {}
+        named = {TableName(*name.split(".", 1)): reason for name, reason in unread.items()}
+        return ProjectionState(target.admission(), rows, position, state, problem, named)
 
 
 def row_of(name: TableName, connected_to: str, via: str, state: str, event_id: EventId | None, reason: str) -> Row:
@@ -120,6 +124,8 @@ def of_table(projection: ProjectionState, remote: TableName) -> tuple[str, Event
         shows = projection.position
     if projection.state:
         return projection.state, shows, projection.problem
+    if remote in projection.unread:
+        return SET_ASIDE, shows, projection.unread[remote]
     if row is not None:
         return BY_STATE.get(row.state, READING), shows, row.reason
     if projection.position is None:

@@ -28,6 +28,10 @@ HELD_BACK = ("starting", "bootstrapping", "running")
 """States in which a target that an operator holds back is paused."""
 
 
+UNREAD = "unread"
+"""Tables of a catalog without a log that can't be looked at, each with the reason."""
+
+
 def tell(control: Records, name: str, state: str, last_error: str | None, **details: Json) -> None:
     """Write the record of that name. `state` is one of the contract's."""
     record: dict[str, Json] = {

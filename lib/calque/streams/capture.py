@@ -13,7 +13,7 @@ from calque.adapters.spark.contiguous import EventRepeated
 from calque.adapters.spark.contiguous import HoleInLog as LogGap
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import rows_of
-from calque.control.status_records import tell
+from calque.control.status_records import UNREAD, tell
 from calque.core.admit import Admission
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
@@ -26,6 +26,7 @@ from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.engine.sweep.retention import Limits, keep, retain_keys
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.names import EventId, Span, TableName
+from calque.ports.records import Json
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
 from calque.streams.background import BackgroundThread
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
+MOST_TOLD = 1000
+"""Tables that can't be looked at and are told of one by one."""
 """After which a remote catalog that was refused is tried again: first, and in the end."""
 
 
@@ -83,8 +86,11 @@ class CapturePart(Part):
         return super().problem() or (self.gatherer.problem if self.gatherer is not None else None)
 
     def tell_state(self) -> None:
-        kept = {"pins": self.pins, "kept_seconds": self.kept_seconds}
-        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem(), **kept)
+        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem(), **self.told())
+
+    def told(self) -> dict[str, Json]:
+        """What its record says beside state and problem."""
+        return {"pins": self.pins, "kept_seconds": self.kept_seconds}
 
     def take_back(self) -> None:
         self.wiring.control.remove(self.source.places.status_record)
@@ -255,6 +261,10 @@ class RemoteCapturePart(CapturePart):
 
     def problem(self) -> str | None:
         return super().problem() or self.look_problem
+
+    def told(self) -> dict[str, Json]:
+        unread = dict(self.looker.refused) if self.looker is not None else {}
+        return super().told() | {UNREAD: {str(name): unread[name] for name in sorted(unread)[:MOST_TOLD]}}
 
     def keep_up(self) -> None:
         """What was refused is tried again: somebody may have mended it."""

@@ -260,17 +260,23 @@ class Linked:
 
     @contextmanager
     def reader(self, look_once: Callable[[], T]) -> Iterator[set[T]]:
-        """What one sees that looks again and again."""
+        """What one sees that looks again and again; for the first time before what is done meanwhile, for the last time
+        after it."""
         seen: set[T] = set()
-        over = threading.Event()
+        over, begun = threading.Event(), threading.Event()
 
         def look() -> None:
-            while not over.is_set():
+            is_last = False
+            while not is_last:
+                is_last = over.is_set()
                 seen.add(look_once())
+                begun.set()
 
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(look)
             try:
+                while not begun.wait(0.1) and not future.done():
+                    pass
                 yield seen
             finally:
                 over.set()

@@ -18,8 +18,9 @@ class Shelf:
     def place(self, table: str, value: str = "") -> str:
         return f"file:{self.root}/{table}" + (f"/p={value}" if value else "")
 
-    def put(self, table: str, *values: str, columns: tuple[str, ...] = ("x",)) -> None:
-        """The table, made or altered; with values one with these partitions."""
+    def put(self, table: str, *values: str, columns: tuple[str, ...] = ("x",), place: str = "") -> None:
+        """The table, made or altered; with values one with these partitions. It says that it lies at that place, where
+        one is given."""
         self.writes += 1
         for value in values or ("",):
             folder = Path(self.place(table, value).removeprefix("file:"))
@@ -28,7 +29,7 @@ class Shelf:
                 (folder / "one").write_bytes(b"1\n")
         self.tables[table] = {
             "version": str(self.writes),
-            "location": self.place(table),
+            "location": place or self.place(table),
             "columns": dict.fromkeys(columns, "int"),
             "keys": {"p": "string"} if values else {},
             "partitions": {value: self.place(table, value) for value in values},

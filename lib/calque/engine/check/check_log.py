@@ -44,9 +44,9 @@ def weakness(server: MetastoreInfo) -> tuple[str, str, str] | None:
     )
 
 
-def check_log(source: Source, findings: Findings) -> None:
-    log_weakness = weakness(source.server)
-    listeners = source.server.listeners()
+def check_log(source: Source, server: MetastoreInfo, findings: Findings) -> None:
+    log_weakness = weakness(server)
+    listeners = server.listeners()
     if log_weakness is not None:
         what, why, todo = log_weakness
         if source.allow_weak_log:
@@ -73,10 +73,10 @@ def check_log(source: Source, findings: Findings) -> None:
             "the server does not tell its settings",
             "Look for metastore.transactional.event.listeners in its configuration",
         )
-    check_notifications(source, findings)
+    check_notifications(source, server, findings)
 
 
-def check_notifications(source: Source, findings: Findings) -> None:
+def check_notifications(source: Source, server: MetastoreInfo, findings: Findings) -> None:
     try:
         newest = source.log.current()
         rows = newest_rows(source.log, newest)
@@ -84,7 +84,7 @@ def check_notifications(source: Source, findings: Findings) -> None:
         findings.refused("source", error)
         return
     except Unavailable as error:
-        source.server.version()
+        server.version()
         findings.add(
             "source",
             Severity.ERROR,

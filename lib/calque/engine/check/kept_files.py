@@ -53,24 +53,26 @@ def seconds_of(text: str) -> float | None:
     return int(match[1]) * SECONDS[match[2]] if match else None
 
 
-def check_kept_files(source: Source, tables: Mapping[TableName, Table], findings: Findings) -> None:
+def check_kept_files(
+    source: Source, server: MetastoreInfo, tables: Mapping[TableName, Table], findings: Findings
+) -> None:
     """Of the databases that have admitted tables where events have checksums."""
     names = sorted({name.database for name, table in tables.items() if has_checksums(table)})
     databases = [database for name in names if (database := source.catalog.database(name)) is not None]
     if not databases:
         return
-    if change_manager_setting(source.server, "cm.enabled").lower() != "true":
+    if change_manager_setting(server, "cm.enabled").lower() != "true":
         why = "its change manager is off (hive.repl.cm.enabled), or the server does not tell its settings"
         findings.add("source", Severity.INFO, "Hive keeps no files that it removes or replaces", why, PASSED_OVER)
         return
     kept_names = [database.name for database in databases if is_kept(database)]
     other_names = [database.name for database in databases if not is_kept(database)]
     if kept_names:
-        retain = change_manager_setting(source.server, "cm.retain")
+        retain = change_manager_setting(server, "cm.retain")
         how_long = f" for {retain}" if retain else ", for how long is not told"
         what = f"Hive keeps files of managed tables that it removes or replaces in {', '.join(kept_names)}{how_long}"
         findings.add("source", Severity.INFO, what)
-        check_root(source, findings)
+        check_root(source, server, findings)
     if other_names:
         what = f"Hive keeps no files that it removes or replaces in {', '.join(other_names)}"
         findings.add("source", Severity.INFO, what, f"{REPLICATED} is not set there", PASSED_OVER)
@@ -83,9 +85,9 @@ def has_checksums(table: Table) -> bool:
 PASSED_OVER = "States whose files go too soon are passed over, unless [source] pin keeps them"
 
 
-def check_root(source: Source, findings: Findings) -> None:
+def check_root(source: Source, server: MetastoreInfo, findings: Findings) -> None:
     """Whether files can be taken from where Hive keeps them."""
-    root = change_manager_setting(source.server, "cmrootdir")
+    root = change_manager_setting(server, "cmrootdir")
     if not root:
         return
     try:

@@ -14,10 +14,11 @@ from calque.ports.services import MetastoreInfo
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`why_not_linked` says why the files of a directory can't be kept by links, empty where they can; None where they
-    need not be. `why_no_lifetime` says why it is not known how long marks of a table are kept, empty where it is."""
+    """`server` is None for a catalog without a log. `why_not_linked` says why the files of a directory can't be kept by
+    links, empty where they can; None where they need not be. `why_no_lifetime` says why it is not known how long marks
+    of a table are kept, empty where it is."""
 
-    server: MetastoreInfo
+    server: MetastoreInfo | None
     log: EventLog
     catalog: CatalogReader
     storage: Storage

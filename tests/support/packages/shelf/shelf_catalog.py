@@ -59,6 +59,8 @@ class ShelfCatalog:
         found = self._read().get(name.database, {}).get(name.table)
         if found is None:
             return None
+        if ":" not in found["location"]:
+            raise Refused(f"'{found['location']}' is no place", f"{name} should lie there", "Write a URL")
         return Table(
             name.table,
             name.database,
