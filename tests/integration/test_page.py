@@ -20,7 +20,7 @@ from calque.config.checks import Endpoint
 from calque.errors import Refused
 from calque.model.secrets import FileSecret
 from calque.ports.records import Json
-from calque.serve.console import ActionRequest, Console, TableQuery
+from calque.serve.console import ActionRequest, Console, LinkQuery, TableQuery
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, Serving, serve
 from calque.serve.metrics import Meters, ProcessView
@@ -69,6 +69,9 @@ return [...faded];
 """Texts whose contrast is below what WCAG 2 asks of level AA."""
 
 
+DATABASE = {"table": "<i>sales</i>", "kind": "database", "release": "<i>sales</i>.*"}
+
+
 def target(name: str, **changes: object) -> dict[str, Any]:
     tables = {"live": COUNT, "unknown": 0, "reading": 4, "staging": 2, "waiting": 1, "quarantined": 1}
     row = {"table": HOSTILE, "at_target": None, "state": "quarantined", "shows": 700, "reason": REASON}
@@ -92,7 +95,10 @@ def target(name: str, **changes: object) -> dict[str, Any]:
         },
         "reading": {"tables": 9, "tables_done": 5, "ends_at": None},
         "lagging": [{"table": HOSTILE, "shows": 700, "lag_events": 112, "lag_seconds": 90.0}],
-        "quarantined": [{**row, "since_event": 700, "what_to_do": "Take it over.", "why": ""}],
+        "quarantined": [
+            {**row, "kind": "table", "since_event": 700, "what_to_do": "Take it over.", "why": ""},
+            {**row, **DATABASE, "since_event": 701, "what_to_do": "Mend it.", "why": ""},
+        ],
         **changes,
     }
 
@@ -117,6 +123,15 @@ def link(event_id: int, fate: str, **changes: object) -> dict[str, Any]:
     }
 
 
+ANSWERS, SILENT = {"reachable": True}, {"reachable": False}
+
+
+def remote(name: str, state: str, reason: str = "") -> dict[str, Any]:
+    """A row of a link."""
+    to = {"connected_to": name, "via": "thrift"}
+    return {"name": name, **to, "state": state, "event_id": None if reason else 812, "reason": reason}
+
+
 LINKS = [
     link(690, "before", why="it is older than what the ledger remembers of the table"),
     link(700, "shown", epoch=56, published_at="2026-01-01T00:00:00+00:00", changes={"add_partition": 2}, files=2),
@@ -139,7 +154,7 @@ class World:
     head: int = 814
 
     def console(self) -> Console:
-        return Console(self.overview, self.lags, self.tables, self.table, self.act)
+        return Console(self.overview, self.lags, self.tables, self.table, self.links, self.act)
 
     def overview(self) -> Json:
         source = {"name": "hq", "captured_here": True, "state": "running", "problem": None, "reachable": True}
@@ -167,6 +182,11 @@ class World:
             "exceptions": [{**bridge, "table": HOSTILE, "text": REASON}],
             "elsewhere": [],
             "rules": {},
+            "links": {"states": {"live": COUNT, "set_aside": 1}, "aside": [remote(HOSTILE, "set_aside", REASON)]},
+            "clusters": [
+                {"name": "<b>east</b>", "metastore": "thrift://a:9083", "engine": None, "default": True, **ANSWERS},
+                {"name": "west", "metastore": "thrift://b:9083", "engine": "sc://b", "default": False, **SILENT},
+            ],
         }
 
     def lags(self, since: float) -> Json:
@@ -185,6 +205,15 @@ class World:
             raise Refused(f"{target} has no {name}", "", "Name another")
         about = {"table": name, "target": target, "state": "waiting", "shows": 710, "position": 812, "reason": REASON}
         return {**about, "what_to_do": "", "why": "", "looked_back_to": 600, "cut": 0, "links": LINKS}
+
+    def links(self, query: LinkQuery) -> Json:
+        found = [remote(HOSTILE, "set_aside", REASON)] if query.state == "set_aside" else self.names
+        rows = [remote(one, "live") if isinstance(one, str) else one for one in found if query.text in str(one)]
+        return {
+            "total": len(rows),
+            "offset": query.offset,
+            "links": rows[query.offset : query.offset + query.limit],
+        }
 
     def act(self, request: ActionRequest) -> Json:
         if request.target != "dr":
@@ -222,6 +251,8 @@ def world(chromium: Browser) -> Iterator[World]:
 VIEWS: Mapping[str, str] = {
     "": "Lag over time",
     "tables?target=dr": "1 to 50 of 100,000 tables",
+    "links": "1 to 50 of 100,000 links",
+    "links?state=set_aside": "1 to 1 of 1 link",
     "problems": "What to do:",
     f"table/dr/{HOSTILE.replace('/', '%2F')}": "one hop goes from event 700 to event 710",
 }
@@ -243,6 +274,7 @@ def test_every_view_is_readable_on_each_screen_and_no_name_is_taken_for_markup(
             if view == "":
                 chromium.wait(lambda: chromium.run("return document.querySelector('#lags canvas') !== null"))
                 assert "<b>mirror</b>" in chromium.text()
+                assert "does not answer" in chromium.text()
             assert chromium.hosts() == {serving.address.split("/")[2]}, view
         assert chromium.complaints() == []
         chromium.run("document.querySelector('h1').style.color = arguments[0]", "#888" if scheme == "light" else "#555")
@@ -278,6 +310,12 @@ def test_tables_are_searched_at_the_server_as_one_types(chromium: Browser, world
         assert chromium.driver.find_element(By.NAME, "q").get_attribute("value") == "t0999"
         chromium.driver.find_element(By.LINK_TEXT, "sales.t099950").send_keys(Keys.ENTER)
         chromium.wait_for_text("Its chain, newest first")
+        chromium.driver.get(f"{serving.address}/#/links?state=live")
+        chromium.wait_for_text("1 to 50 of 100,000 links")
+        chromium.driver.find_element(By.NAME, "q").send_keys("t0999")
+        chromium.wait_for_text("1 to 50 of 100 links")
+        chromium.driver.find_element(By.XPATH, "//button[text()='Next']").click()
+        chromium.wait_for_text("51 to 100 of 100 links")
         chromium.driver.get(f"{serving.address}/#/table/dr/sales.missing")
         chromium.wait_for_text("dr has no sales.missing")
 
@@ -320,9 +358,10 @@ def test_actions_need_a_token_and_a_confirmation_and_go_by_the_keyboard(
         assert world.asked == [ActionRequest("pause", "dr")]
         chromium.driver.get(f"{serving.address}/#/problems")
         chromium.wait_for_text("What to do:")
-        chromium.driver.find_element(By.CSS_SELECTOR, "[data-action=release]").click()
-        chromium.driver.find_element(By.CSS_SELECTOR, "dialog .primary").click()
-        chromium.wait(lambda: len(world.asked) == 2)
-        assert world.asked[1] == ActionRequest("release", "dr", (HOSTILE,))
+        for asked, (number, name) in enumerate(((0, HOSTILE), (1, DATABASE["release"])), 1):
+            chromium.driver.find_elements(By.CSS_SELECTOR, "[data-action=release]")[number].click()
+            chromium.driver.find_element(By.CSS_SELECTOR, "dialog .primary").click()
+            chromium.wait(lambda asked=asked: len(world.asked) == asked + 1)  # type: ignore[misc]
+            assert world.asked[asked] == ActionRequest("release", "dr", (name,))
         assert chromium.complaints() == []
         assert json.loads(chromium.run("return JSON.stringify(document.cookie)")) == ""

@@ -67,6 +67,7 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
     assert here.parts("rm1_local.orders") == []
     linked.link_database("rm1_all", "rm1_shop")
     here.table("rm1_all.taken", own="yes")
+    linked.config.write_text(linked.config.read_text().replace('address = ""', 'address = "127.0.0.1:0"'))
     # A process that dies where a link is missing for a moment loses none
     linked.start(CALQUE_FAILPOINT="catalog.drop_table.after")
     assert linked.process is not None
@@ -113,6 +114,11 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
         linked.wait_live("rm1_all.late")
         linked.wait_until(lambda: linked.state("rm1_all.taken") == "set_aside")
         assert here.parameters("rm1_all.taken")["own"] == "yes"
+        # The page tells of them
+        linked.wait_until(lambda: linked.page("overview")["links"]["states"].get("set_aside") == 2)
+        assert {row["name"] for row in linked.page("overview")["links"]["aside"]} == {"rm1_all.bank", "rm1_all.taken"}
+        found = linked.page("links?q=rm1_all.*&state=live&limit=2")
+        assert (found["total"], [row["name"] for row in found["links"]]) == (5, ["rm1_all", "rm1_all.chained"])
         here.rename("rm1_all.taken", "rm1_local.taken")
         linked.wait_live("rm1_all.taken")
         # A new link, while the others go on

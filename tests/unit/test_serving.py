@@ -198,7 +198,7 @@ def test_libraries_of_the_page_are_as_they_were_published() -> None:
 
 def test_what_the_page_refuses(tokens: Tokens) -> None:
     asked: list[ActionRequest] = []
-    console = Console(dict, lambda _: {}, lambda _: {}, lambda *_: {}, lambda one: asked.append(one))
+    console = Console(dict, lambda _: {}, lambda _: {}, lambda *_: {}, lambda _: {}, lambda one: asked.append(one))
     action, as_json = b'{"action": "pause", "target": "dr"}', {"Content-Type": "application/json"}
 
     def post(serving: Serving, content: bytes = action, **headers: str) -> int:

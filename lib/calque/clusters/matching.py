@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from calque.config.places import one_metastore
@@ -13,6 +14,20 @@ from calque.wiring.target import TargetWiring
 from calque.wiring.wiring import Wiring
 
 PATIENCE_SECONDS = 3.0
+
+
+def reachable(wiring: Wiring) -> Mapping[str, bool]:
+    """Whether the metastore of each cluster answers; a silent one is waited for no longer than `PATIENCE_SECONDS`."""
+
+    def answers(name: str) -> bool:
+        try:
+            wiring.clusters[name].impatient_server(PATIENCE_SECONDS).ping()
+        except CalqueError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(max(len(wiring.clusters), 1)) as pool:
+        return dict(zip(wiring.clusters, pool.map(answers, wiring.clusters), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,16 @@ class TableQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkQuery:
+    """`text` is part of a local name, or a glob. `state` is one of a link's states, or empty for all."""
+
+    text: str = ""
+    state: str = ""
+    offset: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
 class ActionRequest:
     """`tables` are patterns; none means the target itself, or all that the action concerns."""
 
@@ -74,6 +84,7 @@ class Console:
     tables: Callable[[TableQuery], Json]
     table: Callable[[str, str], Json]
     """A table's chain, by the names of the target and of the table."""
+    links: Callable[[LinkQuery], Json]
     act: Callable[[ActionRequest], Json]
     """Returns at once; what takes long is told of by `overview`."""
 
@@ -134,6 +145,7 @@ def routes(console: Console, has_token: bool) -> list[Route]:
         Route(API + "lags", answering(lambda request: console.lags(number(request, "since", 0.0)))),
         Route(API + "tables", answering(lambda request: console.tables(query_of(request)))),
         Route(API + "table", answering(lambda request: console.table(text(request, "target"), text(request, "name")))),
+        Route(API + "links", answering(lambda request: console.links(LinkQuery(*search_of(request))))),
         Route(API + "actions", act, methods=["POST"]),
     ]
 
@@ -183,9 +195,13 @@ def number(request: Request, key: str, default: float) -> float:
 
 
 def query_of(request: Request) -> TableQuery:
+    return TableQuery(text(request, "target"), *search_of(request))
+
+
+def search_of(request: Request) -> tuple[str, str, int, int]:
+    """Part of a name, state, offset and limit."""
     offset, limit = (int(number(request, key, default)) for key, default in (("offset", 0), ("limit", 50)))
-    target, part_of_name, state = (text(request, key) for key in ("target", "q", "state"))
-    return TableQuery(target, part_of_name, state, max(offset, 0), min(max(limit, 1), MOST_ROWS))
+    return text(request, "q"), text(request, "state"), max(offset, 0), min(max(limit, 1), MOST_ROWS)
 
 
 def action_of(body: bytes) -> ActionRequest:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import assert_never
 
 from calque.clusters import OpenClusters
-from calque.clusters.matching import PATIENCE_SECONDS
+from calque.clusters.matching import reachable
 from calque.clusters.secondaries import Secondaries
-from calque.errors import CalqueError, Refused
+from calque.errors import Refused
 from calque.statements.forms import CLUSTER_COLUMNS, EXPLAIN_COLUMNS, PLACEMENT_COLUMNS
 from calque.statements.marks import named
 from calque.statements.result import NO_RESULT, Result, StreamedResult, result_of
@@ -40,10 +39,7 @@ def use_cluster(statement: UseCluster, session: Session) -> Result:
 
 def show_clusters(session: Session) -> Result:
     clusters = session.wiring.config.require_clusters()
-    with ThreadPoolExecutor(len(clusters.names)) as pool:
-        reachable = dict(
-            zip(clusters.names, pool.map(lambda name: is_reachable(name, session), clusters.names), strict=True)
-        )
+    answers = reachable(session.wiring)
     return result_of(
         CLUSTER_COLUMNS,
         (
@@ -52,20 +48,11 @@ def show_clusters(session: Session) -> Result:
                 "metastore": ",".join(cluster.plug.keys.metastore),
                 "engine": cluster.plug.engine or None,
                 "default": name == clusters.default,
-                "reachable": reachable[name],
+                "reachable": answers[name],
             }
             for name, cluster in session.wiring.clusters.items()
         ),
     )
-
-
-def is_reachable(cluster: str, session: Session) -> bool:
-    """Whether the cluster's metastore answers."""
-    try:
-        session.wiring.clusters[cluster].impatient_server(PATIENCE_SECONDS).ping()
-    except CalqueError:
-        return False
-    return True
 
 
 def show_clusters_of_table(statement: ShowClustersOfTable, session: Session) -> Result:

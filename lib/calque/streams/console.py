@@ -10,24 +10,36 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
+from calque.clusters.matching import reachable
 from calque.control.actions import Deed, deed_of, do, require_possible
+from calque.control.link_states import SET_ASIDE, LinkStates
 from calque.control.pause_rules import rules_of
 from calque.control.processes import processes
 from calque.control.status import gaps_of
 from calque.control.status_records import copying_of, reading_of
 from calque.control.table_history import table_history
 from calque.errors import CalqueError, Refused, nearest
-from calque.model.ledger import Bridge, Epoch, Parts, TableRow, TableState, new_bridges, new_parts
+from calque.model.ledger import (
+    Bridge,
+    DatabaseRow,
+    Epoch,
+    FunctionRow,
+    Parts,
+    TableRow,
+    TableState,
+    new_bridges,
+    new_parts,
+)
 from calque.model.names import TableName
 from calque.ports.records import Json
-from calque.serve.console import ActionRequest, Console, TableQuery
+from calque.serve.console import ActionRequest, Console, LinkQuery, TableQuery
 from calque.serve.lag_series import LOOK_SECONDS, LagSample, LagSeries
 from calque.serve.metrics import TargetLook
 from calque.serve.table_lag import lagging_of
@@ -46,6 +58,7 @@ WHAT_TO_DO = {
     "transactional": "Tables of this kind are not replicated: exclude the table, or make it another kind.",
     "lost": "See whether they are meant to go; then release the drops.",
 }
+MEND_OTHER = "Mend the cause that the reason names, then release it."
 MEND = "Mend the cause that the reason names, then release the table: it is read again."
 
 
@@ -120,13 +133,21 @@ class ConsoleOfRun:
         self.answer: Json = None
         self.answered_at = 0.0
         self.facts: dict[str, TargetFacts] = {}
-        self.slow: Mapping[str, Json] = {"gaps": [], "exceptions": [], "elsewhere": [], "rules": {}}
+        self.slow: Mapping[str, Json] = {
+            "gaps": [],
+            "exceptions": [],
+            "elsewhere": [],
+            "rules": {},
+            "links": None,
+            "clusters": [],
+        }
+        self.link_rows: Sequence[Mapping[str, Any]] = ()
         self.read_next = 0.0
         self.wiring = run.wiring
         self.undertakings: deque[Undertaking] = deque(maxlen=MOST_ACTIONS)
 
     def console(self) -> Console:
-        return Console(self.overview, self.lags, self.tables, self.table, self.act)
+        return Console(self.overview, self.lags, self.tables, self.table, self.links, self.act)
 
     def begin(self) -> None:
         self.sampling.begin()
@@ -218,6 +239,9 @@ class ConsoleOfRun:
             for epoch in own[name].target.side().ledger.epochs(after=facts.epoch):
                 facts.note(name, epoch)
             exceptions += facts.exceptions
+        if wiring.config.remotes is not None:
+            states = LinkStates(wiring)
+            self.link_rows = [*states.databases(), *states.tables()]
         elsewhere = [
             {"name": target, "serves": process.serves or None}
             for process in processes(wiring.control)
@@ -235,6 +259,8 @@ class ConsoleOfRun:
             "rules": {
                 name: [f"{rule.value} {pattern}" for rule, pattern in rules_of(wiring.control, name)] for name in own
             },
+            "links": links_document(self.link_rows) if wiring.config.remotes is not None else None,
+            "clusters": clusters_document(wiring),
         }
 
     # Tables
@@ -264,6 +290,17 @@ class ConsoleOfRun:
         row = part.find_table(TableName(database, table))
         now = {} if row is None else table_document(part, row)
         return {**history, **now, "target": target}
+
+    def links(self, query: LinkQuery) -> Json:
+        """As they were when the state folder was read last."""
+        takes = taking(query.text)
+        found = [
+            row
+            for row in self.link_rows
+            if takes((*str(row["name"]).split(".", 1), "")[:2]) and query.state in ("", row["state"])
+        ]
+        shown = found[query.offset : query.offset + query.limit]
+        return {"total": len(found), "offset": query.offset, "links": shown}
 
     # Actions
 
@@ -316,7 +353,10 @@ def target_document(look: TargetLook, part: TargetPart) -> Json:
         "copying": copying_of(look.copying),
         "reading": reading_of(look.reading, look.copying),
         "lagging": lagging_of(look.lagging),
-        "quarantined": [table_document(part, row) for row in quarantined],
+        "quarantined": [
+            *(table_document(part, row) for row in quarantined),
+            *(other_document(row) for row in part.others_aside()[:SHOWN]),
+        ],
     }
 
 
@@ -324,6 +364,7 @@ def table_document(part: TargetPart, row: TableRow) -> dict[str, Json]:
     name_at_target = part.target.admission().name_at_target(row.name)
     return {
         "table": str(row.name),
+        "kind": "table",
         "at_target": None if name_at_target == row.name else str(name_at_target),
         "state": row.state.value,
         "shows": row.shows,
@@ -332,6 +373,44 @@ def table_document(part: TargetPart, row: TableRow) -> dict[str, Json]:
         "what_to_do": what_to_do(row),
         "why": row.why.value,
     }
+
+
+def other_document(row: DatabaseRow | FunctionRow) -> dict[str, Json]:
+    """A database or function that is set aside, as a table is; `release` is what frees it."""
+    is_function = isinstance(row, FunctionRow)
+    return {
+        "table": str(row.name),
+        "kind": "function" if is_function else "database",
+        "state": row.state.value,
+        "shows": row.shows if isinstance(row, FunctionRow) else None,
+        "reason": row.reason,
+        "since_event": row.since_event,
+        "what_to_do": MEND_OTHER,
+        "why": "",
+        "release": str(row.name) if is_function else f"{row.name}.*",
+    }
+
+
+def links_document(rows: Sequence[Mapping[str, Any]]) -> Json:
+    """How many links are in each state, and those that are set aside."""
+    aside = [row for row in rows if row["state"] == SET_ASIDE]
+    return {"states": dict(Counter(str(row["state"]) for row in rows)), "aside": aside[:SHOWN]}
+
+
+def clusters_document(wiring: Wiring) -> Json:
+    if not wiring.clusters:
+        return []
+    answers, default = reachable(wiring), wiring.config.require_clusters().default
+    return [
+        {
+            "name": name,
+            "metastore": ",".join(cluster.plug.keys.metastore),
+            "engine": cluster.plug.engine or None,
+            "default": name == default,
+            "reachable": answers[name],
+        }
+        for name, cluster in wiring.clusters.items()
+    ]
 
 
 def what_to_do(row: TableRow) -> str:

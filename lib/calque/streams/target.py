@@ -26,7 +26,7 @@ from calque.engine.sides.sides import ending_source
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.logs.fields import about, log_fields, window_id
 from calque.model.lease import Writer
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
 from calque.model.names import EventId, Span, TableName
 from calque.model.state_places import TargetPlaces
 from calque.ports.records import MISSING, Json, Stamp
@@ -458,6 +458,14 @@ class TargetPart(Part):
     def find_table(self, name: TableName) -> TableRow | None:
         rows = self.find_tables(lambda one: one == name, "", 0, 1)[1]
         return rows[0] if rows else None
+
+    def others_aside(self) -> list[DatabaseRow | FunctionRow]:
+        """Databases and functions that are set aside; not exact beside the windows."""
+        replica = self.replica
+        if replica is None:
+            return []
+        functions = [row for row in list(replica.functions.owned.values()) if row.state is TableState.QUARANTINED]
+        return [*replica.databases.quarantined_rows.values(), *functions]
 
     def table_lags(self) -> tuple[TableLag, ...]:
         """Of tables that show less than the target does."""

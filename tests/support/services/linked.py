@@ -23,6 +23,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.request import urlopen
 
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.cli import main
@@ -233,6 +234,15 @@ class Linked:
 
     def link_database(self, name: str, to: str) -> None:
         self.sql(f"CREATE REMOTE DATABASE {name} CONNECTED TO {to} {self.properties('DB')}")
+
+    def page(self, path: str) -> dict[str, Any]:
+        """What the page of the running process is told."""
+        code, said, told = self.calque("status", "--json")
+        assert code == 0, told
+        [address] = [one["serves"] for one in json.loads(said)["processes"]]
+        with urlopen(f"{address}/api/{path}", timeout=30) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
 
     def rows(self) -> dict[str, dict[str, Any]]:
         return {str(row["name"]): row for row in (*self.sql("SHOW REMOTE TABLES"), *self.sql("SHOW REMOTE DATABASES"))}

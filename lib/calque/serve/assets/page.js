@@ -4,9 +4,9 @@ import { h, morphChildren } from "./dom.js";
 import { actionDialog, actionsOf, signIn } from "./actions.js";
 import { get, Locked } from "./api.js";
 import { drawLags } from "./lags.js";
-import { flow, problems, problemCount, tables, table } from "./views.js";
+import { flow, links, problems, problemCount, tables, table } from "./views.js";
 
-const EVERY_MS = { tables: 10000, table: 10000 };
+const EVERY_MS = { tables: 10000, table: 10000, links: 10000 };
 const ELSE_EVERY_MS = 2000;
 const main = document.getElementById("main");
 const live = document.getElementById("live");
@@ -26,7 +26,7 @@ function navigation(view) {
   const item = (name, label, extra) =>
     h("a", { href: `#/${name === "flow" ? "" : name}`, "aria-current": view === name ? "page" : null }, label, extra);
   const badge = count ? h("span", { class: "count" }, count, h("span", { class: "skip" }, " problems")) : null;
-  return h("nav", {}, item("flow", "Flow"), item("tables", "Tables"), item("problems", "Problems", badge));
+  return h("nav", {}, item("flow", "Flow"), item("tables", "Tables"), overview?.links ? item("links", "Links") : null, item("problems", "Problems", badge));
 }
 
 async function draw() {
@@ -66,6 +66,9 @@ async function content({ view, parts, query }) {
     box.append(...tables(overview, asked, target ? await get("tables", asked) : { total: 0, tables: [] }));
   } else if (view === "table") {
     box.append(...table(overview, await get("table", { target: parts[0], name: parts[1] })));
+  } else if (view === "links") {
+    const asked = { q: query.get("q") ?? "", state: query.get("state") ?? "", offset };
+    box.append(...links(asked, await get("links", asked)));
   } else if (view === "problems") {
     box.append(...problems(overview));
   } else {
@@ -81,7 +84,7 @@ document.addEventListener("input", (event) => {
   clearTimeout(typing);
   typing = setTimeout(() => {
     offset = 0;
-    history.replaceState(null, "", `#/tables?${new URLSearchParams(new FormData(form))}`);
+    history.replaceState(null, "", `#/${route().view}?${new URLSearchParams(new FormData(form))}`);
     main.dataset.view = location.hash;
     draw();
   }, 200);

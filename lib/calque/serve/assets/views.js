@@ -7,7 +7,7 @@ const STATES = {
   running: ["good", "●"], starting: ["busy", "◌"], bootstrapping: ["busy", "◐"], paused: ["warning", "Ⅱ"],
   stopped: ["idle", "■"], failed: ["wrong", "▲"],
   live: ["good", "●"], unknown: ["busy", "?"], reading: ["busy", "◐"], staging: ["busy", "◑"], waiting: ["warning", "…"],
-  quarantined: ["wrong", "▲"], gone: ["idle", "∅"], repairing: ["busy", "◐"], repaired: ["good", "●"], held: ["warning", "Ⅱ"], done: ["good", "●"],
+  quarantined: ["wrong", "▲"], gone: ["idle", "∅"], set_aside: ["wrong", "▲"], unreachable: ["warning", "⌁"], repairing: ["busy", "◐"], repaired: ["good", "●"], held: ["warning", "Ⅱ"], done: ["good", "●"],
 };
 const LEGEND = { shown: "shown", passed_over: "passed over", waiting: "waits", before: "older than the ledger" };
 
@@ -39,7 +39,7 @@ export function flow(overview) {
     h("div", { class: "row" }, h("h2", {}, "Lag over time"),
       h("label", {}, h("span", { class: "skip" }, "Span"), h("select", { id: "span" }, h("option", { value: 1800 }, "30 minutes"), h("option", { value: 86400 }, "24 hours")))),
     h("div", { id: "lags", class: "plot", "data-keep": true, role: "img", "aria-label": "Lag of each target over time" }),
-    ...channels(overview), ...aside, ...undertakings(overview),
+    ...channels(overview), ...linked(overview), ...clusters(overview), ...aside, ...undertakings(overview),
   ].filter(Boolean);
 }
 
@@ -94,6 +94,23 @@ function channels(overview) {
       each.problem ? h("p", { class: "problem small" }, each.problem) : null)))];
 }
 
+const LINK_STATES = ["live", "reading", "unreachable", "gone", "set_aside"];
+const words = (state) => state.replaceAll("_", " ");
+
+function linked({ links }) {
+  if (!links) return [];
+  return [h("h2", {}, "Links"), h("ul", { class: "states", "aria-label": "Links by state" }, LINK_STATES.filter((state) => links.states[state]).map((state) =>
+    h("li", {}, h("a", { href: `#/links?${new URLSearchParams({ state })}` }, badge(state, `${number(links.states[state])} ${words(state)}`))))),
+    Object.keys(links.states).length ? null : h("p", { class: "dim" }, "None.")].filter(Boolean);
+}
+
+function clusters(overview) {
+  if (!overview.clusters.length) return [];
+  return [h("h2", {}, "Clusters"), h("ul", { class: "list" }, overview.clusters.map((each) =>
+    h("li", { class: `card ${each.reachable ? "" : "bad"}` }, h("div", { class: "row" }, h("h3", {}, each.name, each.default ? h("span", { class: "dim small" }, " the default") : null), badge(each.reachable ? "running" : "unreachable", each.reachable ? "answers" : "does not answer")),
+      h("p", { class: "small dim" }, `${each.metastore}${each.engine ? `, statements run at ${each.engine}` : ", no engine"}`))))];
+}
+
 function undertakings(overview) {
   if (!overview.actions.length) return [];
   return [h("h2", {}, "Asked for here"), h("ul", { class: "list" }, overview.actions.map((each) =>
@@ -110,7 +127,9 @@ function outcome({ action, result }) {
 }
 
 export function problemCount(overview) {
-  return overview.targets.reduce((sum, each) => sum + each.tables.quarantined + (each.problem ? 1 : 0), 0) + overview.gaps.filter((gap) => gap.state !== "repaired").length;
+  const others = (each) => each.quarantined.filter((row) => row.kind !== "table").length;
+  return overview.targets.reduce((sum, each) => sum + each.tables.quarantined + others(each) + (each.problem ? 1 : 0), 0)
+    + overview.gaps.filter((gap) => gap.state !== "repaired").length + (overview.links?.states.set_aside ?? 0) + overview.clusters.filter((each) => !each.reachable).length;
 }
 
 export function problems(overview) {
@@ -121,13 +140,16 @@ export function problems(overview) {
     ...(failing.length ? [h("h2", {}, "Does not get on"), h("ul", { class: "list" }, failing.map((each) =>
       h("li", { class: "card bad" }, h("div", { class: "row" }, h("h3", {}, each.name), badge(each.state)), h("p", { class: "problem" }, each.problem))))] : []),
     h("h2", {}, "Quarantine"),
-    aside.length ? notAllowed(overview) : h("p", { class: "dim" }, "No table is set aside."),
+    aside.length ? notAllowed(overview) : h("p", { class: "dim" }, "Nothing is set aside."),
     h("ul", { class: "list" }, aside.map((row) => h("li", { class: "card bad" },
-      h("div", { class: "row" }, h("h3", {}, tableLink(row.target, row.table)), h("span", { class: "dim small" }, `at ${row.target}, since event ${number(row.since_event)}, shows ${row.shows === null ? "nothing" : `event ${number(row.shows)}`}`)),
+      h("div", { class: "row" }, h("h3", {}, row.kind === "table" ? tableLink(row.target, row.table) : `${row.kind} ${row.table}`), h("span", { class: "dim small" }, `at ${row.target}, since event ${number(row.since_event)}, shows ${row.shows === null ? "nothing" : `event ${number(row.shows)}`}`)),
       h("p", {}, row.reason), h("p", { class: "small" }, h("strong", {}, "What to do: "), row.what_to_do),
-      actionButtons([row.why === "held" ? "release-drops" : "release"], row.target, row.table, overview.may_act)))),
-    ...overview.targets.filter((each) => each.tables.quarantined > each.quarantined.length).map((each) => h("p", {},
+      actionButtons([row.why === "held" ? "release-drops" : "release"], row.target, row.release ?? row.table, overview.may_act)))),
+    ...overview.targets.filter((each) => each.tables.quarantined > each.quarantined.filter((row) => row.kind === "table").length).map((each) => h("p", {},
       h("a", { href: `#/tables?${new URLSearchParams({ target: each.name, state: "quarantined" })}` }, `All ${number(each.tables.quarantined)} at ${each.name}`))),
+    ...(overview.links?.aside.length ? [h("h2", {}, "Links that are set aside"), h("ul", { class: "list" }, overview.links.aside.map((row) =>
+      h("li", { class: "card bad" }, h("h3", {}, row.name), h("p", { class: "small dim" }, `connected to ${row.connected_to} via ${row.via}`), h("p", {}, row.reason)))),
+      h("p", {}, h("a", { href: "#/links?state=set_aside" }, `All ${number(overview.links.states.set_aside)}`))] : []),
     h("h2", {}, "Gaps of the log"),
     overview.gaps.length ? h("ul", { class: "list" }, overview.gaps.map((gap) => h("li", { class: "card" },
       h("div", { class: "row" }, h("h3", {}, `${gap.source}: events ${number(gap.from)} to ${number(gap.to)}${gap.target ? `, at ${gap.target}` : ""}`), badge(gap.state)),
@@ -140,25 +162,38 @@ export function problems(overview) {
   ];
 }
 
-export function tables(overview, asked, found) {
-  const option = (value, label, selected) => h("option", { value, selected }, label);
-  const last = Math.min(found.offset + found.tables.length, found.total);
-  const states = ["live", "reading", "staging", "waiting", "unknown", "quarantined"];
+const option = (value, label, selected) => h("option", { value, selected }, label);
+
+// A search over what is told by name and state, with a page of what was found.
+function list(title, noun, asked, states, before, found, rows, heads, row) {
+  const last = Math.min(found.offset + rows.length, found.total);
   return [
-    h("h1", {}, "Tables"),
-    h("form", { class: "search", role: "search" },
-      h("label", {}, "Target", h("select", { name: "target" }, overview.targets.map((each) => option(each.name, each.name, each.name === asked.target)))),
+    h("h1", {}, title),
+    h("form", { class: "search", role: "search" }, before,
       h("label", { class: "wide" }, "Name (a part of it, or a glob such as sales.*)", h("input", { name: "q", type: "search", value: asked.q, autocomplete: "off", spellcheck: "false" })),
-      h("label", {}, "State", h("select", { name: "state" }, option("", "all", !asked.state), states.map((state) => option(state, state, state === asked.state))))),
-    h("p", { class: "dim", role: "status" }, found.total ? `${number(found.offset + 1)} to ${number(last)} of ${one(found.total, "table")}` : "No table."),
-    h("div", { class: "rows" }, h("table", {}, h("thead", {}, h("tr", {}, ["table", "state", "shows event", "reason"].map((head) => h("th", { scope: "col" }, head)))),
-      h("tbody", {}, found.tables.map((row) => h("tr", {},
-        h("td", {}, tableLink(asked.target, row.table), row.at_target ? h("span", { class: "dim small" }, ` as ${row.at_target}`) : null),
-        h("td", {}, badge(row.state)), h("td", { class: "num", "data-label": "shows event " }, row.shows === null ? "nothing" : number(row.shows)), h("td", { class: "full small" }, row.reason)))))),
+      h("label", {}, "State", h("select", { name: "state" }, option("", "all", !asked.state), states.map((state) => option(state, words(state), state === asked.state))))),
+    h("p", { class: "dim", role: "status" }, found.total ? `${number(found.offset + 1)} to ${number(last)} of ${one(found.total, noun)}` : `No ${noun}.`),
+    h("div", { class: "rows" }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
+      h("tbody", {}, rows.map((each) => h("tr", {}, row(each)))))),
     h("div", { class: "pager" },
       h("button", { type: "button", "data-offset": Math.max(found.offset - 50, 0), disabled: !found.offset }, "Previous"),
       h("button", { type: "button", "data-offset": last, disabled: last >= found.total }, "Next")),
   ];
+}
+
+export function links(asked, found) {
+  return list("Links", "link", asked, LINK_STATES, null, found, found.links, ["link", "state", "shows event", "connected to, reason"], (row) => [
+    h("td", {}, row.name), h("td", {}, badge(row.state, words(row.state))),
+    h("td", { class: "num", "data-label": "shows event " }, row.event_id === null ? "nothing" : number(row.event_id)),
+    h("td", { class: "full small" }, `${row.connected_to} via ${row.via}`, row.reason ? h("p", {}, row.reason) : null)]);
+}
+
+export function tables(overview, asked, found) {
+  const target = h("label", {}, "Target", h("select", { name: "target" }, overview.targets.map((each) => option(each.name, each.name, each.name === asked.target))));
+  const states = ["live", "reading", "staging", "waiting", "unknown", "quarantined"];
+  return list("Tables", "table", asked, states, target, found, found.tables, ["table", "state", "shows event", "reason"], (row) => [
+    h("td", {}, tableLink(asked.target, row.table), row.at_target ? h("span", { class: "dim small" }, ` as ${row.at_target}`) : null),
+    h("td", {}, badge(row.state)), h("td", { class: "num", "data-label": "shows event " }, row.shows === null ? "nothing" : number(row.shows)), h("td", { class: "full small" }, row.reason)]);
 }
 
 export function table(overview, found) {
