@@ -63,18 +63,18 @@ def sweep_target(
     """Sweep one target. `noted` is what its last sweep returned; `other_admissions` are the admissions of other targets
     whose warehouse overlaps this one's: what they may have made is left to them. What was shown at `held_ns` or later
     is held by readers, and stays; of `unsent` epochs the rows stay. `keep` is called with the number below which epochs
-    are about to be forgotten. A target without epochs keeps all; of one whose data stay at the source only epochs go.
+    are about to be forgotten. A target without epochs keeps all; of one whose data stay at the source no directory is
+    looked at.
     Raises `Unavailable` and `Refused`; what was removed by then is gone."""
     target_position = target_position_of(side.ledger, journal)
     if target_position is None:
         return SweepResult(noted=noted)
     before_ns = now_ns - int(side.policy.grace * 1e9)
     before_ns = before_ns if held_ns is None else min(before_ns, held_ns)
-    if not side.admission.copies_some:
-        return SweepResult(noted=noted, epochs=forget_epochs(side.ledger, before_ns, unsent, keep))
     hidden_names = hidden_tables(side) if target_position.is_idle else []
     leftovers = UnreferencedDirectories(side, target_position, references_of(side), before_ns, other_admissions)
-    leftovers.look()
+    if side.admission.copies_some:
+        leftovers.look()
     if not leftovers.directories and not leftovers.staging and not hidden_names:
         return SweepResult(epochs=forget_epochs(side.ledger, before_ns, unsent, keep))
     # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
