@@ -72,6 +72,11 @@ interop: install-interop
 bench: install
 	$(BIN)/python -m pytest tests/bench --timeout=0 -o faulthandler_timeout=0 -s
 
+# Of the demo's page, for docs/tour.md. Needs chromium and its driver.
+.PHONY: pictures
+pictures: install
+	CALQUE_PICTURES='$(CURDIR)/docs/pictures' $(BIN)/python -m pytest tests/integration/test_demo.py -k page
+
 docs: site
 	$(BIN)/python -m pytest -q tests/unit/test_docs.py
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import time
 import uuid
 from functools import partial
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -24,6 +26,15 @@ DEMO = (sys.executable, "-m", "calque.cli", "demo")
 IGNORING = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 """Starts a command as a shell starts what runs in the background: it ignores interrupts unless it says otherwise."""
 MARK = "CALQUE_TEST_MARK"
+PAGE, SAMPLES = "the page is at", 6
+VIEWS = (
+    ("flow", "", "Lag over time", (1280, 700), "light"),
+    ("phone", "", "Lag over time", (390, 844), "dark"),
+    ("tables", "tables?q=web", "web.clicks", (1280, 620), "light"),
+    ("chain", "table/mirror/web.clicks", "Its chain, newest first", (1280, 1000), "light"),
+    ("problems", "problems", "Quarantine", (1280, 420), "light"),
+)
+"""Name of the picture, path of the view, a text on it, size and colours of the screen."""
 ENDED_SECONDS = 30.0
 
 
@@ -67,15 +78,17 @@ def test_the_demo_ends_with_every_target_equal(tmp_path: Path, demo_cache: Path)
     ("ended_by", "after", "journal"),
     [
         (signal.SIGINT, "metastores in", "delta"),
-        (signal.SIGINT, "the writer writes", "delta"),
+        (signal.SIGINT, PAGE, "delta"),
         (signal.SIGTERM, "the writer writes", "kafka"),
         (signal.SIGKILL, "the writer writes", "kafka"),
     ],
 )
-def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after: str, journal: str) -> None:
+def test_a_demo_that_is_ended_leaves_no_process(
+    tmp_path: Path, ended_by: signal.Signals, after: str, journal: str
+) -> None:
     mark = uuid.uuid4().hex
     demo = subprocess.Popen(
-        [*IGNORING, *DEMO, "--targets", "1", "--journal", journal],
+        [*IGNORING, *DEMO, "--targets", "1", "--journal", journal, "--seconds", "600"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -89,6 +102,8 @@ def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after:
             assert said, "the demo ended by itself"
         folder = Path(first.split()[-1])
         assert folder.is_dir()
+        if after == PAGE and not missing_browser():
+            take_pictures(said.split()[-1], Path(os.environ.get("CALQUE_PICTURES", tmp_path)))
         demo.send_signal(ended_by)
         code = demo.wait(120)
     deadline = time.monotonic() + ENDED_SECONDS
@@ -100,6 +115,43 @@ def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after:
         shutil.rmtree(folder)
     else:
         assert (code, folder.exists()) == (75, False)
+
+
+def missing_browser() -> bool:
+    try:
+        from support.services.browser import missing
+    except ImportError:
+        return True
+    return bool(missing())
+
+
+def take_pictures(address: str, folder: Path) -> None:
+    """Of each view of the page: those that docs/tour.md shows."""
+    from support.services.browser import browser
+
+    said = (Path(__file__).parents[2] / "docs/tour.md").read_text()
+    with browser() as chromium:
+        chromium.driver.get(f"{address}#/tables")
+        chromium.wait_for_text("web.clicks")
+        chromium.wait(lambda: samples(address) >= SAMPLES)
+        for name, view, text, size, scheme in VIEWS:
+            chromium.show(size, scheme)
+            chromium.driver.get("about:blank")
+            chromium.driver.get(f"{address}#/{view}")
+            chromium.wait_for_text(text)
+            if not view:
+                chromium.wait(lambda: chromium.run("return document.querySelector('#lags canvas') !== null"))
+            assert chromium.driver.save_screenshot(str(folder / f"{name}.png"))
+            assert f"(pictures/{name}.png)" in said
+        assert chromium.complaints() == []
+    assert said.count("(pictures/") == len(VIEWS)
+
+
+def samples(address: str) -> int:
+    """Of a target's lag that are known."""
+    with urlopen(f"{address}api/lags?since=0", timeout=30) as answer:
+        targets = json.load(answer)["targets"].values()
+    return max((sum(lag is not None for lag in columns[1]) for columns in targets if columns), default=0)
 
 
 def test_a_folder_that_holds_something_is_not_used(tmp_path: Path) -> None:

@@ -106,5 +106,6 @@ addEventListener("hashchange", () => {
   draw().then(() => main.focus({ preventScroll: true }));
   scrollTo(0, 0);
 });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 document.addEventListener("visibilitychange", () => !document.hidden && draw());
 draw();
