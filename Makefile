@@ -17,7 +17,7 @@ REQUESTS := <(script|link|img|iframe|source)[^>]*(src|href)=.(https?:)?//|(url\(
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 help:
-	@echo 'make install | demo | test | lint | check | prove | interop | bench | docs | constraints | clean'
+	@echo 'make install | demo | test | lint | check | prove | interop | bench | docs | pictures | constraints | clean'
 
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
