@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import shell_complete
 
 from calque.commands import (
     adopt,
@@ -39,11 +40,15 @@ from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
 from calque.logs.setup import report_error
 
 USAGE = 64
+COMPLETE = "_CALQUE_COMPLETE"
+"""Set by shells that ask how a line can go on, and by who asks for the script that makes them do so."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. `arguments` are the process's own when not given."""
     settings = CommandSettings()
+    if arguments is None and (instruction := os.environ.get(COMPLETE)):
+        return shell_complete(commands, {"obj": settings}, "calque", COMPLETE, instruction)
     try:
         return _invoke(list(sys.argv[1:] if arguments is None else arguments), settings)
     except click.ClickException as error:

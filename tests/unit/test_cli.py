@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -234,6 +235,21 @@ def test_init_overwrites_nothing(configured: Path, capsys: pytest.CaptureFixture
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("calque ")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("calque sta", "plain,status"), ("calque run --unt", "plain,--until"), ("calque done ma", "plain,mark")],
+)
+def test_shells_complete_a_line(line: str, said: str) -> None:
+    asking = {"_CALQUE_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    command = [sys.executable, "-c", "import sys; from calque.cli import main; sys.exit(main())"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **asking})
+    assert (done.returncode, done.stdout.split()) == (0, [said]), done.stderr
+    script = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "_CALQUE_COMPLETE": "zsh_source"}
+    )
+    assert "#compdef calque" in script.stdout
 
 
 def test_help_loads_nothing_heavy() -> None:

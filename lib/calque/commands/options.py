@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from calque.config import Config
 
 F = TypeVar("F", bound=Callable[..., Any])
-DEFAULT_CONFIG = "calque.toml"
+DEFAULT_CONFIG, CONFIG_VARIABLE = "calque.toml", "CALQUE_CONFIG"
 EVENT_ID = click.IntRange(min=0)
 EVENT_ID_TEXT = re.compile(r"[0-9]+")
 AMOUNTS = ("none", "size", "checksum")
@@ -26,7 +27,7 @@ FORMATS = ("delta", "kafka")
 class CommandSettings:
     """The shared options; given before or after the command, the later one wins."""
 
-    config: str = DEFAULT_CONFIG
+    config: str = field(default_factory=lambda: os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
     json: bool = False
     debug: bool = False
 
@@ -117,7 +118,13 @@ def choice(text: str, choices: Sequence[str]) -> str:
 def shared(command: F) -> F:
     """`-c`, `--json` and `--debug`, kept in `CommandSettings`."""
     options = (
-        click.option("-c", "--config", metavar="FILE", help="The configuration.  [default: calque.toml]", **_kept),
+        click.option(
+            "-c",
+            "--config",
+            metavar="FILE",
+            help="The configuration.  [default: $CALQUE_CONFIG, or calque.toml]",
+            **_kept,
+        ),
         click.option("--json", is_flag=True, help="Print one JSON document and nothing else.", **_kept),
         click.option("--debug", is_flag=True, help="Show the traceback of an error.", **_kept),
     )

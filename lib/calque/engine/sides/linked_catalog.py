@@ -162,7 +162,7 @@ class LinkedCatalog(ForwardingCatalog):
         self._require_bases(table)
         if new_link is not None:
             table = replace(table, parameters=as_link(table.parameters, new_link))
-        if new_name != name and link is None:
+        if new_name != name and link is None and not name.database.startswith(OURS):
             require_no_link(name, super().table(name))
         if new_name == name:
             super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
