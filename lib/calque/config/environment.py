@@ -18,7 +18,8 @@ Path = tuple[str | int, ...]
 def overridden(data: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[dict[str, Any], Mapping[Path, str]]:
     """The file's keys with those of the environment, and the variable of each of these. A value is TOML, or text where
     it is none. Raises `Refused` for a variable that can't be a key."""
-    keys, variables = copy.deepcopy(dict(data)), {}
+    keys = copy.deepcopy(dict(data))
+    variables: dict[Path, str] = {}
     for variable in sorted(name for name in environment if name.startswith(PREFIX)):
         path = tuple(variable.removeprefix(PREFIX).lower().split(BETWEEN))
         if "" in path:
