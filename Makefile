@@ -17,7 +17,7 @@ REQUESTS := <(script|link|img|iframe|source)[^>]*(src|href)=.(https?:)?//|(url\(
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 help:
-	@echo 'make install | demo | test | lint | check | prove | interop | bench | docs | pictures | constraints | clean'
+	@echo 'make install | demo | test | lint | check | prove | interop | bench | docs | pictures | release | constraints | clean'
 
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
@@ -71,6 +71,12 @@ interop: install-interop
 
 bench: install
 	$(BIN)/python -m pytest tests/bench --timeout=0 -o faulthandler_timeout=0 -s
+
+.PHONY: release
+release: install site
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 # Of the demo's page, for docs/tour.md. Needs chromium and its driver.
 .PHONY: pictures
