@@ -293,7 +293,16 @@ EVENTS = """
 """
 LAG = """
     CREATE VIEW calque.lag AS
-    SELECT target, database_name, table_name, event_id, event_time, epoch, published_at,
-           epoch_us(published_at - event_time) / 1000000.0 AS lag_seconds
-    FROM calque.events WHERE published_at IS NOT NULL
+    WITH stops AS (
+        SELECT target, database AS database_name, "table" AS table_name, epoch,
+               event_id::HUGEINT * 4294967296 + epoch AS place FROM every_hop
+    )
+    SELECT event.target, event.database AS database_name, event."table" AS table_name, event.event_id,
+           make_timestamp(event_time * 1000000) AS event_time, stops.epoch, CAST(published_at AS TIMESTAMP) AS published_at,
+           epoch_us(CAST(published_at AS TIMESTAMP) - make_timestamp(event_time * 1000000)) / 1000000.0 AS lag_seconds
+    FROM every_event AS event
+    ASOF JOIN stops ON event.target = stops.target AND event.database = stops.database_name
+         AND event."table" = stops.table_name AND event.event_id::HUGEINT * 4294967296 <= stops.place
+    JOIN every_epoch AS shown ON event.target = shown.target AND stops.epoch = shown.epoch
 """
+"""The first epoch of the first hop that ended at the event or after it; `place` orders hops by event, then by epoch."""
