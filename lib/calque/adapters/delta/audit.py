@@ -293,16 +293,20 @@ EVENTS = """
 """
 LAG = """
     CREATE VIEW calque.lag AS
-    WITH stops AS (
-        SELECT target, database AS database_name, "table" AS table_name, epoch,
-               event_id::HUGEINT * 4294967296 + epoch AS place FROM every_hop
-    )
-    SELECT event.target, event.database AS database_name, event."table" AS table_name, event.event_id,
-           make_timestamp(event_time * 1000000) AS event_time, stops.epoch, CAST(published_at AS TIMESTAMP) AS published_at,
-           epoch_us(CAST(published_at AS TIMESTAMP) - make_timestamp(event_time * 1000000)) / 1000000.0 AS lag_seconds
-    FROM every_event AS event
-    ASOF JOIN stops ON event.target = stops.target AND event.database = stops.database_name
-         AND event."table" = stops.table_name AND event.event_id::HUGEINT * 4294967296 <= stops.place
-    JOIN every_epoch AS shown ON event.target = shown.target AND stops.epoch = shown.epoch
+    WITH events AS (
+        SELECT target, database, "table", event_id, make_timestamp(event_time * 1000000) AS event_time,
+               event_id::HUGEINT * 4294967296 AS place
+        FROM every_event
+    ),
+    stops AS (
+        SELECT target, database, "table", epoch, event_id::HUGEINT * 4294967296 + epoch AS place FROM every_hop
+    ),
+    epochs AS (SELECT target, epoch, CAST(published_at AS TIMESTAMP) AS published_at FROM every_epoch)
+    SELECT events.target, events.database AS database_name, events."table" AS table_name, events.event_id, event_time,
+           epochs.epoch, published_at, epoch_us(published_at - event_time) / 1000000.0 AS lag_seconds
+    FROM events
+    ASOF JOIN stops ON events.target = stops.target AND events.database = stops.database
+         AND events."table" = stops."table" AND events.place <= stops.place
+    JOIN epochs ON stops.target = epochs.target AND stops.epoch = epochs.epoch
 """
 """The first epoch of the first hop that ended at the event or after it; `place` orders hops by event, then by epoch."""
