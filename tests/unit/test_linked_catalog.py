@@ -193,6 +193,19 @@ def test_whoever_dies_between_two_calls_loses_no_link(world: World, what: str, *
     assert deaths
 
 
+def test_a_link_that_nobody_could_change_is_in_nobodys_hand(world: World) -> None:
+    world.linked.create_table(replica(T))
+    shown = present(world.linked, T)
+    world.plain.drop_table(U)
+    with pytest.raises(Conflict):
+        world.linked.alter_table(T, replace(shown, name="u"))
+    world.plain.create_table(replica(TableName("here", "taken")))
+    with pytest.raises(Conflict):
+        world.linked.alter_table(T, replace(shown, name="taken"))
+    assert not list(world.in_hand)
+    assert world.parameters(T).items() >= LINK.items()
+
+
 def test_a_record_of_a_link_that_is_there_makes_none_later(world: World) -> None:
     world.in_hand.put(present(world.plain, T))
     put_back(world.plain, world.in_hand)

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
+"""After which a remote catalog that was refused is tried again: first, and in the end."""
 MOST_TOLD = 1000
 """Tables that can't be looked at and are told of one by one."""
-"""After which a remote catalog that was refused is tried again: first, and in the end."""
 
 
 class CapturePart(Part):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -151,10 +151,12 @@ class LinkedCatalog(ForwardingCatalog):
         filled = replace(table, parameters=as_link(table.parameters, link))
         if at_target is not None and can_become(at_target, filled):
             super().alter_table(name, filled)
-        else:
-            self._make_room(name, at_target)
+            self._in_hand.remove(name)
+            return
+        with self._missing(name, at_target):
+            if at_target is not None:
+                super().drop_table(name)
             super().create_table(filled)
-        self._in_hand.remove(name)
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
         new_name = TableName(table.database.lower(), table.name.lower())
@@ -168,16 +170,17 @@ class LinkedCatalog(ForwardingCatalog):
             super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
             return
         left = unfilled_table(name, table, link, self._place(name)) if link is not None else None
-        if left is not None:
-            self._in_hand.put(left)
-        if new_link is not None:
-            self._make_room(new_name, self._to_fill(new_name, new_link))
-        super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
-        if new_link is not None:
-            self._in_hand.remove(new_name)
-        if left is not None:
-            super().create_table(left)
-            self._in_hand.remove(name)
+        to_fill = self._to_fill(new_name, new_link) if new_link is not None else None
+        with ExitStack() as missing:
+            if left is not None:
+                missing.enter_context(self._missing(name, left))
+            if new_link is not None:
+                missing.enter_context(self._missing(new_name, to_fill))
+            if to_fill is not None:
+                super().drop_table(new_name)
+            super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
+            if left is not None:
+                super().create_table(left)
 
     def drop_table(self, name: TableName) -> None:
         link = self._links.get(name)
@@ -199,10 +202,8 @@ class LinkedCatalog(ForwardingCatalog):
             raise Conflict(f"{name} is no link that could be filled")
         return at_target
 
-    def _make_room(self, name: TableName, at_target: Table | None) -> None:
-        if at_target is not None:
-            self._in_hand.put(at_target)
-            super().drop_table(name)
+    def _missing(self, name: TableName, link: Table | None) -> AbstractContextManager[None]:
+        return missing_for_a_moment(self._catalog, self._in_hand, name, link)
 
     def _require_bases(self, table: Table) -> None:
         """Raises `Refused` for a view that would read local tables in place of remote ones."""
@@ -238,16 +239,30 @@ def empty(
             catalog.drop_partitions(name, batch)
     bare = unfilled_table(name, table, link, location)
     if not can_become(table, bare):
-        in_hand.put(bare)
-        catalog.drop_table(name)
-        catalog.create_table(bare)
-        in_hand.remove(name)
+        with missing_for_a_moment(catalog, in_hand, name, bare):
+            catalog.drop_table(name)
+            catalog.create_table(bare)
         return
     try:
         make_directories([location])
     except CalqueError as error:
         LOG.warning("%s is not made, where the link %s shows nothing: %s", location, name, error)
     catalog.alter_table(name, bare)
+
+
+@contextmanager
+def missing_for_a_moment(catalog: Catalog, in_hand: LinksInHand, name: TableName, link: Table | None) -> Iterator[None]:
+    """Calls between which the link of that name is not there. `link` is what it is when it is not filled; None where it
+    is in hand already."""
+    if link is not None:
+        in_hand.put(link)
+    try:
+        yield
+    except Conflict:
+        if catalog.table(name) is not None:
+            in_hand.remove(name)
+        raise
+    in_hand.remove(name)
 
 
 def put_back(catalog: Catalog, in_hand: LinksInHand) -> None:
