@@ -14,7 +14,7 @@ from calque.core.link_definitions import CONNECTED_TO, URIS, VIA
 from calque.core.link_objects import unfilled_table
 from calque.engine.failpoints import FailpointGuard
 from calque.engine.sides.linked_catalog import LinkedCatalog, put_back
-from calque.errors import Refused
+from calque.errors import Broken, Refused
 from calque.model.hive import Column, Database, Partition, Storage, Table
 from calque.model.names import TableName
 from calque.ports import Catalog, Conflict
@@ -212,6 +212,14 @@ def test_a_record_of_a_link_that_is_there_makes_none_later(world: World) -> None
     world.plain.drop_table(T)
     put_back(world.plain, world.in_hand)
     assert world.plain.table(T) is None
+
+
+@pytest.mark.parametrize("record", [{}, {"link": "no TJSON"}, {"link": 7}])
+def test_a_record_of_a_link_that_cannot_be_read_is_told_of(tmp_path: Path, record: dict[str, object]) -> None:
+    control = ControlStore(tmp_path)
+    control.put("links-in-hand/1", record)  # type: ignore[arg-type]
+    with pytest.raises(Broken, match="links-in-hand/1 of a link can't be read"):
+        list(RecordedLinksInHand(control))
 
 
 def present(catalog: Catalog, name: TableName) -> Table:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from calque.adapters.control import ControlStore
-from calque.core.decode import thrift_object
+from calque.core.decode import Undecodable, thrift_object
 from calque.core.encode import tjson
 from calque.errors import Broken
 from calque.model.hive import Table
@@ -40,7 +40,7 @@ class RecordedLinksInHand:
             if record is not None:
                 try:
                     yield thrift_object(Table, str(record["link"]))
-                except (KeyError, ValueError) as error:
+                except (KeyError, Undecodable) as error:
                     todo = "Remove it, and make the link again if it is missing"
                     raise Broken(f"The record {name} of a link can't be read", repr(error), todo) from error
 
