@@ -31,11 +31,12 @@ PAGE, SAMPLES = "the page is at", 6
 VIEWS = (
     ("flow", "", "Lag over time", (1280, 700), "light"),
     ("phone", "", "Lag over time", (390, 844), "dark"),
-    ("tables", "tables?q=web", "1 to ", (1280, 620), "light"),
+    ("tables", "tables", "1 to ", (1280, 620), "light"),
     ("chain", "table/mirror/", "Its chain, newest first", (1280, 1000), "light"),
     ("problems", "problems", "Quarantine", (1280, 420), "light"),
 )
-"""Name of the picture, path of the view (of one table without its name), a text on it, size and colours of the screen."""
+"""Name of the picture, path of the view (of one table without its name), a text on it, size and colours of the
+screen."""
 ENDED_SECONDS = 30.0
 
 
