@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -93,12 +94,13 @@ def in_sql(folder: Path) -> Far:
 
 
 def over_rest(server: IcebergRest) -> Far:
-    """Whatever it had before is gone."""
+    """Whatever it had before is gone, with the files, which the server leaves where they were."""
     lake = RestCatalog("lake", uri=server.uri)
     for namespace in lake.list_namespaces():
         for name in lake.list_tables(namespace):
             lake.drop_table(name)
         lake.drop_namespace(namespace)
+    shutil.rmtree(server.warehouse, ignore_errors=True)
     return in_iceberg(lake, {URI: server.uri})
 
 

@@ -20,7 +20,7 @@ _START_SECONDS = 60.0
 class IcebergRest:
     """One running server; `stop` it, or use it as a context manager.
 
-    uri: what clients name, `http://127.0.0.1:<port>`.
+    uri: what clients name, `http://127.0.0.1:<port>`. warehouse: where its tables lie.
     """
 
     def __init__(self, directory: Path, *, cache: Path | None = None) -> None:
@@ -29,21 +29,22 @@ class IcebergRest:
         # Iceberg's own come first: other versions of what they need are among pyspark's.
         jars = [*installed(manifest.ICEBERG_REST_JARS, cache or cache_folder()), *pyspark_jars("*.jar")]
         command = [str(java_17()), "-Xmx256m", "-XX:+UseSerialGC", "-cp", ":".join(map(str, jars)), *GATEWAY]
+        self.warehouse = directory / "lake"
         self._server = KeptProcess(command, directory / "iceberg.log")
         try:
-            self.uri = f"http://127.0.0.1:{self._listen(directory / 'lake')}"
+            self.uri = f"http://127.0.0.1:{self._listen()}"
         except BaseException:
             self._server.kill()
             raise
 
-    def _listen(self, warehouse: Path) -> int:
+    def _listen(self) -> int:
         port, token = gateway_address(self._server, _START_SECONDS)
         # The gateway stays: nothing else keeps the JVM alive.
         jvm: Any = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token)).jvm
         iceberg, jetty = jvm.org.apache.iceberg, jvm.org.sparkproject.jetty
         settings = jvm.java.util.HashMap()
-        settings.put("warehouse", f"file:{warehouse}")
-        settings.put("uri", f"jdbc:sqlite:{warehouse}.db")
+        settings.put("warehouse", f"file:{self.warehouse}")
+        settings.put("uri", f"jdbc:sqlite:{self.warehouse}.db")
         settings.put("io-impl", "org.apache.iceberg.hadoop.HadoopFileIO")
         catalog = iceberg.jdbc.JdbcCatalog()
         catalog.initialize("lake", settings)
