@@ -293,6 +293,8 @@ class ConsoleOfRun:
 
     def links(self, query: LinkQuery) -> Json:
         """As they were when the state folder was read last."""
+        with self.lock:
+            self.read_folder()
         takes = taking(query.text)
         found = [
             row
