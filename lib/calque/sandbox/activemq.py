@@ -11,14 +11,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 
 from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.java import java_17, pyspark_jars
-from calque.sandbox.processes import GATEWAY, KeptProcess, PortTaken, gateway_address, is_listening, on_free_ports
+from calque.sandbox.processes import GATEWAY, KeptProcess, PortTaken, gateway_to, is_listening, on_free_ports
 
 HOST = "127.0.0.1"
 USER = "calque"
@@ -112,8 +112,7 @@ class ActiveMQ:
             [str(java_17()), *options, "-cp", ":".join(map(str, jars)), *GATEWAY], self._directory / "activemq.log"
         )
         try:
-            port, token = gateway_address(process, _START_SECONDS)
-            gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+            gateway = gateway_to(process, _START_SECONDS)
             try:
                 self._start_service(gateway, standby)
             except Py4JError as error:

@@ -7,13 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway
-
 from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.java import java_17, pyspark_jars
-from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_address
+from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_to
 
 _START_SECONDS = 60.0
 
@@ -47,9 +45,7 @@ class Bastion:
             raise
 
     def _listen(self, host_keys: Sequence[Path], authorized_keys: Path, forwards: bool, port: int) -> int:
-        gateway_port, token = gateway_address(self._server, _START_SECONDS)
-        # The gateway stays: nothing else keeps the JVM alive.
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=gateway_port, auth_token=token))
+        gateway = gateway_to(self._server, _START_SECONDS)
         sshd: Any = gateway.jvm.org.apache.sshd
         paths = gateway.new_array(gateway.jvm.java.nio.file.Path, len(host_keys))
         for number, file in enumerate(host_keys):

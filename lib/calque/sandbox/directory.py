@@ -8,13 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway
-
 from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.java import java_17, pyspark_jars
-from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_address
+from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_to
 
 BASE = "dc=example,dc=com"
 USER_PATTERN = f"uid=%s,ou=people,{BASE}"
@@ -41,8 +39,7 @@ class Directory:
             raise
 
     def _listen(self, users: Mapping[str, str]) -> int:
-        port, token = gateway_address(self._server, _START_SECONDS)
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        gateway = gateway_to(self._server, _START_SECONDS)
         try:
             ldap: Any = gateway.jvm.com.unboundid.ldap.listener
             names = gateway.new_array(gateway.jvm.java.lang.String, 1)

@@ -6,19 +6,18 @@ thread of the JVM: the gateway is not needed any more once that runs. Users and 
 
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, set_field
+from py4j.java_gateway import JavaGateway, set_field
 from py4j.protocol import Py4JError
 
 from calque.sandbox.hive_settings import MetastoreSettings
-from calque.sandbox.processes import KeptProcess, PortTaken, gateway_address
+from calque.sandbox.processes import KeptProcess, PortTaken, gateway_to
 
 _WORKER_THREADS = (8, 500)
 
 
 def serve(server: KeptProcess, port: int, settings: MetastoreSettings, seconds: float) -> None:
     """Makes the JVM answer Thrift calls on a loopback port. Raises `Unavailable`, or `PortTaken`."""
-    gateway_port, token = gateway_address(server, seconds)
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=gateway_port, auth_token=token))
+    gateway = gateway_to(server, seconds)
     try:
         _serve(gateway, port, settings)
     except Py4JError as error:

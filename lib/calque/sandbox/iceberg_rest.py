@@ -6,13 +6,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway
-
 from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.java import java_17, pyspark_jars
-from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_address
+from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_to
 
 _START_SECONDS = 60.0
 
@@ -38,9 +36,7 @@ class IcebergRest:
             raise
 
     def _listen(self) -> int:
-        port, token = gateway_address(self._server, _START_SECONDS)
-        # The gateway stays: nothing else keeps the JVM alive.
-        jvm: Any = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token)).jvm
+        jvm: Any = gateway_to(self._server, _START_SECONDS).jvm
         iceberg, jetty = jvm.org.apache.iceberg, jvm.org.sparkproject.jetty
         settings = jvm.java.util.HashMap()
         settings.put("warehouse", f"file:{self.warehouse}")

@@ -18,6 +18,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from py4j.java_gateway import GatewayParameters, JavaGateway
+
 from calque.errors import Unavailable
 
 _KEEPER = Path(__file__).with_name("keeper.py")
@@ -138,12 +140,12 @@ class KeptProcess:
             self._keeper.wait()
 
 
-def gateway_address(server: KeptProcess, seconds: float) -> tuple[int, str]:
-    """Port and token of a JVM that runs `GATEWAY`, when it has said them. Raises `Unavailable`."""
+def gateway_to(server: KeptProcess, seconds: float) -> JavaGateway:
+    """To a JVM that runs `GATEWAY`, when it has said how it is reached. It stays without it. Raises `Unavailable`."""
     server.wait_until(lambda output: _GATEWAY_ADDRESS.search(output) is not None, seconds)
     address = _GATEWAY_ADDRESS.search(server.output())
     assert address is not None
-    return int(address[1]), address[2]
+    return JavaGateway(gateway_parameters=GatewayParameters(port=int(address[1]), auth_token=address[2]))
 
 
 def is_listening(port: int) -> bool:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
 
 from calque.resources import cache_folder
@@ -22,7 +21,7 @@ from calque.sandbox import Metastore, MetastoreSettings, manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.hive_settings import site
 from calque.sandbox.java import java_17, pyspark_jars
-from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_address
+from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_to
 
 HIVE_4_0 = MetastoreSettings(version="4.2.0", extra={"metastore.alterPartitions.notification.v2.enabled": "false"})
 """A server for it: Hive 4.0.1 dumps an event of several partitions, which 4.2.0 writes by default, as unknown."""
@@ -100,8 +99,7 @@ def hive(folder: Path, metastore: Metastore, **settings: str) -> Iterator[Hive]:
     command = [str(java_17()), *opened, *OPTIONS, f"-Djava.io.tmpdir={folder}", "-cp", class_path, *GATEWAY]
     server = KeptProcess(command, log, stop_signal=signal.SIGKILL)
     try:
-        port, token = gateway_address(server, START_SECONDS)
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        gateway = gateway_to(server, START_SECONDS)
         try:
             yield session(gateway.jvm, configured, log)
         finally:
