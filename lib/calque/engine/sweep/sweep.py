@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from calque.core.admit import Admission
 from calque.engine.sides.sides import TargetSide
+from calque.engine.sweep.directory_tree import DirectoryEntry
 from calque.engine.sweep.hidden_tables import hidden_tables
 from calque.engine.sweep.references import references_of
 from calque.engine.sweep.remove import RemovedItem, drop_hidden, remove_directory, remove_staging
@@ -72,29 +73,32 @@ def sweep_target(
     before_ns = now_ns - int(side.policy.grace * 1e9)
     before_ns = before_ns if held_ns is None else min(before_ns, held_ns)
     hidden_names = hidden_tables(side) if target_position.is_idle else []
-    leftovers = UnreferencedDirectories(side, target_position, references_of(side), before_ns, other_admissions)
+    directories: Sequence[DirectoryEntry] = ()
+    staging: Sequence[DirectoryEntry] = ()
     if side.admission.copies_some:
+        leftovers = UnreferencedDirectories(side, target_position, references_of(side), before_ns, other_admissions)
         leftovers.look()
-    if not leftovers.directories and not leftovers.staging and not hidden_names:
+        directories, staging = leftovers.directories, leftovers.staging
+    if not directories and not staging and not hidden_names:
         return SweepResult(epochs=forget_epochs(side.ledger, before_ns, unsent, keep))
-    # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
-    references = references_of(side)
+    if directories:
+        # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
+        references = references_of(side)
+        directories = [node for node in directories if not references.within(node.key)]
     later_position = target_position_of(side.ledger, journal)
     is_doubtful = later_position is None or not later_position.set_aside <= target_position.set_aside
     unreferenced_since_ns = (
         ended_ns(side.ledger, before_ns) if target_position.is_idle and later_position == target_position else now_ns
     )
     next_noted: dict[str, int] = {}
-    removed = [remove_staging(side.storage, node) for node in leftovers.staging]
+    removed = [remove_staging(side.storage, node) for node in staging]
     for name in hidden_names:
         first_seen_ns = noted.get(str(name), unreferenced_since_ns)
         if later_position == target_position and first_seen_ns <= before_ns:
             removed.append(drop_hidden(side.catalog, name))
         else:
             next_noted[str(name)] = first_seen_ns
-    for node in leftovers.directories:
-        if references.within(node.key):
-            continue
+    for node in directories:
         first_seen_ns = noted.get(node.key, unreferenced_since_ns)
         if not is_doubtful and first_seen_ns <= before_ns and node.newest_ns() <= before_ns:
             removed.append(remove_directory(side.storage, node))
