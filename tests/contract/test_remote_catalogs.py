@@ -283,7 +283,7 @@ def test_names_of_iceberg_in_upper_case_are_found_where_one_alone_is_meant(lake:
         lake.database(database)
     for name in ("Orders", "staff", "STAFF", "Lost", "LOST"):
         lake.put("Shop", name, PLACE)
-    assert {"shop", "one"} <= set(lake.catalog.databases())
+    assert lake.catalog.databases() == ["one", "shop"]
     assert lake.catalog.database("shop") is not None
     assert lake.catalog.database("two") is None
     assert lake.catalog.versions("shop").keys() == {"orders", "staff"}

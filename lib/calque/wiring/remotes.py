@@ -117,10 +117,9 @@ class RemotesWiring:
             ledger = DeltaLedger(
                 self.folder.table(TargetPlaces(layer_name(source, number)).ledger), self.folder.table_options
             )
-            rows = ledger.tables().values()
-            if not rows:
+            if ledger.last_epoch() is None:
                 return
-            for row in rows:
+            for row in ledger.tables().values():
                 if isinstance(row, FunctionRow) and row.at_target is not None and row.at_target.database == database:
                     yield row.at_target
 

@@ -97,10 +97,10 @@ class IcebergCatalog:
         return ""
 
     def databases(self) -> Sequence[str]:
-        return sorted(one[0].lower() for one in self._asked(lambda catalog: catalog.list_namespaces()) if len(one) == 1)
+        return sorted(self._namespaces())
 
     def database(self, name: str) -> Database | None:
-        namespace = self._namespace(name)
+        namespace = self._namespaces().get(name)
         properties = self._found(lambda catalog: catalog.load_namespace_properties(namespace)) if namespace else None
         if properties is None:
             return None
@@ -125,14 +125,13 @@ class IcebergCatalog:
                 self._catalog.close()
                 self._catalog = None
 
-    def _namespace(self, database: str) -> Identifier | None:
-        """The database's as the catalog writes it; None where there is none."""
-        namespaces = self._asked(lambda catalog: [one for one in catalog.list_namespaces() if len(one) == 1])
-        return by_hive_name(namespaces).get(database)
+    def _namespaces(self) -> Mapping[str, Identifier]:
+        """Each of one level as the catalog writes it, by its name in Hive."""
+        return by_hive_name(one for one in self._asked(lambda catalog: catalog.list_namespaces()) if len(one) == 1)
 
     def _tables(self, database: str) -> Mapping[str, Identifier]:
         """Each as the catalog writes it, by its name in Hive."""
-        namespace = self._namespace(database)
+        namespace = self._namespaces().get(database)
         return by_hive_name(self._found(lambda catalog: catalog.list_tables(namespace)) or () if namespace else ())
 
     def _loaded(self, name: Identifier) -> Any:
