@@ -86,3 +86,13 @@ def test_the_environment_names_the_file(
     monkeypatch.setenv("CALQUE_CONFIG", "")
     assert main(NOBODY) == 65
     assert 'There is no target "none". Known: dr' in capsys.readouterr().err
+
+
+def test_deployments_of_clusters_are_read_without_them(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "clusters.toml"
+    metastores = '[clusters.A]\nmetastore = "thrift://hq:9083"\n[clusters.B]\nmetastore = "thrift://dr:9083"\n'
+    other.write_text(f'[clusters]\ndefault = "A"\ndeployments = ["{file.name}"]\n{metastores}')
+    config = load(other, {"CALQUE__CLUSTERS__DEFAULT": "B"})
+    assert config.require_clusters().default == "B"
+    [deployment] = config.deployments
+    assert deployment.target("dr").keys.include == ("a.*",)

@@ -17,7 +17,6 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
-from calque.clusters.matching import reachable
 from calque.control.actions import Deed, deed_of, do, require_possible
 from calque.control.link_states import SET_ASIDE, LinkStates
 from calque.control.pause_rules import rules_of
@@ -44,6 +43,7 @@ from calque.serve.lag_series import LOOK_SECONDS, LagSample, LagSeries
 from calque.serve.metrics import TargetLook
 from calque.serve.table_lag import lagging_of
 from calque.streams.background import BackgroundThread
+from calque.streams.cluster_looks import ClusterLooks
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
@@ -139,9 +139,9 @@ class ConsoleOfRun:
             "elsewhere": [],
             "rules": {},
             "links": None,
-            "clusters": [],
         }
         self.link_rows: Sequence[Mapping[str, Any]] = ()
+        self.clusters = ClusterLooks()
         self.read_next = 0.0
         self.wiring = run.wiring
         self.undertakings: deque[Undertaking] = deque(maxlen=MOST_ACTIONS)
@@ -214,6 +214,7 @@ class ConsoleOfRun:
             "silent": list(view.silent),
             "actions": [one.document() for one in reversed(self.undertakings)],
             "may_act": self.has_token,
+            "clusters": self.clusters.document(self.run.wiring),
             **self.slow,
         }
 
@@ -260,7 +261,6 @@ class ConsoleOfRun:
                 name: [f"{rule.value} {pattern}" for rule, pattern in rules_of(wiring.control, name)] for name in own
             },
             "links": links_document(self.link_rows) if wiring.config.remotes is not None else None,
-            "clusters": clusters_document(wiring),
         }
 
     # Tables
@@ -397,22 +397,6 @@ def links_document(rows: Sequence[Mapping[str, Any]]) -> Json:
     """How many links are in each state, and those that are set aside."""
     aside = [row for row in rows if row["state"] == SET_ASIDE]
     return {"states": dict(Counter(str(row["state"]) for row in rows)), "aside": aside[:SHOWN]}
-
-
-def clusters_document(wiring: Wiring) -> Json:
-    if not wiring.clusters:
-        return []
-    answers, default = reachable(wiring), wiring.config.require_clusters().default
-    return [
-        {
-            "name": name,
-            "metastore": ",".join(cluster.plug.keys.metastore),
-            "engine": cluster.plug.engine or None,
-            "default": name == default,
-            "reachable": answers[name],
-        }
-        for name, cluster in wiring.clusters.items()
-    ]
 
 
 def what_to_do(row: TableRow) -> str:

@@ -107,7 +107,7 @@ function linked({ links }) {
 function clusters(overview) {
   if (!overview.clusters.length) return [];
   return [h("h2", {}, "Clusters"), h("ul", { class: "list" }, overview.clusters.map((each) =>
-    h("li", { class: `card ${each.reachable ? "" : "bad"}` }, h("div", { class: "row" }, h("h3", {}, each.name, each.default ? h("span", { class: "dim small" }, " the default") : null), badge(each.reachable ? "running" : "unreachable", each.reachable ? "answers" : "does not answer")),
+    h("li", { class: `card ${each.reachable === false ? "bad" : ""}` }, h("div", { class: "row" }, h("h3", {}, each.name, each.default ? h("span", { class: "dim small" }, " the default") : null), each.reachable === null ? badge("starting", "is asked") : badge(each.reachable ? "running" : "unreachable", each.reachable ? "answers" : "does not answer")),
       h("p", { class: "small dim" }, `${each.metastore}${each.engine ? `, statements run at ${each.engine}` : ", no engine"}`))))];
 }
 
@@ -129,7 +129,7 @@ function outcome({ action, result }) {
 export function problemCount(overview) {
   const others = (each) => each.quarantined.filter((row) => row.kind !== "table").length;
   return overview.targets.reduce((sum, each) => sum + each.tables.quarantined + others(each) + (each.problem ? 1 : 0), 0)
-    + overview.gaps.filter((gap) => gap.state !== "repaired").length + (overview.links?.states.set_aside ?? 0) + overview.clusters.filter((each) => !each.reachable).length;
+    + overview.gaps.filter((gap) => gap.state !== "repaired").length + (overview.links?.states.set_aside ?? 0) + overview.clusters.filter((each) => each.reachable === false).length;
 }
 
 export function problems(overview) {

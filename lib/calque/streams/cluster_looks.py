@@ -1,0 +1,46 @@
+"""What the page tells of clusters."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from calque.clusters.matching import reachable
+from calque.ports.records import Json
+from calque.wiring.wiring import Wiring
+
+AGAIN_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class ClusterLooks:
+    """Asks on a thread of its own, while somebody wants to know: a silent metastore holds up no answer of the page."""
+
+    answers: Mapping[str, bool] = field(default_factory=dict)
+    thread: threading.Thread | None = None
+    again: float = 0.0
+
+    def document(self, wiring: Wiring) -> Json:
+        """Each cluster; `reachable` is None before it was asked."""
+        if not wiring.clusters:
+            return []
+        if time.monotonic() >= self.again and (self.thread is None or not self.thread.is_alive()):
+            self.again = time.monotonic() + AGAIN_SECONDS
+            self.thread = threading.Thread(target=self.ask, args=(wiring,), name="page-clusters", daemon=True)
+            self.thread.start()
+        default = wiring.config.require_clusters().default
+        return [
+            {
+                "name": name,
+                "metastore": ",".join(cluster.plug.keys.metastore),
+                "engine": cluster.plug.engine or None,
+                "default": name == default,
+                "reachable": self.answers.get(name),
+            }
+            for name, cluster in wiring.clusters.items()
+        ]
+
+    def ask(self, wiring: Wiring) -> None:
+        self.answers = reachable(wiring)
